@@ -1,0 +1,29 @@
+"""The one base of everything the user can put right.
+
+Each room derives its own exceptions from :class:`ReprosError` and lets them compose their own sentence; the command
+line prints that sentence and exits with code 2, and the pytest plugin turns it into a usage error. Nothing else in
+the project may reach the user as a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ReprosError(Exception):
+    """Something the user can put right; its text is one sentence that names the place and the way out."""
+
+
+class UnknownNameError(ReprosError):
+    """A name that is not among the known ones; the sentence offers the nearest, or all of them."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        """Compose the sentence for a `name` of this `kind` that is none of `known`."""
+        known = list(known)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or difflib.get_close_matches(
+            name.upper(), known, n=1, cutoff=0.5
+        )
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}."
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        self.name = name

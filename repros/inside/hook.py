@@ -1,0 +1,242 @@
+"""Writes down what each process of a cell does, from inside that process.
+
+Every process gets a folder `CELL/processes/PID/` with
+
+- `events.jsonl`, one object a line, written with a single `write` so that a killed process leaves whole lines:
+  `start` (role, rank), `raised` (the exception chain), `finished` (the script ran to its end), `exit` (`os._exit` was
+  called), `reaped` (the wait status of a child); each with `time`, seconds of `time.monotonic`, which on Linux and macOS all
+  processes of a machine share;
+- `stacks.txt`, where faulthandler writes every thread's stack at a fatal signal and when the engine asks for it;
+- `log.txt`, stdout and stderr of a process other than the main one, whose log the engine opens itself.
+
+How an exception is seen depends on how the process was made. The main process and re-launched ranks: `sys.excepthook`, and
+`sys.last_value` for a script that set its own. Processes of `multiprocessing` (spawned and forked ranks): their `run` is
+wrapped, since `multiprocessing` and torch's `spawn` catch the exception, print it and leave with an exit code; torch leaves
+with `sys.exit(1)` inside the `except`, so the chain hangs below that SystemExit. `os.waitpid` is wrapped as only a parent
+learns that its child died of a signal.
+"""
+
+import atexit
+import faulthandler
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+
+from .imports import when_imported
+
+STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
+"""The engine sends it to ask for stacks; a real-time signal, which no training library uses."""
+
+_LONGEST_MESSAGE = 20_000
+_MOST_FRAMES = 60
+_MOST_LINKS = 20
+
+_real_exit = os._exit
+_real_waitpid = os.waitpid
+
+
+class _Recorder:
+    """The open files of this process; made anew in a forked child, which has another pid."""
+
+    def __init__(self, cell):
+        self.cell = cell
+        self.pid = None
+        self.raised = False
+
+    def begin(self, role, rank):
+        """Open this process's files and write its `start`."""
+        self.pid = os.getpid()
+        self.raised = False
+        folder = os.path.join(self.cell, "processes", str(self.pid))
+        os.makedirs(folder, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self.events = os.open(os.path.join(folder, "events.jsonl"), flags, 0o600)
+        self.stacks = open(os.path.join(folder, "stacks.txt"), "a")  # noqa: SIM115 - open as long as the process lives
+        faulthandler.enable(self.stacks, all_threads=True)
+        faulthandler.register(STACKS_SIGNAL, self.stacks, all_threads=True, chain=False)
+        self.write("start", ppid=os.getppid(), role=role, rank=rank)
+        return folder
+
+    def write(self, event, **details):
+        """Append one event; a recorder must never be what makes a script fail."""
+        try:
+            if os.getpid() != self.pid:
+                self.begin("helper", None)
+            line = json.dumps(dict(details, event=event, time=time.monotonic())) + "\n"
+            os.write(self.events, line.encode("utf-8", "backslashreplace"))
+        except Exception:  # noqa: BLE001 - see the docstring; the engine notices a process without an ending
+            pass
+
+    def exception(self, error, where):
+        """Write the chain of an exception that ends this process."""
+        self.raised = True
+        self.write("raised", where=where, rank=_rank(), chain=_chain(error))
+
+
+def install(cell):
+    """Start recording this process below the folder `cell`.
+
+    It reads and sets for its children: `REPROS_LOG`, the file that stdout and stderr of a new process go to, and
+    `REPROS_HOOKED`, set as soon as one process of the cell records.
+    """
+    is_main = "REPROS_HOOKED" not in os.environ
+    os.environ["REPROS_HOOKED"] = "1"
+    recorder = _Recorder(cell)
+    if is_main:
+        recorder.begin("main", _launched_rank())
+    else:
+        rank = _launched_rank() if _is_script() else None
+        folder = recorder.begin("helper" if rank is None else "rank", rank)
+        _own_log(os.path.join(folder, "log.txt"))
+    _watch_exceptions(recorder)
+    _watch_exits(recorder)
+    when_imported("multiprocessing.process", lambda module: _watch_multiprocessing(recorder, module))
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: recorder.begin("helper", None))
+
+
+def _is_script():
+    """Whether this process runs a script file, as re-launched ranks do; helpers run `-c` or `-m`."""
+    argv = getattr(sys, "orig_argv", None) or _command_line()
+    return any(word.endswith(".py") for word in argv[1:3])
+
+
+def _command_line():
+    # Before Python 3.10 nothing in `sys` holds the command line this early.
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return os.fsdecode(file.read()).split("\0")
+    except OSError:
+        return sys.argv
+
+
+def _launched_rank():
+    """Return the rank that a launcher gave this process through its environment, if any."""
+    for name in ("RANK", "LOCAL_RANK"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def _rank():
+    """Return this process's rank in the default process group, if it is in one now."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        return distributed.get_rank() if distributed.is_initialized() else _launched_rank()
+    except Exception:  # noqa: BLE001 - torch not there, half imported, or built without it
+        return _launched_rank()
+
+
+def _own_log(path):
+    """Send stdout and stderr to a log of this process's own, unless somebody captures them."""
+    inherited = os.environ.get("REPROS_LOG")
+    if inherited is None:
+        return
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for stream in (1, 2):
+        if os.path.samestat(os.fstat(stream), os.stat(inherited)):
+            os.dup2(log, stream)
+    os.close(log)
+    os.environ["REPROS_LOG"] = path
+
+
+def _watch_exceptions(recorder):
+    previous = sys.excepthook
+
+    def excepthook(kind, error, trace):
+        recorder.exception(error, "excepthook")
+        previous(kind, error, trace)
+
+    sys.excepthook = excepthook
+    previous_thread = threading.excepthook
+
+    def thread_excepthook(args):
+        if args.exc_value is not None:
+            recorder.write("thread", chain=_chain(args.exc_value))
+        previous_thread(args)
+
+    threading.excepthook = thread_excepthook
+
+
+def _watch_exits(recorder):
+    def finished():
+        if not recorder.raised and getattr(sys, "last_value", None) is not None:
+            recorder.exception(sys.last_value, "last_value")
+        if not recorder.raised:
+            recorder.write("finished", rank=_rank())
+
+    def exit_now(status):
+        recorder.write("exit", code=status)
+        _real_exit(status)
+
+    def waitpid(pid, options):
+        reaped, status = _real_waitpid(pid, options)
+        if reaped:
+            recorder.write("reaped", child=reaped, status=status)
+        return reaped, status
+
+    atexit.register(finished)
+    os._exit = exit_now
+    os.waitpid = waitpid
+
+
+def _watch_multiprocessing(recorder, module):
+    original = module.BaseProcess.run
+
+    def run(self):
+        target = getattr(self, "_target", None)
+        if getattr(target, "__module__", None) == "torch.multiprocessing.spawn":
+            recorder.write("start", ppid=os.getppid(), role="rank", rank=self._args[1])
+        try:
+            original(self)
+        except BaseException as error:
+            if isinstance(error, SystemExit) and error.__context__ is not None:
+                error = error.__context__
+            if not isinstance(error, SystemExit):
+                recorder.exception(error, "process")
+            raise
+        else:
+            recorder.write("finished", rank=None)
+
+    module.BaseProcess.run = run
+
+
+def _chain(error):
+    """Return the exception and what it came from, outermost first, as plain values."""
+    chain, seen, queue = [], set(), [(error, None)]
+    while queue and len(chain) < _MOST_LINKS:
+        error, via = queue.pop(0)
+        if id(error) in seen:
+            continue
+        seen.add(id(error))
+        chain.append(_one(error, via))
+        if error.__cause__ is not None:
+            queue.append((error.__cause__, "cause"))
+        # A suppressed context too: `raise ... from None` hides the root, it does not undo it.
+        if error.__context__ is not None:
+            queue.append((error.__context__, "context"))
+        queue.extend((inner, "group") for inner in getattr(error, "exceptions", None) or ())
+    return chain
+
+
+def _one(error, via):
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 - a library's __str__ may fail
+        message = "<no message: %r>" % (broken,)
+    frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
+    return {
+        "type": _dotted(type(error)),
+        "bases": [_dotted(base) for base in type(error).__mro__[1:-1]],
+        "message": message[:_LONGEST_MESSAGE],
+        "frames": ["%s:%s %s" % (frame.filename, frame.lineno, frame.name) for frame in frames],
+        "via": via,
+    }
+
+
+def _dotted(kind):
+    return "%s.%s" % (kind.__module__, kind.__qualname__)

@@ -1,0 +1,73 @@
+"""Describes the environment under test: run by its interpreter, prints one JSON object on the last line.
+
+`python probe.py [sim]`: with `sim` the simulated accelerator is built if it is not in the cache yet.
+"""
+
+import json
+import os
+import platform
+import sys
+
+
+def _versions():
+    import importlib.metadata
+
+    found = {}
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:
+            # The first on the path is the one that is imported.
+            found.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
+    return found
+
+
+def _cuda():
+    """Return the number of GPUs that torch can use, and why there are none."""
+    try:
+        import torch
+    except ImportError as error:
+        return 0, "torch cannot be imported here: %s" % error
+    if not torch.backends.cuda.is_built():
+        return 0, "torch %s is a build without CUDA" % torch.__version__
+    count = torch.cuda.device_count()
+    return count, None if count else "torch %s finds no CUDA device on this machine" % torch.__version__
+
+
+def _sim():
+    """Build the simulated accelerator if need be; return why it is not to be had."""
+    try:
+        from repros_inside.sim import build
+
+        build.shared_object()
+    except ImportError as error:
+        return "torch cannot be imported here: %s" % error
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def main():
+    count, why_no_cuda = _cuda()
+    description = {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "versions": _versions(),
+        "cuda": {"count": count, "absent": why_no_cuda},
+        "sim": {"absent": _sim()} if "sim" in sys.argv[1:] else None,
+    }
+    sys.stdout.flush()
+    print(json.dumps(description))
+
+
+if __name__ == "__main__":
+    folder = os.path.dirname(os.path.abspath(__file__))
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(
+        "repros_inside", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    sys.modules["repros_inside"] = importlib.util.module_from_spec(spec)
+    # This folder's modules must be reached through the package alone, never as top-level names.
+    sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != folder]
+    main()

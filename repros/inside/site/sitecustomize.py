@@ -1,0 +1,42 @@
+"""Runs at the start of every Python process of a cell, before the script.
+
+Python imports a module of this name at start-up if one is on the path. Another one further down the path (a
+distribution's, conda's) is run as well, since this one hides it.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _run_the_hidden_one():
+    elsewhere = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", elsewhere)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _load_inside():
+    folder = os.path.dirname(_HERE)
+    spec = importlib.util.spec_from_file_location(
+        "repros_inside", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["repros_inside"] = module
+    spec.loader.exec_module(module)
+
+
+_run_the_hidden_one()
+if "REPROS_CELL" in os.environ or os.environ.get("REPROS_SIM") == "1":
+    _load_inside()
+    if "REPROS_CELL" in os.environ:
+        from repros_inside import hook
+
+        hook.install(os.environ["REPROS_CELL"])
+    if os.environ.get("REPROS_SIM") == "1":
+        from repros_inside.sim import bridges
+
+        bridges.install()

@@ -1,0 +1,105 @@
+"""The one straight way: catalogue -> plan -> run -> judge -> record -> report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from repros import record
+from repros.judge import judge
+from repros.model import Cell, Device, Environment, Repro, Result, Unavailable, Verdict
+from repros.plan import Selection, Wish, plan, select, stack_names
+from repros.probe import ProbeError, probe
+from repros.run import run
+from repros.shelf import Shelf
+from repros.stacks import environments, stack
+
+Say = Callable[[str], None]
+"""Takes one line for a person who waits."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """The environments to run on: stacks by name, or one interpreter of the user's own."""
+
+    stacks: tuple[str, ...] = ()
+    """Names of stacks; `home` stands for each repro's own."""
+    python: Path | None = None
+
+
+def travel(shelf: Shelf, selection: Selection, where: Where, out: Path, say: Say, jobs: int = 1) -> Iterator[Result]:
+    """Run what is selected and yield each result as it comes, recorded already.
+
+    Args:
+        shelf: the catalogue.
+        selection: which part of it.
+        where: which environments; they are made if they are not there.
+        out: the results file (JSON Lines) to append to; logs go to a new folder in `runs/` beside it.
+        say: takes progress that is not a result, such as an environment being made.
+        jobs: how many cells to run side by side.
+
+    Raises:
+        ReprosError: a selection or an environment that is not there.
+    """
+    wishes = select(shelf, selection)
+    cells = plan(wishes, prepare(wishes, where, say))
+    runs = new_runs_folder(out)
+    for result in run_all(cells, runs, jobs):
+        record.append(out, result)
+        yield result
+
+
+def prepare(wishes: Sequence[Wish], where: Where, say: Say) -> Callable[[Repro], Sequence[Environment]]:
+    """Make and probe every environment that the wishes need; return which ones a repro is to run in.
+
+    Raises:
+        UnknownNameError: a stack that is not among the known ones.
+        ProbeError: the user's own interpreter does not answer.
+    """
+    sim = any(wish.device is Device.SIM for wish in wishes)
+    if where.python is not None:
+        own = probe(where.python, sim=sim)
+        return lambda _: [own]
+    names = dict.fromkeys(name for wish in wishes for name in stack_names(wish.repro, where.stacks))
+    made = {name: _made(name, sim=sim, say=say) for name in names}
+    return lambda repro: [made[name] for name in stack_names(repro, where.stacks)]
+
+
+def _made(name: str, *, sim: bool, say: Say) -> Environment:
+    """Make and probe a stack's environment; one that cannot be made is a value, as its cells are `unavailable`."""
+    wanted = stack(name)
+    try:
+        python = environments.ensure(wanted, say)
+        return probe(python, name, sim=sim)
+    except (environments.EnvironmentFailedError, ProbeError) as error:
+        return Environment(name, Path(), wanted.python, {}, broken=f"stack {name}: {error}")
+
+
+def run_all(cells: Sequence[Cell | Unavailable], runs: Path, jobs: int = 1) -> Iterator[Result]:
+    """Run and judge, `jobs` cells side by side; yield in the order of the plan."""
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        try:
+            yield from pool.map(lambda item: one(item, runs), cells)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def one(item: Cell | Unavailable, runs: Path) -> Result:
+    """Run and judge one cell; what is not to be had is a result too."""
+    if isinstance(item, Unavailable):
+        return Result(item.cell, Verdict.UNAVAILABLE, item.reason)
+    return judge(item, run(item, runs / folder_name(item)))
+
+
+def folder_name(cell: Cell) -> str:
+    """Return a name for the cell's folder that any file system takes."""
+    return re.sub(r"[^\w.-]+", "-", cell.label).strip("-")
+
+
+def new_runs_folder(out: Path) -> Path:
+    """Return a folder for this run's logs that does not exist yet, beside the results file."""
+    return out.parent / "runs" / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S-%f")

@@ -1,0 +1,132 @@
+"""Expectation + observation -> verdict. Pure: the same values give the same verdict."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import assert_never
+
+from repros.model import (
+    Cell,
+    Ending,
+    Expectation,
+    Observation,
+    Outcome,
+    Process,
+    Raised,
+    Result,
+    Signature,
+    Verdict,
+)
+from repros.signature import bears, describe
+
+# What a rank dies of because another one died first. Gloo, NCCL's watchdog, the stores, and the launchers.
+_CONSEQUENCES = re.compile(
+    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|socket has been closed"
+    r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout|wait timeout after"
+    r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes"
+)
+_CONSEQUENCE_TYPES = (
+    "torch.multiprocessing.spawn.ProcessException",
+    "exceptions.SIGTERMException",
+    "builtins.KeyboardInterrupt",
+    "torch.distributed.DistNetworkError",
+    "torch.distributed.DistStoreError",
+)
+_MACHINE = re.compile(
+    r"No space left on device|Disk quota exceeded|Address already in use|EADDRINUSE|Too many open files"
+    r"|Cannot allocate memory|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
+)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """An observation, read for its root cause."""
+
+    broken: str | None
+    """Why it cannot be judged."""
+    failed: tuple[Process, ...]
+    """The processes that failed on their own account, earliest first; empty when everything returned."""
+    missing: int
+    """Ranks that were expected and never seen."""
+
+
+def judge(cell: Cell, observation: Observation) -> Result:
+    """Say what the observation means against what the repro documents for the cell's environment."""
+    expected = cell.expectation
+    reading = _read(cell, observation)
+    verdict, reason = _verdict(expected, reading)
+    cause = reading.failed[0] if reading.failed else None
+    signature = describe(cause, expected.signature) if cause else None
+    return Result(cell, verdict, reason, signature, observation)
+
+
+def _verdict(expected: Expectation, reading: _Reading) -> tuple[Verdict, str]:
+    should_fail = expected.outcome is Outcome.FAILS
+    if reading.broken:
+        return Verdict.INFRA, reading.broken
+    if not reading.failed:
+        if reading.missing:
+            return Verdict.DIFFERENT, f"{reading.missing} of the ranks never ran"
+        if should_fail:
+            return Verdict.GONE, "returned, although these versions are documented to fail"
+        return Verdict.CLEAN, "returned, as expected"
+    strange = [process for process in reading.failed if not bears(process, expected.signature)]
+    if strange:
+        other = strange[0]
+        return Verdict.DIFFERENT, f"{other.name} ended otherwise: {describe(other, expected.signature)}"
+    witness = reading.failed[0].name
+    if should_fail:
+        return Verdict.REPRODUCED, f"{witness} showed the documented signature"
+    if expected.is_fix:
+        return Verdict.UNFIXED, f"{witness} showed the documented signature, although this variant is a fix"
+    return Verdict.REGRESSED, f"{witness} showed the documented signature, although these versions lie outside the range"
+
+
+def _read(cell: Cell, observation: Observation) -> _Reading:
+    """Find the processes that failed on their own account."""
+    signature = cell.expectation.signature
+    ranks = list(observation.ranks)
+    failed = sorted((p for p in ranks if p.ending is not Ending.RETURNED), key=lambda process: process.at)
+    weights = [_weight(process, signature) for process in failed]
+    own = tuple(process for process, weight in zip(failed, weights, strict=True) if weight == max(weights))
+    broken = observation.broken or next((why for why in map(_machine_failure, own) if why), None)
+    seen = {process.rank for process in ranks if process.rank is not None}
+    return _Reading(broken, own, missing=max(0, cell.processes - len(seen)))
+
+
+def _weight(process: Process, signature: Signature) -> int:
+    """How much a failed process's ending speaks for itself; only the weightiest endings of a run are judged.
+
+    The rest are what a first failure drags behind it: an exit code that a launcher passes on, a signal by which it takes its
+    other ranks down, a connection that a dead peer closed, a wait for somebody who is gone.
+    """
+    if bears(process, signature):
+        return 4
+    match process.ending:
+        case Ending.RAISED:
+            return 1 if any(map(_is_consequence, process.chain)) else 4
+        case Ending.SIGNALLED:
+            return 2 if process.signal in {"SIGTERM", "SIGKILL", None} else 4
+        case Ending.EXITED:
+            return 3
+        case Ending.TIMED_OUT | Ending.STOPPED | Ending.RETURNED:
+            return 0
+        case _:
+            assert_never(process.ending)
+
+
+def _is_consequence(raised: Raised) -> bool:
+    """Whether an exception says that somebody else failed."""
+    kinds = (raised.type, *raised.bases)
+    return bool(_CONSEQUENCES.search(raised.message)) or any(kind.endswith(_CONSEQUENCE_TYPES) for kind in kinds)
+
+
+def _machine_failure(process: Process) -> str | None:
+    """Return why a process's failure says nothing about the repro, if the machine is to blame."""
+    for raised in process.chain:
+        if raised.name == "MemoryError" or _MACHINE.search(raised.message):
+            return f"{process.name} met a failure of the machine: {raised.name}: {raised.message.splitlines()[0] if raised.message else ''}"
+    if process.ending is Ending.SIGNALLED and process.signal == "SIGKILL":
+        return f"{process.name} was killed from outside (SIGKILL), for want of memory perhaps"
+    return None

@@ -1,0 +1,28 @@
+"""The frozen nouns: the only words the rest of the project speaks in."""
+
+from repros.model.cell import Cell, Expectation, Unavailable
+from repros.model.environment import Environment
+from repros.model.observation import Ending, Observation, Process, Raised
+from repros.model.repro import Device, Outcome, Repro, Signature, Variant
+from repros.model.stack import Stack
+from repros.model.verdict import Result, Tone, Verdict
+
+__all__ = [
+    "Cell",
+    "Device",
+    "Ending",
+    "Environment",
+    "Expectation",
+    "Observation",
+    "Outcome",
+    "Process",
+    "Raised",
+    "Repro",
+    "Result",
+    "Signature",
+    "Stack",
+    "Tone",
+    "Unavailable",
+    "Variant",
+    "Verdict",
+]

@@ -1,0 +1,59 @@
+"""One thing to run, or the reason why it is not run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from repros.model.environment import Environment
+from repros.model.repro import Device, Outcome, Repro, Signature, Variant
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a variant is documented to do on one environment."""
+
+    outcome: Outcome
+    affected: bool
+    """Whether the environment's versions lie in the affected range."""
+    is_fix: bool
+    """Whether the variant passes *because* of a fix, rather than because the range excludes this environment."""
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Repro x variant x strategy x device on an environment."""
+
+    repro: Repro
+    variant: Variant
+    strategy: str
+    device: Device
+    environment: Environment
+    processes: int
+    """Ranks expected: the repro's, or fewer on a machine with fewer GPUs."""
+
+    @property
+    def expectation(self) -> Expectation:
+        """What the header says for the versions really installed."""
+        affected = all(self.environment.holds(r) for r in self.variant.affected)
+        fails = affected and self.variant.outcome is Outcome.FAILS
+        assert self.variant.signature is not None  # the header guarantees it
+        return Expectation(
+            outcome=Outcome.FAILS if fails else Outcome.PASSES,
+            affected=affected,
+            is_fix=self.variant.outcome is Outcome.PASSES,
+            signature=self.variant.signature,
+        )
+
+    @property
+    def label(self) -> str:
+        """The cell in one line: `RPR-0001 failing ddp sim 2023-12`."""
+        return " ".join((self.repro.id, self.variant.name, self.strategy, self.device, self.environment.name))
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A cell that is not run, and why."""
+
+    cell: Cell
+    reason: str

@@ -1,0 +1,45 @@
+"""An environment under test, as it describes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.model.repro import Device
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Python environment and what was found in it; cells run in one."""
+
+    name: str
+    """The stack's name, or the interpreter's path for an environment of the user's own."""
+    python: Path
+    """The interpreter that runs the cells."""
+    python_version: str
+    versions: Mapping[str, str]
+    """Installed distributions: canonical name to version, as really installed (`2.13.0+cpu`)."""
+    counts: Mapping[Device, int] = field(default_factory=dict)
+    """How many devices of each tier the environment offers."""
+    absent: Mapping[Device, str] = field(default_factory=dict)
+    """Why a tier is not to be had here: one sentence that names the way out."""
+    broken: str | None = None
+    """Why no cell can run here at all: the environment could not be made, or its interpreter does not answer."""
+
+    def unmet(self, requirements: Iterable[Requirement]) -> list[str]:
+        """Return what does not hold here, each as `lightning>=2.1 (found 2.0.9)`."""
+        return [f"{r} (found {self._found(r) or 'none'})" for r in requirements if not self.holds(r)]
+
+    def holds(self, requirement: Requirement) -> bool:
+        """Whether the installed version satisfies the requirement; an absent package satisfies none."""
+        found = self._found(requirement)
+        return found is not None and requirement.specifier.contains(Version(found), prereleases=True)
+
+    def _found(self, requirement: Requirement) -> str | None:
+        name = canonicalize_name(requirement.name)
+        return self.python_version if name == "python" else self.versions.get(name)

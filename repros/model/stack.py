@@ -1,0 +1,41 @@
+"""One set of library versions, locked."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+
+@dataclass(frozen=True)
+class Size:
+    """What an environment costs, in bytes, as measured."""
+
+    download: int
+    """Sum of the wheels' sizes."""
+    unpacked: int
+    """Sum of the sizes of the files in the wheels; what the environment takes on disk."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One set of library versions."""
+
+    name: str
+    """`2023-12`, for when its torch was new; the newest is `current`."""
+    about: str
+    """One line: why there is this stack."""
+    python: str
+    """Python version that the lock was made for: `3.11`."""
+    requirements: tuple[Requirement, ...]
+    """The versions that matter; everything else in the lock follows from them."""
+    until: datetime.date
+    """The lock holds nothing younger than this day, so it can be made again."""
+    lock: Path
+    """Every distribution but torch's own CUDA ones, one `name==version` per line."""
+    cuda: Size
+    """With torch's CUDA build."""
+    cpu: Size | None = None
+    """With torch's CPU build; None where it has not been measured."""

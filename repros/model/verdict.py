@@ -1,0 +1,73 @@
+"""What an observation means, and the record of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from repros.model.cell import Cell
+from repros.model.observation import Observation
+
+
+class Tone(StrEnum):
+    """How a reader should take a verdict."""
+
+    AGREES = "agrees"
+    NEWS = "news"
+    TROUBLE = "trouble"
+    SKIP = "skip"
+
+
+class Verdict(StrEnum):
+    """What an observation means against what the repro documents for that environment."""
+
+    REPRODUCED = "reproduced"
+    """Expected to fail, and the documented signature was seen."""
+    CLEAN = "clean"
+    """Expected to pass, and it returned."""
+    GONE = "gone"
+    """Expected to fail, but it returned: fixed upstream, or the range is stale."""
+    REGRESSED = "regressed"
+    """Outside the affected range, but the documented signature was seen."""
+    UNFIXED = "unfixed"
+    """A fix that shows the documented signature: it does not fix."""
+    DIFFERENT = "different"
+    """Some other failure; never merged with `gone` or `reproduced`."""
+    FLAKY = "flaky"
+    """Repeated, it did not always end the same way."""
+    UNAVAILABLE = "unavailable"
+    """Not run, and the reason is known."""
+    INFRA = "infra"
+    """Could not be judged: disk, port, memory, or the engine itself; never changes what is known."""
+
+    @property
+    def tone(self) -> Tone:
+        """How a reader should take it."""
+        return _TONES[self]
+
+
+_TONES = {
+    Verdict.REPRODUCED: Tone.AGREES,
+    Verdict.CLEAN: Tone.AGREES,
+    Verdict.GONE: Tone.NEWS,
+    Verdict.REGRESSED: Tone.NEWS,
+    Verdict.UNFIXED: Tone.TROUBLE,
+    Verdict.DIFFERENT: Tone.TROUBLE,
+    Verdict.FLAKY: Tone.TROUBLE,
+    Verdict.UNAVAILABLE: Tone.SKIP,
+    Verdict.INFRA: Tone.SKIP,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell, its verdict and the evidence."""
+
+    cell: Cell
+    verdict: Verdict
+    reason: str
+    """One sentence: why this verdict."""
+    signature: str | None = None
+    """The root cause as observed, normalised: `RuntimeError: ...`; None when nothing failed."""
+    observation: Observation | None = None
+    """None for a cell that was not run."""

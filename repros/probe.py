@@ -1,0 +1,77 @@
+"""Asks an interpreter what its environment holds, without installing anything into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import repros.inside
+from repros.errors import ReprosError
+from repros.model import Device, Environment
+
+_SCRIPT = Path(repros.inside.__file__).with_name("probe.py")
+_PATIENCE = 600
+"""Seconds; the simulated accelerator may have to be compiled."""
+
+
+class ProbeError(ReprosError):
+    """An interpreter that does not answer."""
+
+    def __init__(self, python: Path, why: str) -> None:
+        """Compose the sentence."""
+        super().__init__(f"{python}: {why}; expected the path of a Python interpreter that has torch installed.")
+
+
+def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
+    """Describe the environment of an interpreter.
+
+    Args:
+        python: the interpreter.
+        name: what to call the environment; its path by default.
+        sim: whether the simulated accelerator is wanted, which may mean compiling it (about half a minute).
+
+    Raises:
+        ProbeError: the interpreter is not there, is too old or does not answer.
+    """
+    # Its own `-I` would hide the user's PYTHONPATH, which may be what makes the environment complete.
+    command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE, check=False, env=_environ()
+        )
+    except OSError as error:
+        raise ProbeError(python, f"cannot be run ({error.strerror})") from error
+    except subprocess.TimeoutExpired as error:
+        raise ProbeError(python, f"did not answer within {_PATIENCE} s") from error
+    try:
+        found = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise ProbeError(python, f"did not answer ({last})") from None
+    return _environment(python, name or str(python), found)
+
+
+def _environment(python: Path, name: str, found: dict[str, object]) -> Environment:
+    counts: dict[Device, int] = {}
+    absent: dict[Device, str] = {}
+    cuda, sim, versions = found["cuda"], found["sim"], found["versions"]
+    assert isinstance(cuda, dict)
+    assert isinstance(versions, dict)
+    if "torch" not in versions:
+        return Environment(name, python, str(found["python"]), versions, broken=f"torch is not installed in {name}")
+    counts[Device.CPU] = os.cpu_count() or 1
+    counts[Device.CUDA] = cuda["count"]
+    if cuda["absent"]:
+        absent[Device.CUDA] = cuda["absent"]
+    if isinstance(sim, dict) and sim["absent"] is None:
+        counts[Device.SIM] = sys.maxsize
+    else:
+        absent[Device.SIM] = sim["absent"] if isinstance(sim, dict) else "the simulated accelerator was not asked for"
+    return Environment(name, python, str(found["python"]), versions, counts, absent)
+
+
+def _environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONSTARTUP"}}

@@ -1,0 +1,183 @@
+"""Turns what the processes of a cell wrote down into the endings of an observation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from repros.model import Ending, Process, Raised
+
+_FATAL = {
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Floating point exception": "SIGFPE",
+    "Floating-point exception": "SIGFPE",
+    "Illegal instruction": "SIGILL",
+}
+_FATAL_LINE = re.compile(rf"^Fatal Python error: ({'|'.join(_FATAL)})$", re.MULTILINE)
+_LARGEST_FILE = 20_000_000
+
+Events = list[Mapping[str, Any]]
+
+
+@dataclass
+class Timeline:
+    """What the engine did to a cell and when, in seconds of `time.monotonic`."""
+
+    started: float
+    main_ended: float | None = None
+    deadline: float | None = None
+    """When the cell was taken for hung; what processes wrote down later was the engine's doing."""
+    stopped: set[int] = field(default_factory=set)
+    """Processes that the engine ended."""
+
+    @property
+    def cutoff(self) -> float:
+        """When the run was over: what came later is not the script's doing."""
+        return math.inf if self.deadline is None else self.deadline
+
+    @property
+    def last(self) -> float:
+        """The last moment the engine knows of, for a process that did not say when it ended."""
+        return self.deadline or self.main_ended or time.monotonic()
+
+
+def gather(folder: Path, timeline: Timeline, main_status: int) -> tuple[Process, ...]:
+    """Return every process that recorded its start, ranks in order, helpers last.
+
+    Args:
+        folder: the cell's folder.
+        timeline: what the engine did and when.
+        main_status: the main process's `returncode`: negative for a signal.
+    """
+    recorded = {int(path.parent.name): list(_events(path)) for path in folder.glob("processes/*/events.jsonl")}
+    statuses = _reaped(event for events in recorded.values() for event in events)
+    processes = []
+    for pid, events in recorded.items():
+        trace = _Trace.of(pid, events)
+        if trace is None:
+            continue
+        status = main_status if trace.role == "main" else statuses.get(pid)
+        place = folder / "processes" / str(pid)
+        log = folder / "main.log" if trace.role == "main" else place / "log.txt"
+        stacks = place / "stacks.txt"
+        text = stacks.read_text("utf-8", "replace") if stacks.exists() else ""
+        processes.append(_process(trace, status, timeline, text, log if log.exists() else None))
+    processes = _with_rank_zero(processes)
+    return tuple(sorted(processes, key=_order))
+
+
+def _order(process: Process) -> tuple[bool, int, int]:
+    """Launcher first, then ranks, then helpers."""
+    return process.role == "helper", -1 if process.rank is None else process.rank, process.pid
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """One process's events, sorted by what they say."""
+
+    pid: int
+    role: str
+    rank: int | None
+    raised: Mapping[str, Any] | None
+    finished: Mapping[str, Any] | None
+    exit: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, pid: int, events: Events) -> _Trace | None:
+        """Sort the events; None for a process that did not record its start."""
+        last = {event["event"]: event for event in events}
+        roles = [event.get("role") for event in events if event["event"] == "start"]
+        if not roles:
+            return None
+        role = "main" if "main" in roles else roles[-1]
+        # A process learns its rank at the latest when the process group is there, so the latest word counts.
+        ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
+        rank = ranks[-1] if ranks and role in {"main", "rank"} else None
+        known = role if role in {"main", "rank"} else "helper"
+        return cls(pid, known, rank, last.get("raised"), last.get("finished"), last.get("exit"))
+
+
+def _process(
+    trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None
+) -> Process:
+    """Decide how one process ended, from what it wrote, its wait status and what the engine did to it."""
+
+    def ended(ending: Ending, at: float | None = None, **details: Any) -> Process:
+        seconds = max(0.0, (at or timeline.last) - timeline.started)
+        return Process(trace.pid, trace.role, trace.rank, ending, at=seconds, stacks=stacks, log=log, **details)
+
+    raised, finished, left = (
+        event if event and event["time"] <= timeline.cutoff else None
+        for event in (trace.raised, trace.finished, trace.exit)
+    )
+    if raised is not None:
+        return ended(Ending.RAISED, raised["time"], chain=_chain(raised))
+    if finished is not None and (status is None or status <= 0):
+        return ended(Ending.RETURNED, finished["time"])
+    if trace.pid in timeline.stopped:
+        return ended(Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED)
+    if left is not None:
+        code = left.get("code")
+        return ended(Ending.EXITED if code else Ending.RETURNED, left["time"], code=code)
+    if status is not None and status >= 0:
+        return ended(Ending.EXITED if status else Ending.RETURNED, code=status)
+    if status is not None:
+        return ended(Ending.SIGNALLED, signal=signal.Signals(-status).name)
+    # Nobody waited for it, or whoever did wrote nothing down: faulthandler still saw the fatal signals.
+    fatal = _FATAL_LINE.search(stacks)
+    return ended(Ending.SIGNALLED, signal=_FATAL[fatal[1]] if fatal else None)
+
+
+def _with_rank_zero(processes: list[Process]) -> list[Process]:
+    """Give the main process rank 0 when it named no rank and nobody else has that one."""
+    if any(process.rank == 0 for process in processes):
+        return processes
+    return [replace(p, rank=0) if p.role == "main" and p.rank is None else p for p in processes]
+
+
+def _reaped(events: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """Return the exit codes of children that their parents waited for; negative for a signal."""
+    statuses = {}
+    for event in events:
+        if event["event"] == "reaped":
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                statuses[int(event["child"])] = os.waitstatus_to_exitcode(event["status"])
+    return statuses
+
+
+def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
+    """Return the recorded exception chain; a damaged record gives an empty one."""
+    try:
+        return tuple(
+            Raised(
+                type=str(link["type"]),
+                bases=tuple(map(str, link["bases"])),
+                message=str(link["message"]),
+                frames=tuple(map(str, link["frames"])),
+                via=link["via"],
+            )
+            for link in event["chain"]
+        )
+    except (KeyError, TypeError):
+        return ()
+
+
+def _events(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the whole, well-formed lines; a process may have been killed while it wrote, or have damaged its file."""
+    with path.open("rb") as file:
+        for line in file.read(_LARGEST_FILE).splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                event = json.loads(line)
+                if isinstance(event["event"], str) and isinstance(event["time"], float):
+                    yield event

@@ -1,0 +1,77 @@
+"""Normalised signatures: one text for one failure, whatever machine, rank or device it was seen on.
+
+Plain substrings and a handful of expressions without nested repetition, so the cost is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from repros.model import Ending, Process, Raised, Signature
+
+_RULES = (
+    (re.compile(r"0x[0-9a-fA-F]{4,}"), "{address}"),
+    # The same operator by the name that CUDA's kernels and the simulated accelerator's use for themselves.
+    (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_|aten::)(_?[a-z]\w*)"), r"\1"),
+    (re.compile(r"\b(?:cuda|sim|privateuseone)(?::\d+)?\b"), "{device}"),
+    (re.compile(r"\brank:? ?\d+\b"), "rank {rank}"),
+    (re.compile(r"(?<![\w.])/(?:[\w.+@-]+/)+[\w.+@-]*"), "{path}"),
+    (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?::\d+)?"), "{host}"),
+    (re.compile(r"\b(pid|port|process)(:? )\d+\b"), r"\1\2{number}"),
+    (re.compile(r"\s+"), " "),
+)
+_LONGEST = 4000
+
+
+@lru_cache(maxsize=1024)
+def normalise(text: str) -> str:
+    """Return the text with addresses, operator wrappers, devices, ranks, paths, hosts and pids as placeholders."""
+    text = text[:_LONGEST]
+    for pattern, placeholder in _RULES:
+        text = pattern.sub(placeholder, text)
+    return text.strip()
+
+
+def bears(process: Process, signature: Signature) -> bool:
+    """Whether a process's ending is the documented one; an exception may bear it anywhere in its chain."""
+    if signature.ends is not None:
+        return _ends_as(process, signature.ends)
+    return any(_is(raised, signature) for raised in process.chain)
+
+
+def _is(raised: Raised, signature: Signature) -> bool:
+    wanted = signature.raises or ""
+    names = (raised.type, *raised.bases)
+    if not any(name == wanted or name.endswith("." + wanted) for name in names):
+        return False
+    message = normalise(raised.message)
+    return any(normalise(wording) in message for wording in signature.match)
+
+
+def _ends_as(process: Process, ends: str) -> bool:
+    if ends == "hang":
+        return process.ending is Ending.TIMED_OUT
+    kind, _, which = ends.partition(" ")
+    if kind == "exit":
+        return process.ending is Ending.EXITED and process.code == int(which)
+    return process.ending is Ending.SIGNALLED and process.signal == which
+
+
+def describe(process: Process, signature: Signature) -> str:
+    """Return a process's ending as one normalised line: the link that bears the signature, else the root of the chain."""
+    if process.ending is Ending.RAISED:
+        raised = _telling(process.chain, signature)
+        return f"{raised.name}: {normalise(raised.message)}" if raised else "an exception that could not be read"
+    if process.ending is Ending.EXITED:
+        return f"exit {process.code}"
+    if process.ending is Ending.SIGNALLED:
+        return f"signal {process.signal}" if process.signal else "ended by a signal nobody saw"
+    return "hang" if process.ending is Ending.TIMED_OUT else process.ending.value
+
+
+def _telling(chain: Iterable[Raised], signature: Signature) -> Raised | None:
+    links = tuple(chain)
+    bearing = (raised for raised in links if signature.ends is None and _is(raised, signature))
+    return next(bearing, links[-1] if links else None)
