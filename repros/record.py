@@ -28,7 +28,9 @@ def line(result: Result) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "repro": cell.repro.id,
+        "title": cell.repro.title,
         "variant": cell.variant.name,
+        "claim": cell.variant.claim,
         "strategy": cell.strategy,
         "device": cell.device.value,
         "stack": {
