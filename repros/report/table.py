@@ -1,0 +1,240 @@
+"""The summary table: what became of every cell, made from record lines alone.
+
+`repros run` ends with it and `repros summary FILE` makes the same one again, so nothing here may need more than the file.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import PurePath
+from typing import Any
+
+from rich.text import Text
+
+from repros.model import Tone, Verdict
+
+Line = Mapping[str, Any]
+"""One object of a results file, as :func:`repros.record.read` yields it."""
+
+_STYLES = {Tone.AGREES: "green", Tone.NEWS: "yellow", Tone.TROUBLE: "red", Tone.SKIP: "dim"}
+_WIDE = ("variant", "strategy", "device", "stack", "verdict", "seconds")
+_NARROW = ("variant", "strategy", "dev", "stack", "verdict", "sec")
+_INDENT = 2
+_DOES_NOT_FIX = "does not fix"
+
+
+def table(lines: Iterable[Line], width: int, *, verbose: bool = False) -> Text:
+    """Return the whole summary.
+
+    Args:
+        lines: record lines, in any order; of several for one cell the last counts.
+        width: columns that the reader has.
+        verbose: whether cells that were not run get a row each.
+    """
+    every = list(lines)
+    cells = latest(every)
+    shown = [line for line in cells if verbose or _verdict(line) is not Verdict.UNAVAILABLE]
+    parts = [*_rows(shown, width), *_stacks(shown, width), *_not_run(cells, width)]
+    if len(every) > len(cells):
+        parts.append(Text(f"{len(every) - len(cells)} earlier results of the same cells are left out.", "dim"))
+    return Text("\n").join([*parts, closing(cells)])
+
+
+def latest(lines: Iterable[Line]) -> list[Line]:
+    """Return the last line of every cell, sorted by repro, else in the order in which the cells first came."""
+    by_cell = {_cell(line): line for line in lines}
+    return sorted(by_cell.values(), key=lambda line: str(line["repro"]))
+
+
+def disagreeing(lines: Iterable[Line]) -> list[Line]:
+    """Return the cells that were run and do not agree, those that could not be judged included."""
+    return [
+        line
+        for line in latest(lines)
+        if _verdict(line) is not Verdict.UNAVAILABLE and _verdict(line).tone is not Tone.AGREES
+    ]
+
+
+def closing(lines: Iterable[Line]) -> Text:
+    """Return the last line: how many cells agree, are news, are trouble; how many were not run or not judged."""
+    verdicts = [_verdict(line) for line in lines]
+    tones = Counter(verdict.tone for verdict in verdicts)
+    judged = [
+        (f"{tones[Tone.AGREES]} agree", "green" if tones[Tone.AGREES] else ""),
+        (f"{tones[Tone.NEWS]} news", "yellow" if tones[Tone.NEWS] else ""),
+        (f"{tones[Tone.TROUBLE]} trouble", "red" if tones[Tone.TROUBLE] else ""),
+    ]
+    skipped = [
+        (f"{verdicts.count(verdict)} {verdict}", style)
+        for verdict, style in ((Verdict.UNAVAILABLE, "dim"), (Verdict.INFRA, "yellow"))
+        if verdict in verdicts
+    ]
+    halves = [Text(", ").join(Text(*part) for part in parts) for parts in (judged, skipped) if parts]
+    return Text("; ").join(halves)
+
+
+def short_name(stack: str) -> str:
+    """Return a stack's name, or for an interpreter's path the name of its environment's folder."""
+    return re.sub(r".*?([^/]+)/bin/[^/]+$", r"\1", stack) if "/" in stack else stack
+
+
+def _verdict(line: Line) -> Verdict:
+    return Verdict(line["verdict"])
+
+
+def _cell(line: Line) -> tuple[str, ...]:
+    return (line["repro"], line["variant"], line["strategy"], line["device"], line["stack"]["name"])
+
+
+def _rows(lines: Sequence[Line], width: int) -> Iterator[Text]:
+    """The table itself: a heading per repro, a row per cell, its reason below a row that does not agree."""
+    if not lines:
+        return
+    names = _short_names(lines)
+    rows = [_columns(line, names) for line in lines]
+    layout = _Layout.fitting(rows, width, len(_DOES_NOT_FIX) if any(map(_refuted, lines)) else 0)
+    yield Text(layout.row(layout.heads), "dim")
+    for repro, group in groupby(lines, key=lambda line: line["repro"]):
+        members = list(group)
+        heading = f"{repro} {members[0].get('title') or ''}".rstrip()
+        yield from (Text(part, "bold") for part in textwrap.wrap(heading, width, subsequent_indent=" " * 9))
+        before = None
+        for line in members:
+            variant, *others = _columns(line, names)
+            yield from _cell_lines(line, ("" if variant == before else variant, *others), layout)
+            before = variant
+    if not layout.roomy and any(map(_refuted, lines)):
+        yield Text(f"x  a documented fix that {_DOES_NOT_FIX}", "magenta")
+
+
+def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator[Text]:
+    """One cell's row; the name of its variant goes on below where it is too long, and then what is to be said."""
+    verdict = _verdict(line)
+    agrees = verdict.tone is Tone.AGREES
+    style = "yellow" if verdict is Verdict.INFRA else _STYLES[verdict.tone]
+    mark = " " if agrees else "!"
+    first, *more = _folded(columns[0], layout.widths[0])
+    if _refuted(line) and not layout.roomy:
+        mark = "x"
+    row = Text(layout.row((first, *columns[1:]), mark))
+    at = _INDENT + sum(layout.widths[:4]) + 4 * layout.gap
+    row.stylize(style, at, at + len(verdict))
+    if _refuted(line) and layout.roomy:
+        row.append(f"  {_DOES_NOT_FIX}", "magenta")
+    yield row
+    yield from (Text(f"{'':<{_INDENT + 1}}{part}") for part in more)
+    reason = "" if agrees else str(line.get("reason") or "")
+    indent = " " * 2 * _INDENT
+    below = textwrap.wrap(reason, layout.width, initial_indent=indent, subsequent_indent=indent)
+    yield from (Text(part, style) for part in below)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How wide every column is, so that rows fit the reader's width."""
+
+    width: int
+    roomy: bool
+    """Whether everything fits with two spaces between columns and a note behind them."""
+    widths: Sequence[int]
+
+    @classmethod
+    def fitting(cls, rows: Sequence[Sequence[str]], width: int, note: int) -> _Layout:
+        """Choose wide heads and gaps where rows and their notes fit; else narrow ones, and break names of variants."""
+        wide = [max(map(len, column)) for column in zip(_WIDE, *rows, strict=True)]
+        if _INDENT + sum(wide) + 2 * len(wide) + note <= width:
+            return cls(width, roomy=True, widths=wide)
+        narrow = [max(map(len, column)) for column in zip(_NARROW, *rows, strict=True)]
+        room = width - _INDENT - sum(narrow[1:]) - len(narrow) + 1
+        return cls(width, roomy=False, widths=[min(narrow[0], max(room, 8)), *narrow[1:]])
+
+    @property
+    def heads(self) -> Sequence[str]:
+        """The columns' names."""
+        return _WIDE if self.roomy else _NARROW
+
+    @property
+    def gap(self) -> int:
+        """Spaces between two columns."""
+        return 2 if self.roomy else 1
+
+    def row(self, columns: Sequence[str], mark: str = " ") -> str:
+        """Set the columns in line, numbers to the right."""
+        *words, seconds = columns
+        left = (" " * self.gap).join(f"{word:<{width}}" for word, width in zip(words, self.widths, strict=False))
+        return f"{mark:<{_INDENT}}{left}{'':<{self.gap}}{seconds:>{self.widths[-1]}}".rstrip()
+
+
+def _refuted(line: Line) -> bool:
+    """Whether the cell shows that a documented fix does not fix."""
+    return bool(line.get("claim")) and _verdict(line) is Verdict.REPRODUCED
+
+
+def _columns(line: Line, names: Mapping[str, str]) -> tuple[str, ...]:
+    seconds = line.get("seconds")
+    return (
+        line["variant"],
+        line["strategy"],
+        line["device"],
+        names[line["stack"]["name"]],
+        line["verdict"],
+        "" if seconds is None else f"{seconds:.1f}",
+    )
+
+
+def _folded(name: str, width: int) -> list[str]:
+    """Break a variant's name behind its underscores."""
+    parts: list[str] = [""]
+    for word in re.findall(r"[^_]*_?", name):
+        if parts[-1] and len(parts[-1]) + len(word) > width:
+            parts.append("")
+        parts[-1] += word
+    return parts
+
+
+def _short_names(lines: Iterable[Line]) -> dict[str, str]:
+    """Return what to call each stack: short, unless two would then be called the same."""
+    stacks = list(dict.fromkeys(line["stack"]["name"] for line in lines))
+    counts = Counter(map(short_name, stacks))
+    return {stack: short_name(stack) if counts[short_name(stack)] == 1 else stack for stack in stacks}
+
+
+def _stacks(lines: Iterable[Line], width: int) -> Iterator[Text]:
+    """What every stack in the table really holds."""
+    lines = list(lines)
+    names = _short_names(lines)
+    versions: dict[str, dict[str, str]] = {}
+    for line in lines:
+        stack = line["stack"]
+        versions.setdefault(stack["name"], {"python": stack["python"]}).update(stack["versions"])
+    longest = max(map(len, names.values()), default=0)
+    if versions:
+        yield Text()
+    for stack, found in versions.items():
+        place = f" ({PurePath(stack)})" if stack != names[stack] else ""
+        said = f"{names[stack]:<{longest}}  " + ", ".join(f"{name} {number}" for name, number in found.items()) + place
+        indent = " " * (longest + 2)
+        yield from (Text(part, "dim") for part in textwrap.wrap(said, width, subsequent_indent=indent))
+    if versions:
+        yield Text()
+
+
+def _not_run(lines: Iterable[Line], width: int) -> Iterator[Text]:
+    """Cells that are not to be had, counted by their reason: they are not absent, only not here."""
+    missing = [line for line in lines if _verdict(line) is Verdict.UNAVAILABLE]
+    if not missing:
+        return
+    counts = Counter((line["device"], str(line["reason"])) for line in missing)
+    repros: dict[tuple[str, str], dict[str, None]] = {}
+    for line in missing:
+        repros.setdefault((line["device"], str(line["reason"])), {})[line["repro"]] = None
+    yield Text("Not run:")
+    for (device, reason), count in counts.most_common():
+        said = f"{count:>4}  {device}: {reason} ({', '.join(repros[device, reason])})"
+        yield from (Text(part, "dim") for part in textwrap.wrap(said, width, subsequent_indent=" " * 6))
+    yield Text()
