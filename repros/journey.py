@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -80,19 +81,26 @@ def _made(name: str, *, sim: bool, say: Say) -> Environment:
 
 
 def run_all(cells: Sequence[Cell | Unavailable], runs: Path, jobs: int = 1) -> Iterator[Result]:
-    """Run and judge, `jobs` cells side by side; yield in the order of the plan."""
+    """Run and judge, `jobs` cells side by side; yield in the order of the plan.
+
+    Whatever ends the iteration early (Ctrl-C above all) ends the running cells too, and no further one is started.
+    """
+    stop = threading.Event()
     with ThreadPoolExecutor(max_workers=jobs) as pool:
+        pending = [pool.submit(one, item, runs, stop) for item in cells]
         try:
-            yield from pool.map(lambda item: one(item, runs), cells)
+            for future in pending:
+                yield future.result()
         finally:
+            stop.set()
             pool.shutdown(cancel_futures=True)
 
 
-def one(item: Cell | Unavailable, runs: Path) -> Result:
+def one(item: Cell | Unavailable, runs: Path, stop: threading.Event | None = None) -> Result:
     """Run and judge one cell; what is not to be had is a result too."""
     if isinstance(item, Unavailable):
         return Result(item.cell, Verdict.UNAVAILABLE, item.reason)
-    return judge(item, run(item, runs / folder_name(item)))
+    return judge(item, run(item, runs / folder_name(item), stop))
 
 
 def folder_name(cell: Cell) -> str:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -33,22 +34,27 @@ _FOREIGN = re.compile(
 )
 
 
-def run(cell: Cell, folder: Path) -> Observation:
+def run(cell: Cell, folder: Path, stop: threading.Event | None = None) -> Observation:
     """Run one cell below `folder` (made, must be new) and return when no process of it lives.
 
     An engine that cannot do its work (no disk, no process) gives an observation that is `broken`, never an exception.
+    So does a run that somebody ends early by setting `stop`.
     """
+    stop = stop or threading.Event()
     started = time.monotonic()
     try:
+        # The token by which processes are found: one spelling for the engine and for them.
+        folder = folder.resolve()
         folder.mkdir(parents=True)
         # Short, since unix sockets below it may have at most 107 characters.
         scratch = Path(tempfile.mkdtemp(prefix="repros-"))
     except OSError as error:
         return Observation((), 0.0, folder, broken=f"the cell's folder could not be made: {error}")
     try:
-        timeline, status, leftovers = _run(cell, folder, scratch)
-        processes = gather(folder, timeline, status)
+        timeline, main, status, leftovers = _run(cell, folder, scratch, stop)
+        processes = gather(folder, timeline, main, status)
         broken = None if processes else "no process of the cell wrote anything down: the hook did not start"
+        broken = "interrupted" if stop.is_set() else broken
         seconds = time.monotonic() - started
         return Observation(processes, seconds, folder, broken=broken, leftovers=leftovers)
     except OSError as error:
@@ -57,7 +63,9 @@ def run(cell: Cell, folder: Path) -> Observation:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run(cell: Cell, folder: Path, scratch: Path) -> tuple[Timeline, int, int]:
+def _run(
+    cell: Cell, folder: Path, scratch: Path, stop: threading.Event
+) -> tuple[Timeline, int, int, int]:
     """Start the main process, wait for it and its ranks, end what is left."""
     log = folder / "main.log"
     command = [cell.environment.python, cell.repro.path.resolve(), cell.variant.name, cell.strategy, cell.device]
@@ -74,19 +82,21 @@ def _run(cell: Cell, folder: Path, scratch: Path) -> tuple[Timeline, int, int]:
     timeline = Timeline(started=time.monotonic())
     try:
         deadline = timeline.started + cell.repro.deadline
-        if not _wait(main, folder, deadline):
-            timeline.deadline = time.monotonic()
-            _take_stacks(folder, main.pid)
-        else:
+        if _wait(main, folder, deadline, stop):
             timeline.main_ended = time.monotonic()
-            _let_ranks_end(folder, main.pid, min(deadline, timeline.main_ended + RANK_GRACE))
+            if not _let_ranks_end(folder, main.pid, min(deadline, timeline.main_ended + RANK_GRACE), stop):
+                _take_stacks(folder, main.pid)
+        elif not stop.is_set():
+            timeline.deadline = timeline.cutoff = time.monotonic()
+            _take_stacks(folder, main.pid)
     finally:
+        timeline.cutoff = min(timeline.cutoff, time.monotonic())
         timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
         leftovers = len(timeline.stopped - _pids(folder, "main", "rank"))
         containment.end(folder, main.pid)
         status = main.wait()
         logs.trim(folder)
-    return timeline, status, leftovers
+    return timeline, main.pid, status, leftovers
 
 
 def environment(cell: Cell, folder: Path, scratch: Path, log: Path) -> dict[str, str]:
@@ -106,8 +116,8 @@ def environment(cell: Cell, folder: Path, scratch: Path, log: Path) -> dict[str,
         "CUDA_VISIBLE_DEVICES": visible,
         "HF_HUB_OFFLINE": "1",
         "TMPDIR": str(scratch),
-        "REPROS_CELL": str(folder.resolve()),
-        "REPROS_LOG": str(log.resolve()),
+        "REPROS_CELL": str(folder),
+        "REPROS_LOG": str(log),
     }
     if cell.device is Device.SIM:
         ours |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(cell.processes)}
@@ -121,9 +131,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait(main: subprocess.Popen[bytes], folder: Path, deadline: float) -> bool:
-    """Wait for the main process; False when it is still there at the deadline."""
-    while time.monotonic() < deadline:
+def _wait(main: subprocess.Popen[bytes], folder: Path, deadline: float, stop: threading.Event) -> bool:
+    """Wait for the main process; False when it is still there at the deadline or at a stop."""
+    while time.monotonic() < deadline and not stop.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             main.wait(timeout=_POLL)
             return True
@@ -131,14 +141,15 @@ def _wait(main: subprocess.Popen[bytes], folder: Path, deadline: float) -> bool:
     return False
 
 
-def _let_ranks_end(folder: Path, session: int, until: float) -> None:
-    """Wait for ranks that outlive the main process; helpers and strangers are not waited for."""
-    while time.monotonic() < until:
+def _let_ranks_end(folder: Path, session: int, until: float, stop: threading.Event) -> bool:
+    """Wait for ranks that outlive the main process, not for helpers and strangers; False when some still live."""
+    while time.monotonic() < until and not stop.is_set():
         alive = {process.pid for process in containment.members(folder, session)}
         if not alive & _pids(folder, "rank"):
-            return
+            return True
         logs.trim(folder)
         time.sleep(_POLL)
+    return False
 
 
 def _take_stacks(folder: Path, session: int) -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import psutil
 
-LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
-"""Signals in order of force, each with the seconds that processes get to obey it."""
+LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
+"""Signals in order of force, each with the seconds that processes get to obey it.
 
+SIGKILL more than once: what a process forked after it was listed is found the next time.
+"""
 
 def members(token: Path, session: int) -> list[psutil.Process]:
     """Return the living processes of the cell with that token, or in that session."""

@@ -37,14 +37,11 @@ class Timeline:
     started: float
     main_ended: float | None = None
     deadline: float | None = None
-    """When the cell was taken for hung; what processes wrote down later was the engine's doing."""
+    """When the cell was taken for hung."""
+    cutoff: float = math.inf
+    """When the engine began to end what was left; what processes wrote down later was its doing."""
     stopped: set[int] = field(default_factory=set)
     """Processes that the engine ended."""
-
-    @property
-    def cutoff(self) -> float:
-        """When the run was over: what came later is not the script's doing."""
-        return math.inf if self.deadline is None else self.deadline
 
     @property
     def last(self) -> float:
@@ -52,19 +49,20 @@ class Timeline:
         return self.deadline or self.main_ended or time.monotonic()
 
 
-def gather(folder: Path, timeline: Timeline, main_status: int) -> tuple[Process, ...]:
+def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tuple[Process, ...]:
     """Return every process that recorded its start, ranks in order, helpers last.
 
     Args:
         folder: the cell's folder.
         timeline: what the engine did and when.
-        main_status: the main process's `returncode`: negative for a signal.
+        main: the main process's pid.
+        main_status: its `returncode`: negative for a signal.
     """
     recorded = {int(path.parent.name): list(_events(path)) for path in folder.glob("processes/*/events.jsonl")}
     statuses = _reaped(event for events in recorded.values() for event in events)
     processes = []
     for pid, events in recorded.items():
-        trace = _Trace.of(pid, events)
+        trace = _Trace.of(pid, events, is_main=pid == main)
         if trace is None:
             continue
         status = main_status if trace.role == "main" else statuses.get(pid)
@@ -94,10 +92,12 @@ class _Trace:
     exit: Mapping[str, Any] | None
 
     @classmethod
-    def of(cls, pid: int, events: Events) -> _Trace | None:
-        """Sort the events; None for a process that did not record its start."""
+    def of(cls, pid: int, events: Events, *, is_main: bool) -> _Trace | None:
+        """Sort the events; None for a process that did not record its start, unless the engine started it itself."""
         last = {event["event"]: event for event in events}
         roles = [event.get("role") for event in events if event["event"] == "start"]
+        if is_main:
+            roles = ["main"]
         if not roles:
             return None
         role = "main" if "main" in roles else roles[-1]
@@ -133,10 +133,17 @@ def _process(
     if status is not None and status >= 0:
         return ended(Ending.EXITED if status else Ending.RETURNED, code=status)
     if status is not None:
-        return ended(Ending.SIGNALLED, signal=signal.Signals(-status).name)
+        return ended(Ending.SIGNALLED, signal=_signal_name(-status))
     # Nobody waited for it, or whoever did wrote nothing down: faulthandler still saw the fatal signals.
     fatal = _FATAL_LINE.search(stacks)
     return ended(Ending.SIGNALLED, signal=_FATAL[fatal[1]] if fatal else None)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names of their own
+        return f"SIG{number}"
 
 
 def _with_rank_zero(processes: list[Process]) -> list[Process]:
@@ -163,7 +170,7 @@ def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
             Raised(
                 type=str(link["type"]),
                 bases=tuple(map(str, link["bases"])),
-                message=str(link["message"]),
+                message=_text(link["message"]),
                 frames=tuple(map(str, link["frames"])),
                 via=link["via"],
             )
@@ -173,11 +180,16 @@ def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
         return ()
 
 
+def _text(value: Any) -> str:
+    """Return it as text that every file and terminal takes: a lone surrogate (from undecodable bytes) as `?`."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
 def _events(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the whole, well-formed lines; a process may have been killed while it wrote, or have damaged its file."""
     with path.open("rb") as file:
         for line in file.read(_LARGEST_FILE).splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 event = json.loads(line)
                 if isinstance(event["event"], str) and isinstance(event["time"], float):
                     yield event
