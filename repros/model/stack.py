@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Stack:
     """Python version that the lock was made for: `3.11`."""
     requirements: tuple[Requirement, ...]
     """The versions that matter; everything else in the lock follows from them."""
-    until: datetime.date
+    until: dt.date
     """The lock holds nothing younger than this day, so it can be made again."""
     lock: Path
     """Every distribution but torch's own CUDA ones, one `name==version` per line."""

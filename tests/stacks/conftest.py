@@ -1,0 +1,56 @@
+"""A stack so small that its environment is made without a network, from wheels written here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repros.model.stack import Size, Stack
+
+MakeStack = Callable[..., Stack]
+
+
+def write_wheel(folder: Path, name: str) -> None:
+    """Write a wheel of version 1.0 with one module and nothing else."""
+    info = f"{name}-1.0.dist-info"
+    members = {
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{member},,\n" for member in [*members, f"{info}/RECORD"])
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        for member, text in {**members, f"{info}/RECORD": record}.items():
+            wheel.writestr(member, text)
+
+
+@pytest.fixture
+def make_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeStack:
+    """Return a function that writes a stack of the named distributions, cached in the test's own folder."""
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
+
+    def make(*names: str, lock: str = "", unpacked: int = 1_500_000) -> Stack:
+        for name in names:
+            write_wheel(tmp_path, name)
+        file = tmp_path / "tiny.lock.txt"
+        pins = "".join(f"{name}==1.0\n" for name in names)
+        file.write_text(f"--no-index\n--find-links {tmp_path}\n{pins}{lock}", encoding="utf-8")
+        return Stack(
+            name="tiny",
+            about="for tests",
+            python=f"{sys.version_info.major}.{sys.version_info.minor}",
+            requirements=(),
+            until=dt.date(2026, 1, 1),
+            lock=file,
+            cuda=Size(download=2_700_000_000, unpacked=unpacked),
+            cpu=Size(download=300_000_000, unpacked=unpacked),
+        )
+
+    return make

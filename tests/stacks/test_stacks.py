@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from repros.errors import UnknownNameError
+from repros.stacks import load_stacks, stack
+
+
+def test_the_stacks_come_oldest_first() -> None:
+    assert list(load_stacks()) == ["2023-05", "2023-12", "current"]
+
+
+@pytest.mark.parametrize(
+    ("name", "versions"),
+    [
+        ("2023-05", {"torch==2.0.1", "lightning==2.0.9", "accelerate==0.20.3"}),
+        ("2023-12", {"torch==2.1.2", "lightning==2.1.3", "accelerate==0.25.0"}),
+        ("current", {"torch==2.13.0", "lightning==2.6.6", "accelerate==1.15.0", "bitsandbytes==0.50.2"}),
+    ],
+)
+def test_a_stack_is_named_for_these_versions(name: str, versions: set[str]) -> None:
+    assert versions <= {str(requirement) for requirement in stack(name).requirements}
+
+
+def test_a_wrong_name_gets_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"^unknown stack '2023-11'; did you mean '2023-12'\?$"):
+        stack("2023-11")
+
+
+def test_the_cpu_build_is_the_smaller_one() -> None:
+    for one in load_stacks().values():
+        assert one.cuda.download < one.cuda.unpacked
+        if one.cpu:
+            assert one.cpu.download < one.cuda.download / 5
