@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,7 +32,28 @@ class Where:
     python: Path | None = None
 
 
-def travel(shelf: Shelf, selection: Selection, where: Where, out: Path, say: Say, jobs: int = 1) -> Iterator[Result]:
+class Watch:
+    """What somebody who waits gets to know; every method does nothing unless it is overridden.
+
+    `started` is called from the threads that run the cells, the others from the caller's own.
+    """
+
+    def say(self, line: str) -> None:
+        """Take progress that concerns no cell, such as an environment being made."""
+
+    def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
+        """Take the plan, before anything of it is run; it may raise in order to call the journey off."""
+
+    def started(self, cell: Cell) -> None:
+        """Take a cell whose run begins."""
+
+    def unrecorded(self, result: Result, error: OSError) -> None:
+        """Take a result that could not be recorded; the journey goes on."""
+
+
+def travel(
+    shelf: Shelf, selection: Selection, where: Where, out: Path, watch: Watch, jobs: int = 1
+) -> Iterator[Result]:
     """Run what is selected and yield each result as it comes, recorded already.
 
     Args:
@@ -40,17 +61,20 @@ def travel(shelf: Shelf, selection: Selection, where: Where, out: Path, say: Say
         selection: which part of it.
         where: which environments; they are made if they are not there.
         out: the results file (JSON Lines) to append to; logs go to a new folder in `runs/` beside it.
-        say: takes progress that is not a result, such as an environment being made.
+        watch: is told of everything that is not a result.
         jobs: how many cells to run side by side.
 
     Raises:
         ReprosError: a selection or an environment that is not there.
     """
     wishes = select(shelf, selection)
-    cells = plan(wishes, prepare(wishes, where, say))
-    runs = new_runs_folder(out)
-    for result in run_all(cells, runs, jobs):
-        record.append(out, result)
+    cells = plan(wishes, prepare(wishes, where, watch.say))
+    watch.planned(cells)
+    for result in run_all(cells, new_runs_folder(out), jobs, watch.started):
+        try:
+            record.append(out, result)
+        except OSError as error:
+            watch.unrecorded(result, error)
         yield result
 
 
@@ -80,16 +104,25 @@ def _made(name: str, *, sim: bool, say: Say) -> Environment:
         return Environment(name, Path(), wanted.python, {}, broken=f"stack {name}: {error}")
 
 
-def run_all(cells: Sequence[Cell | Unavailable], runs: Path, jobs: int = 1) -> Iterator[Result]:
-    """Run and judge, `jobs` cells side by side; yield in the order of the plan.
+def run_all(
+    cells: Sequence[Cell | Unavailable], runs: Path, jobs: int = 1, started: Callable[[Cell], None] | None = None
+) -> Iterator[Result]:
+    """Run and judge, `jobs` cells side by side; yield each as it is done.
 
     Whatever ends the iteration early (Ctrl-C above all) ends the running cells too, and no further one is started.
     """
     stop = threading.Event()
+
+    def next_one(item: Cell | Unavailable) -> Result:
+        if started is not None and isinstance(item, Cell):
+            started(item)
+        return one(item, runs, stop)
+
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        pending = [pool.submit(one, item, runs, stop) for item in cells]
+        pending = [pool.submit(next_one, item) for item in cells]
         try:
-            for future in pending:
+            # One worker is done in the order of the plan anyhow, and then so is the file.
+            for future in pending if jobs == 1 else as_completed(pending):
                 yield future.result()
         finally:
             stop.set()

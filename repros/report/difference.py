@@ -1,0 +1,32 @@
+"""What makes the difference between a script's failing and its fixed variant, as a diff of the two definitions."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+_CONTEXT = 3
+
+
+def difference(script: Path, before: str = "failing", after: str = "fixed") -> list[str]:
+    """Return a unified diff, without its file names; empty where the script has no two definitions of these names.
+
+    A definition is a function or a class at the top level; `Failing` counts as `failing`.
+    """
+    source = script.read_text(encoding="utf-8")
+    found = dict(_definitions(source))
+    if before not in found or after not in found:
+        return []
+    lines = difflib.unified_diff(found[before], found[after], n=_CONTEXT, lineterm="")
+    return list(lines)[2:]
+
+
+def _definitions(source: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield every top-level definition by its name in lower case, decorators included."""
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            yield node.name.lower(), lines[first - 1 : node.end_lineno]
