@@ -52,7 +52,7 @@ class Watch:
 
 
 def travel(
-    shelf: Shelf, selection: Selection, where: Where, out: Path, watch: Watch, jobs: int = 1
+    shelf: Shelf, selection: Selection, where: Where, out: Path, watch: Watch, *, jobs: int = 1
 ) -> Iterator[Result]:
     """Run what is selected and yield each result as it comes, recorded already.
 
@@ -70,7 +70,7 @@ def travel(
     wishes = select(shelf, selection)
     cells = plan(wishes, prepare(wishes, where, watch.say))
     watch.planned(cells)
-    for result in run_all(cells, new_runs_folder(out), jobs, watch.started):
+    for result in run_all(cells, new_runs_folder(out), jobs=jobs, started=watch.started):
         try:
             record.append(out, result)
         except OSError as error:
@@ -95,7 +95,7 @@ def prepare(wishes: Sequence[Wish], where: Where, say: Say) -> Callable[[Repro],
 
 
 def _made(name: str, *, sim: bool, say: Say) -> Environment:
-    """Make and probe a stack's environment; one that cannot be made is a value, as its cells are `unavailable`."""
+    """Make and probe a stack's environment; one that cannot be made is a value: its cells are `unavailable`."""
     wanted = stack(name)
     try:
         python = environments.ensure(wanted, say)
@@ -105,11 +105,15 @@ def _made(name: str, *, sim: bool, say: Say) -> Environment:
 
 
 def run_all(
-    cells: Sequence[Cell | Unavailable], runs: Path, jobs: int = 1, started: Callable[[Cell], None] | None = None
+    cells: Sequence[Cell | Unavailable],
+    runs: Path,
+    *,
+    jobs: int = 1,
+    started: Callable[[Cell], None] | None = None,
 ) -> Iterator[Result]:
     """Run and judge, `jobs` cells side by side; yield each as it is done.
 
-    Whatever ends the iteration early (Ctrl-C above all) ends the running cells too, and no further one is started.
+    Whatever ends the iteration early (Ctrl-C above all) ends the running cells too; no further one is started.
     """
     stop = threading.Event()
 
