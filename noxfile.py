@@ -1,0 +1,86 @@
+"""The project's sessions: `nox -l` lists them, `nox -s NAME` runs one, plain `nox` those that are quick.
+
+For a newcomer: `nox -s repro` runs the documented failures, `nox -s tests` the project's own tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "tests"]
+
+HERE = Path(__file__).parent
+# nox's own Python will do unless it is too old; then uv brings one.
+PYTHON = None if sys.version_info >= (3, 11) else "3.11"
+STRATEGIES = ["ddp", "ddp_spawn", "fused_adamw"]
+RESULTS = ".repros/latest.jsonl"
+
+# uv does not read pip's configuration. By path, since nothing is installed yet when nox reads this file.
+os.environ.update(runpy.run_path(str(HERE / "repros/stacks/settings.py"))["uv_settings"](os.environ))
+
+begun: set[str] = set()
+"""Results files that this run of nox has begun anew."""
+
+
+@nox.session(python=PYTHON)
+@nox.parametrize("strategy", [nox.param(strategy, id=strategy) for strategy in STRATEGIES])
+def repro(session: nox.Session, strategy: str) -> None:
+    """Run the documented failures, each on its home stack and on the newest [-- repros run's options]."""
+    install(session)
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--results", "--json", default=RESULTS)
+    chosen, others = parser.parse_known_args(session.posargs)
+    append = ["--append"] if chosen.results in begun else []
+    begun.add(chosen.results)
+    session.notify("summary", [chosen.results])  # it comes last, once, even when a cell disagrees here
+    stacks = ["--stack", "home", "--stack", "current"]
+    results = ["--results", chosen.results, *append, "--no-summary"]
+    session.run("repros", "run", "--strategy", strategy, *stacks, *results, *others)
+
+
+@nox.session(python=PYTHON, default=False)
+def summary(session: nox.Session) -> None:
+    """Print the table of the last `nox -s repro` [-- FILE]; fails when a cell disagreed."""
+    install(session)
+    session.run("repros", "summary", *(session.posargs or [RESULTS]))
+
+
+@nox.session(python=PYTHON)
+def tests(session: nox.Session) -> None:
+    """Run the project's own tests [-- pytest's options]."""
+    install(session, "tests")
+    session.run("pytest", "-n", "2", "--timeout", "300", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def lint(session: nox.Session) -> None:
+    """Check style, types and workflows."""
+    install(session, "lint")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("mypy")
+    workflows = [str(file) for file in HERE.glob(".github/workflows/*.yml")]
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    session.run("zizmor", "--offline", "--quiet", *workflows)
+
+
+@nox.session(python=PYTHON, default=False)
+def lock(session: nox.Session) -> None:
+    """Resolve the stacks' locks anew [-- NAME ...]."""
+    install(session)
+    session.run("python", "-m", "repros.stacks.locks", *session.posargs)
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the checkout, editable, and the dependency groups."""
+    pyproject = nox.project.load_toml(HERE / "pyproject.toml")
+    session.install("--editable", ".", *nox.project.dependency_groups(pyproject, *groups))
