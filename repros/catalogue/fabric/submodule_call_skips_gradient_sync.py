@@ -1,0 +1,177 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0", "lightning>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0005"
+# title = "Calling a submodule of a Fabric module skips gradient synchronisation"
+# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20293"]
+# packages = ["lightning"]
+# affected = []
+# requires = ["lightning>=2.0"]
+# home = "2023-12"
+# strategies = ["ddp", "ddp_spawn"]
+# devices = ["cpu", "cuda"]
+# processes = 2
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "set up teacher and student as one module, call its student"
+# raises = "AssertionError"
+# match = "expected gradient -10.0, the mean over ranks"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "set up the student alone; the frozen teacher is only moved"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/issues/20293"
+#
+# [tool.repro.variants.whole_forward]
+# outcome = "passes"
+# about = "the same set-up and the same student-only optimizer, but the loss comes from the wrapper's own forward"
+#
+# [tool.repro.variants.marked_method]
+# outcome = "passes"
+# about = "the same set-up, the loss is a method made known with mark_forward_method"
+# requires = ["lightning>=2.3"]
+# source = "https://lightning.ai/docs/fabric/stable/api/wrappers.html"
+#
+# [tool.repro.variants.unmarked_method]
+# outcome = "fails"
+# about = "the loss is a method that Fabric does not know: Fabric refuses it, while a submodule goes unnoticed"
+# raises = "RuntimeError"
+# match = "You are calling the method `Models.loss()` from outside the model"
+# requires = ["lightning>=2.1.1"]
+#
+# [tool.repro.variants.no_backward_sync]
+# outcome = "fails"
+# about = "no_backward_sync(enabled=False) round the forward and backward pass"
+# claim = "synchronisation has to be switched on with no_backward_sync(enabled=False)"
+#
+# [tool.repro.variants.reduced_loss]
+# outcome = "fails"
+# about = "backward through fabric.all_reduce(loss)"
+# claim = "reducing the loss over the ranks before backward brings their gradients together"
+#
+# [tool.repro.variants.type_check]
+# outcome = "fails"
+# about = "the fixed set-up, guarded by a check of the module's type"
+# claim = "type(model) shows whether the module was wrapped in DDP"
+# raises = "AssertionError"
+# match = "type(student) is _FabricModule, not DistributedDataParallel"
+# ///
+"""Fabric wraps a teacher and a student as one module; the training loop calls the student through it.
+
+Symptom: one process trains well, several processes stall: every rank steps with the gradient of its own data.
+Nothing is raised or logged.
+
+Cause: `fabric.setup_module(models)` puts DistributedDataParallel round the whole. `_FabricModule.__getattr__`
+hands out the bare `models.student`, and calling that goes round `DistributedDataParallel.forward`, which is where the
+reducer is told to expect a backward pass; so no gradient is reduced. That the optimizer holds only the student's
+parameters is not the cause: with the wrapper's own forward the same optimizer is in step. `no_backward_sync` cannot
+switch on a reducer that was never prepared, and reducing the loss reduces a number: each rank's gradient is halved.
+
+Fix: Set up the module that is called, here the student alone. Or compute the loss in the wrapped module's `forward`,
+or in a method passed to `mark_forward_method` (Lightning 2.3). `type(student)` is `_FabricModule` in every case.
+"""
+
+import sys
+
+import torch
+from lightning.fabric import Fabric
+from torch import nn
+from torch.nn.functional import mse_loss
+from torch.nn.parallel import DistributedDataParallel
+
+# The student's weight w starts at 0, the teacher's is 2, rank 0 sees x = 1 and rank 1 sees x = 2. The gradient is
+# 2 x x (w - 2): first -4 and -16, mean -10. SGD with lr 0.1 makes w = 1, then it is -2 and -8, mean -5.
+FULL_BATCH_GRADIENTS = (-10.0, -5.0)
+
+
+class Models(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.teacher, self.student = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+        nn.init.constant_(self.teacher.weight, 2.0).requires_grad_(False)
+        nn.init.zeros_(self.student.weight)
+
+    def loss(self, x):
+        return mse_loss(self.student(x), self.teacher(x))
+
+    forward = loss
+
+
+def failing(fabric, models):
+    models = fabric.setup_module(models)
+    return lambda x: fabric.backward(mse_loss(models.student(x), models.teacher(x)))
+
+
+def fixed(fabric, models):
+    student, teacher = fabric.setup_module(models.student), fabric.to_device(models.teacher)
+    return lambda x: fabric.backward(mse_loss(student(x), teacher(x)))
+
+
+def whole_forward(fabric, models):
+    models = fabric.setup_module(models)
+    return lambda x: fabric.backward(models(x))
+
+
+def marked_method(fabric, models):
+    models = fabric.setup_module(models)
+    models.mark_forward_method("loss")
+    return lambda x: fabric.backward(models.loss(x))
+
+
+def unmarked_method(fabric, models):
+    models = fabric.setup_module(models)
+    return lambda x: fabric.backward(models.loss(x))
+
+
+def no_backward_sync(fabric, models):
+    models = fabric.setup_module(models)
+
+    def backward(x):
+        with fabric.no_backward_sync(models, enabled=False):
+            fabric.backward(mse_loss(models.student(x), models.teacher(x)))
+
+    return backward
+
+
+def reduced_loss(fabric, models):
+    models = fabric.setup_module(models)
+    return lambda x: fabric.backward(fabric.all_reduce(mse_loss(models.student(x), models.teacher(x))))
+
+
+def type_check(fabric, models):
+    student = fabric.setup_module(models.student)
+    wrapped = isinstance(student, DistributedDataParallel)
+    assert wrapped, f"type(student) is {type(student).__name__}, not DistributedDataParallel"
+
+
+VARIANTS = (failing, fixed, whole_forward, marked_method, unmarked_method, no_backward_sync, reduced_loss, type_check)
+
+
+def train(fabric, variant):
+    models = Models()
+    weight = models.student.weight
+    optimizer = fabric.setup_optimizers(torch.optim.SGD([weight], lr=0.1))
+    backward = {v.__name__: v for v in VARIANTS}[variant](fabric, models)
+    x = torch.full((1, 1), fabric.global_rank + 1.0, device=fabric.device)
+    for step, expected in enumerate(FULL_BATCH_GRADIENTS):
+        backward(x)
+        got = weight.grad.item()
+        message = f"step {step}: expected gradient {expected}, the mean over ranks, got {got} on rank {fabric.global_rank}"
+        assert abs(got - expected) < 1e-6, message
+        optimizer.step()
+        optimizer.zero_grad()
+    torch.distributed.destroy_process_group()  # Gloo's threads may abort an exit that leaves the group open
+
+
+def main(variant="failing", strategy="ddp", accelerator="cpu"):
+    if variant not in (names := [v.__name__ for v in VARIANTS]):
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    Fabric(accelerator=accelerator, devices=2, strategy=strategy).launch(train, variant)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

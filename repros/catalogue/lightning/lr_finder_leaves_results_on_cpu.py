@@ -1,0 +1,160 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.1", "lightning>=2.1"]
+#
+# [tool.repro]
+# id = "RPR-0001"
+# title = "The LR finder leaves logged results on the CPU"
+# upstream = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19813",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19912",
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/19814",
+# ]
+# packages = ["lightning"]
+# affected = ["lightning>=2.1,<2.4"]
+# requires = ["torch>=2.1"]
+# home = "2023-12"
+# strategies = ["ddp"]
+# devices = ["cuda", "sim"]
+# processes = 2
+# minimum = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "lr_find, then fit, with one Trainer"
+# raises = "RuntimeError"
+# match = "No backend type associated with device type cpu"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "a fresh Trainer for the fit (or Lightning 2.4)"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19814"
+#
+# [tool.repro.variants.checked_value]
+# outcome = "fails"
+# about = "the logged tensor is moved to the module's device first"
+# claim = "check the device of a tensor before it is synchronised"
+#
+# [tool.repro.variants.refit]
+# outcome = "fails"
+# about = "no LR finder: two fits with one Trainer"
+#
+# [tool.repro.variants.revalidate]
+# outcome = "fails"
+# about = "no LR finder: two validations with one Trainer"
+#
+# [tool.repro.variants.finder_callback]
+# outcome = "passes"
+# about = "the LearningRateFinder callback, which searches inside the one fit"
+#
+# [tool.repro.variants.summed]
+# outcome = "passes"
+# about = "logged with reduce_fx='sum', which keeps no count of samples"
+#
+# [tool.repro.variants.unsynchronised]
+# outcome = "passes"
+# about = "logged without sync_dist: every rank sees its own mean"
+# ///
+"""A Trainer that has searched for a learning rate cannot reduce its logged means afterwards.
+
+Symptom: `Tuner.lr_find` followed by `fit` on GPUs under DDP ends in `RuntimeError: No backend type associated with
+device type cpu` when an epoch's results are reduced. Without the search the same fit is good.
+
+Cause: the search ends in a teardown that moves the loop's `_ResultCollection` to the CPU and keeps its keys. From
+Lightning 2.1 `_ResultCollection.log` moves a result to the value's device only when its key is new. The sum heals by
+itself (a 0-dim CPU tensor plus one on the device), but `cumulated_batch_size` is counted on the CPU, and `compute`
+hands it to a process group that has a backend for the device alone. Every second run of a loop meets it, with or
+without a finder, at any world size; moving the value that is logged does not help, for it is the count that lies.
+
+Fix: Lightning 2.4 moves a result each time it is logged. Before: a fresh Trainer for the fit, or the callback.
+"""
+
+import sys
+import tempfile
+from functools import partial
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import LearningRateFinder
+from lightning.pytorch.tuner import Tuner
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Model(LightningModule):
+    def __init__(self, move=False, **options):
+        super().__init__()
+        self.layer, self.lr, self.move = nn.Linear(1, 1), 0.01, move
+        self.options = {"on_step": False, "on_epoch": True, "sync_dist": True, **options}
+
+    def training_step(self, batch, batch_idx):
+        loss = self.layer(batch).mean()
+        self.log("loss", loss.to(self.device) if self.move else loss, **self.options)
+        return loss
+
+    validation_step = training_step
+
+    def train_dataloader(self):
+        return DataLoader(torch.ones(8, 1), batch_size=2)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), self.lr)
+
+
+def failing(new_trainer, model=None):
+    model, trainer = model or Model(), new_trainer()
+    Tuner(trainer).lr_find(model, num_training=3, update_attr=False)
+    trainer.fit(model)
+
+
+def fixed(new_trainer):
+    model = Model()
+    Tuner(new_trainer()).lr_find(model, num_training=3, update_attr=False)
+    new_trainer().fit(model)
+
+
+def checked_value(new_trainer):
+    failing(new_trainer, Model(move=True))
+
+
+def refit(new_trainer):
+    model, trainer = Model(), new_trainer()
+    trainer.fit(model)
+    trainer.fit_loop.max_epochs = 2
+    trainer.fit(model)
+
+
+def revalidate(new_trainer):
+    model, trainer = Model(), new_trainer()
+    trainer.validate(model, model.train_dataloader())
+    trainer.validate(model, model.train_dataloader())
+
+
+def finder_callback(new_trainer):
+    new_trainer(callbacks=[LearningRateFinder(num_training_steps=3, update_attr=False)]).fit(Model())
+
+
+def summed(new_trainer):
+    failing(new_trainer, Model(reduce_fx="sum"))
+
+
+def unsynchronised(new_trainer):
+    failing(new_trainer, Model(sync_dist=False))
+
+
+VARIANTS = (failing, fixed, checked_value, refit, revalidate, finder_callback, summed, unsynchronised)
+
+
+def main(variant="failing", strategy="ddp", accelerator="cuda"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
+        options = {"accelerator": accelerator, "strategy": strategy, "devices": "auto", "max_epochs": 1, **quiet}
+        variants[variant](partial(Trainer, default_root_dir=folder, **options))
+    torch.distributed.destroy_process_group()  # Gloo's threads may abort an exit that leaves the group open
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

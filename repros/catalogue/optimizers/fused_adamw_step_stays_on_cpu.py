@@ -1,0 +1,126 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0004"
+# title = "Fused AdamW's step counter stays on the CPU after a resume"
+# upstream = [
+#     "https://github.com/FoundationVision/VAR/issues/127",
+#     "https://github.com/pytorch/pytorch/issues/104767",
+#     "https://github.com/pytorch/pytorch/issues/103256",
+#     "https://github.com/pytorch/pytorch/pull/102619",
+# ]
+# packages = ["torch"]
+# affected = ["torch>=2.0,<2.1"]
+# requires = ["torch>=2.0"]
+# home = "2023-05"
+# strategies = ["fused_adamw"]
+# devices = ["cuda", "sim"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "resume from a checkpoint loaded with map_location='cpu'"
+# raises = "RuntimeError"
+# match = "when checking argument for argument state_steps in method wrapper_CUDA___fused_adamw_"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "move every step counter to its parameter's device after loading (or torch 2.1)"
+# source = "https://github.com/pytorch/pytorch/pull/102619"
+#
+# [tool.repro.variants.mapped_to_own_device]
+# outcome = "passes"
+# about = "load with map_location set to the device that trains"
+# source = "https://github.com/FoundationVision/VAR/issues/127"
+#
+# [tool.repro.variants.deleted_checkpoint]
+# outcome = "fails"
+# about = "train from scratch, save, and resume from that"
+# claim = "delete the old checkpoint and start again"
+# ///
+"""Resuming a training with a fused optimizer dies at the first step; the first training was fine.
+
+Symptom: `RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!
+(when checking argument for argument state_steps in method wrapper_CUDA___fused_adamw_)`.
+
+Cause: `Optimizer.load_state_dict` of torch 2.0 moves every loaded state to its parameter's device except `step`, which
+the unfused optimizers keep on the CPU. The fused kernel wants it beside the parameters, and a checkpoint read with
+`map_location="cpu"` has it on the CPU. A GradScaler that calls the step only stands in the traceback. A new checkpoint
+fails at its first resume like the old one.
+
+Fix: torch 2.1, or move `step` after loading, or load with each rank's own device as `map_location`. `"cuda:0"`
+there is right for rank 0 alone.
+"""
+
+import os
+import sys
+import tempfile
+
+import torch
+from torch import nn
+
+
+def train(device, state=None):
+    model = nn.Linear(2, 1).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    if state is not None:
+        optimizer.load_state_dict(state)
+    return model, optimizer
+
+
+def step(model, optimizer, device):
+    model(torch.ones(4, 2, device=device)).sum().backward()
+    optimizer.step()
+
+
+def resume(device, path, map_location):
+    return train(device, torch.load(path, map_location=map_location))
+
+
+def failing(device, path):
+    model, optimizer = resume(device, path, "cpu")
+    step(model, optimizer, device)
+
+
+def fixed(device, path):
+    model, optimizer = resume(device, path, "cpu")
+    for parameter, state in optimizer.state.items():
+        state["step"] = state["step"].to(parameter.device)
+    step(model, optimizer, device)
+
+
+def mapped_to_own_device(device, path):
+    model, optimizer = resume(device, path, device)
+    step(model, optimizer, device)
+
+
+def deleted_checkpoint(device, path):
+    os.remove(path)
+    save_first_training(device, path)
+    failing(device, path)
+
+
+def save_first_training(device, path):
+    model, optimizer = train(device)
+    step(model, optimizer, device)
+    torch.save(optimizer.state_dict(), path)
+
+
+VARIANTS = (failing, fixed, mapped_to_own_device, deleted_checkpoint)
+
+
+def main(variant="failing", strategy="fused_adamw", accelerator="cuda"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    device = torch.device(accelerator, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "optimizer.pt")
+        save_first_training(device, path)
+        variants[variant](device, path)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
