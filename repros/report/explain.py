@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
+from repros.report.spoken import count, near, spoken
 from repros.run import logs
+from repros.shelf import CATALOGUE
 
 _LOG_LINES = 15
 _WAITING_FRAMES = 6
@@ -26,12 +29,13 @@ def text(result: Result) -> str:
     cell = result.cell
     lines = [f"{cell.label}: {result.verdict}", f"  {result.reason}", ""]
     lines += _entry("title", [cell.repro.title])
-    lines += _entry("script", [str(cell.repro.path)])
+    lines += _entry("script", [str(near(cell.repro.path))])
     lines += _entry("expected", _expected(cell))
     if result.observation is not None:
         lines += _entry("observed", _observed(cell, result.observation))
         lines += _logs(result.observation)
-        lines += _entry("evidence", [str(result.observation.folder)])
+        lines += _entry("all logs", [str(near(result.observation.folder))])
+    lines += _entry("again", [_again(cell)])
     return "\n".join(lines)
 
 
@@ -41,10 +45,19 @@ def _entry(label: str, body: Sequence[str]) -> list[str]:
     return [f"{label:<{_MARGIN}}{first}", *(f"{'':<{_MARGIN}}{line}".rstrip() for line in rest)]
 
 
+def _again(cell: Cell) -> str:
+    """The command that runs this cell alone."""
+    environment, own = cell.environment, not cell.repro.path.is_relative_to(CATALOGUE)
+    on = "--python" if "/" in environment.name else "--stack"
+    words = ["repros", "run", cell.repro.id, "--variant", cell.variant.name, "--strategy", cell.strategy]
+    words += ["--device", cell.device.value, on, environment.name]
+    return shlex.join([*words, *(["--catalogue", str(near(cell.repro.path))] if own else [])])
+
+
 def _expected(cell: Cell) -> list[str]:
     """Say what the header documents for the versions that are installed."""
     expectation, variant = cell.expectation, cell.variant
-    ranges = ", ".join(map(str, variant.affected)) or "every release"
+    ranges = ", ".join(map(spoken, variant.affected)) or "every release"
     installed = cell.environment.versions
     names = dict.fromkeys(["torch", *(r.name for r in variant.affected), *cell.repro.packages])
     found = ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
@@ -60,9 +73,10 @@ def _expected(cell: Cell) -> list[str]:
 def _observed(cell: Cell, observation: Observation) -> list[str]:
     ranks = list(observation.ranks)
     numbered = sum(process.rank is not None for process in ranks)
-    lines = [f"{numbered} of {cell.processes} ranks in {observation.seconds:.1f} s (deadline {cell.repro.deadline:g} s)"]
+    seconds = f"{observation.seconds:.1f} s (deadline {cell.repro.deadline:g} s)"
+    lines = [f"{numbered} of {count(cell.processes, 'rank')} in {seconds}"]
     if observation.leftovers:
-        lines.append(f"{observation.leftovers} further processes were left running and had to be ended")
+        lines.append(f"{count(observation.leftovers, 'further process')} left running, ended by the engine")
     for process in ranks:
         lines += [f"{process.name}: {_ending(process)}", *(f"  {line}" for line in _details(process))]
     return lines
@@ -129,5 +143,5 @@ def _logs(observation: Observation) -> Iterator[str]:
     for file, names in by_file.items():
         lines = logs.tail(file, _LOG_LINES)
         heading = f"log of {', '.join(names)}"
-        yield f"{heading}: empty" if not lines else f"{heading}, its last {len(lines)} lines:"
+        yield f"{heading}, its last {count(len(lines), 'line')}:" if lines else f"{heading}: empty"
         yield from (f"  | {line}" for line in lines)

@@ -78,6 +78,11 @@ def closing(lines: Iterable[Line]) -> Text:
     return Text("; ").join(halves)
 
 
+def style(verdict: Verdict) -> str:
+    """Return the colour of a verdict."""
+    return "yellow" if verdict is Verdict.INFRA else _STYLES[verdict.tone]
+
+
 def short_name(stack: str) -> str:
     """Return a stack's name, or for an interpreter's path the name of its environment's folder."""
     return re.sub(r".*?([^/]+)/bin/[^/]+$", r"\1", stack) if "/" in stack else stack
@@ -116,14 +121,13 @@ def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator
     """One cell's row; the name of its variant goes on below where it is too long, and then what is to be said."""
     verdict = _verdict(line)
     agrees = verdict.tone is Tone.AGREES
-    style = "yellow" if verdict is Verdict.INFRA else _STYLES[verdict.tone]
     mark = " " if agrees else "!"
-    first, *more = _folded(columns[0], layout.widths[0])
     if _refuted(line) and not layout.roomy:
         mark = "x"
+    first, *more = _folded(columns[0], layout.widths[0])
     row = Text(layout.row((first, *columns[1:]), mark))
     at = _INDENT + sum(layout.widths[:4]) + 4 * layout.gap
-    row.stylize(style, at, at + len(verdict))
+    row.stylize(style(verdict), at, at + len(verdict))
     if _refuted(line) and layout.roomy:
         row.append(f"  {_DOES_NOT_FIX}", "magenta")
     yield row
@@ -131,7 +135,7 @@ def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator
     reason = "" if agrees else str(line.get("reason") or "")
     indent = " " * 2 * _INDENT
     below = textwrap.wrap(reason, layout.width, initial_indent=indent, subsequent_indent=indent)
-    yield from (Text(part, style) for part in below)
+    yield from (Text(part, style(verdict)) for part in below)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+"""`repros list`, `repros show` and `repros stacks`: what there is, without running anything."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from repros.cli.options import catalogue_option, load_shelf
+from repros.cli.output import console, show_text
+from repros.model.stack import Size, Stack
+from repros.report import catalogue, describe
+from repros.stacks import environments, load_stacks
+
+_MARGIN = " " * 9
+
+
+@click.command("list", short_help="List the documented failures.")
+@click.option("--markdown", is_flag=True, help="As the table of failures that stands in the README.")
+@catalogue_option
+def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
+    """List the documented failures.
+
+    \b
+    Example:
+      repros list
+    """
+    shelf = load_shelf(places)
+    if markdown:
+        click.echo(catalogue.table(shelf), nl=False)
+        return
+    out = console()
+    for repro in shelf:
+        heading = textwrap.wrap(f"{repro.id} {repro.title}", out.width, subsequent_indent=_MARGIN)
+        show_text(out, Text("\n".join(heading), "bold"))
+        show_text(out, f"{_MARGIN}{repro.family}/{repro.slug}", "dim")
+        show_text(out, f"{_MARGIN}{', '.join(repro.strategies)} on {', '.join(repro.devices)}", "dim")
+
+
+@click.command(short_help="Show one failure: cause, fixes, what they change.")
+@click.argument("id_", metavar="ID")
+@catalogue_option
+def show(id_: str, places: tuple[Path, ...]) -> None:
+    """Show one failure: symptom, cause, fixes that work and do not, and what the fix changes.
+
+    ID is an id such as RPR-0005, or the name of the script.
+
+    \b
+    Example:
+      repros show RPR-0005
+    """
+    out = console()
+    show_text(out, describe.text(load_shelf(places).find(id_), out.width))
+
+
+@click.command(short_help="List the sets of library versions to run on.")
+def stacks() -> None:
+    """List the sets of library versions that repros run on, with their sizes, and which are ready.
+
+    \b
+    Example:
+      repros stacks
+    """
+    out = console()
+    for stack in load_stacks().values():
+        for line in _described(stack, out.width):
+            show_text(out, line)
+
+
+def _described(stack: Stack, width: int) -> list[Text]:
+    ready = environments.ready(stack)
+    state = f"ready in {environments.place(stack)}" if ready else f"not here yet: {_cost(stack)}"
+    versions = ", ".join(str(requirement).replace("==", " ") for requirement in stack.requirements)
+    body = {stack.about: "", f"python {stack.python}, {versions}": "", state: "green" if ready else "dim"}
+    lines = [Text(stack.name, "bold")]
+    for part, style in body.items():
+        wrapped = textwrap.wrap(
+            part, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
+        lines += [Text(line, style) for line in wrapped]
+    return lines
+
+
+def _cost(stack: Stack) -> str:
+    """Return what making the environment costs, with torch's CUDA build and with its CPU build."""
+    cpu = f"; with UV_TORCH_BACKEND=cpu {_size(stack.cpu)}" if stack.cpu else ""
+    return f"{_size(stack.cuda)}{cpu}"
+
+
+def _size(size: Size) -> str:
+    return f"{size.download / 1e9:.1f} GB to download, {size.unpacked / 1e9:.1f} GB on disk"

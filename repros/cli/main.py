@@ -1,0 +1,84 @@
+"""The command itself: its sub-commands, and how whatever goes wrong ends in one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from repros import __version__
+from repros.cli.look import list_repros, show, stacks
+from repros.cli.new import new
+from repros.cli.run import run, summary
+from repros.errors import ReprosError, UnknownNameError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+
+class _Commands(click.Group):
+    """Commands in the order in which a newcomer meets them; a typo gets the nearest one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise UnknownNameError("command", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="repros", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Run documented failures of PyTorch training frameworks and say, with evidence, whether they are there.
+
+    \b
+    Example:
+      repros list
+      repros show RPR-0005
+      repros run RPR-0005
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for _command in (list_repros, show, run, summary, stacks, new):
+    cli.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0: every cell that was run agrees. 1: one does not, or could not be judged. 2: the input was not right; one line
+    on stderr says what. 130: interrupted.
+    """
+    try:
+        code = cli.main(arguments, prog_name="repros", standalone_mode=False)
+    except click.ClickException as error:
+        return _refuse(error.format_message(), _usage(error))
+    except ReprosError as error:
+        return _refuse(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough (`repros list | head`); what is still buffered must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(problem: str, way_out: str = "") -> int:
+    click.echo(f"repros: {problem}{way_out}", err=True)
+    return BAD_INPUT
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f" (try '{context.command_path} --help')" if context else ""

@@ -1,0 +1,35 @@
+"""`repros new`: a script to fill in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from repros import scaffold
+from repros.cli.options import CHECKOUT
+from repros.shelf import CATALOGUE
+
+
+@click.command(short_help="Write a new repro script from a template.")
+@click.argument("slug")
+@click.option("--family", required=True, metavar="NAME", help="Folder of the catalogue, such as lightning or fabric.")
+@click.option(
+    "--catalogue",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=CHECKOUT,
+    show_default=True,
+    metavar="PATH",
+    help="Catalogue that the script goes into.",
+)
+def new(slug: str, family: str, catalogue: Path) -> None:
+    """Write a new repro script from a template, with the next free id.
+
+    SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync.
+
+    \b
+    Example:
+      repros new lr_finder_leaves_results_on_cpu --family lightning
+    """
+    path = scaffold.write(catalogue, family, slug, known=[CATALOGUE])
+    click.echo(f"{path}\nFill it in, run it by hand, then:\n  repros run {slug} --catalogue {path}")

@@ -1,0 +1,37 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from repros.shelf import CATALOGUE, Shelf, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CHECKOUT = Path("repros/catalogue")
+"""The catalogue in a checkout of the project, below the working directory."""
+
+LATEST = Path(".repros/latest.jsonl")
+"""Results of the latest run, below the working directory."""
+
+
+def catalogue_option(command: F) -> F:
+    """Add `--catalogue`, which replaces the catalogue that comes with the package."""
+    option = click.option(
+        "--catalogue",
+        "places",
+        type=click.Path(exists=True, path_type=Path),
+        multiple=True,
+        metavar="PATH",
+        help="Script or folder of scripts to use in the place of the package's own catalogue; repeatable.",
+    )
+    return option(command)
+
+
+def load_shelf(places: tuple[Path, ...]) -> Shelf:
+    """Load the catalogue at these places, or the package's own."""
+    return load(places or (CATALOGUE,))

@@ -1,0 +1,117 @@
+"""`repros run` and `repros summary`: cells as they come, disagreements explained, the table at the end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from repros import record
+from repros.cli.live import Live
+from repros.cli.options import LATEST, catalogue_option, load_shelf
+from repros.cli.output import console, show_text
+from repros.errors import ReprosError
+from repros.journey import Where, travel
+from repros.model import Device
+from repros.plan import HOME, Selection
+from repros.report import table
+
+AGREES, DISAGREES = 0, 1
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; 'home' is each repro's own. Repeatable; home and current if not given.")
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Run on this interpreter (or environment folder) as it is; nothing is installed into it.")
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant, such as failing; repeatable.")
+@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy, such as ddp; repeatable.")
+@click.option("--device", "devices", multiple=True, type=click.Choice([d.value for d in Device]), help="Only this device; repeatable.")
+@click.option("--results", "--json", "results", type=click.Path(dir_okay=False, path_type=Path), default=LATEST, show_default=True, metavar="FILE", help="JSON Lines file for the results; logs go to runs/ beside it.")
+@click.option("--append", is_flag=True, help="Add to the results file rather than start it anew.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Cells to run side by side.")
+@click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
+@catalogue_option
+def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
+    """Run repros and say for each cell what happened.
+
+    Without an ID the whole catalogue is run. Exit code: 0 when every cell that was run agrees with what its repro
+    documents, 1 when one does not, 2 when the request cannot be met.
+
+    \b
+    Example:
+      repros run RPR-0005 --strategy ddp
+      repros run RPR-0003 --python ~/project/.venv
+    """
+    where = _where(options["stacks"], options["python"])
+    devices = tuple(Device(name) for name in options["devices"])
+    selection = Selection(ids, options["variants"], options["strategies"], devices)
+    shelf = load_shelf(places)
+    results: Path = options["results"]
+    watch = Live(console(), results, append=options["append"], verbose=options["verbose"])
+    interrupted = False
+    with watch:
+        try:
+            for result in travel(shelf, selection, where, results, watch, jobs=options["jobs"]):
+                watch.finished(result)
+        except KeyboardInterrupt:
+            interrupted = True
+    watch.close(interrupted=interrupted)
+    if interrupted:
+        return INTERRUPTED
+    return DISAGREES if watch.lost or table.disagreeing(watch.lines) else AGREES
+
+
+def _where(stacks: tuple[str, ...], python: Path | None) -> Where:
+    if python is None:
+        return Where(stacks or (HOME, "current"))
+    if stacks:
+        raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
+    return Where(python=_interpreter(python))
+
+
+def _interpreter(given: Path) -> Path:
+    """Return the interpreter meant: a path, an environment's folder, or a name on the PATH."""
+    given = given.expanduser()
+    if given.is_dir():
+        given = given / "bin" / "python"
+    elif not given.exists() and (found := shutil.which(given)):
+        given = Path(found)
+    # Not resolved: an environment's interpreter is a link, and knows its environment by its own path.
+    return given.absolute()
+
+
+class NoResultsError(ReprosError):
+    """A results file that is not there or holds nothing."""
+
+
+@click.command(short_help="Show the table of a results file again.")
+@click.argument("file", type=click.Path(path_type=Path), default=LATEST)
+@click.option("--verbose", "-v", is_flag=True, help="Show cells that could not be run one by one.")
+def summary(file: Path, *, verbose: bool) -> int:
+    """Show the table of a results file again; exit code 1 when a cell disagreed.
+
+    FILE is .repros/latest.jsonl if not given.
+
+    \b
+    Example:
+      repros summary
+      repros summary results.jsonl
+    """
+    lines = _read(file)
+    out = console()
+    show_text(out, table.table(lines, out.width, verbose=verbose))
+    return DISAGREES if table.disagreeing(lines) else AGREES
+
+
+def _read(file: Path) -> Iterable[Mapping[str, Any]]:
+    try:
+        lines = list(record.read(file))
+    except OSError as error:
+        raise NoResultsError(f"{file} cannot be read ({error.strerror}); expected the results of a 'repros run'.") from error
+    if not lines:
+        raise NoResultsError(f"{file} holds no result; expected the results of a 'repros run'.")
+    return lines
