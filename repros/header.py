@@ -71,7 +71,7 @@ class _Place:
         if block is None:
             raise HeaderError(path, 1, "expected a PEP 723 block: '# /// script' ... '# ///'")
         self._first = source.count("\n", 0, block.start("content")) + 1
-        self._lines = [line[2:] for line in block["content"].splitlines()]
+        self._lines = [line[2:] for line in block["content"].rstrip("\n").split("\n")]
         try:
             self.data: Mapping[str, Any] = tomllib.loads("\n".join(self._lines))
         except tomllib.TOMLDecodeError as error:
@@ -311,7 +311,7 @@ def _docstring(place: _Place) -> str:
     """Return the script's docstring; the script must be Python and must have one."""
     try:
         doc = ast.get_docstring(ast.parse(place.source))
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise HeaderError(place.path, line, f"not valid Python: {error}") from error
     if not doc:

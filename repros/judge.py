@@ -87,10 +87,12 @@ def _read(cell: Cell, observation: Observation) -> _Reading:
     """Find the processes that failed on their own account."""
     signature = cell.expectation.signature
     ranks = list(observation.ranks)
-    failed = sorted((p for p in ranks if p.ending is not Ending.RETURNED), key=lambda process: process.at)
+    failed = sorted((p for p in ranks if p.ending is not Ending.RETURNED), key=lambda process: (process.at, process.pid))
     weights = [_weight(process, signature) for process in failed]
     own = tuple(process for process, weight in zip(failed, weights, strict=True) if weight == max(weights))
-    broken = observation.broken or next((why for why in map(_machine_failure, own) if why), None)
+    # A repro may document what is otherwise the machine's fault, such as an end by SIGKILL.
+    strange = [process for process in own if not bears(process, signature)]
+    broken = observation.broken or next((why for why in map(_machine_failure, strange) if why), None)
     seen = {process.rank for process in ranks if process.rank is not None}
     return _Reading(broken, own, missing=max(0, cell.processes - len(seen)))
 

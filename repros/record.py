@@ -79,7 +79,8 @@ def append(path: Path, result: Result) -> None:
         end = file.seek(0, os.SEEK_END)
         if end and _last_byte(file.fileno(), end) != b"\n":
             text = "\n" + text
-        file.write(text.encode())
+        # A lone surrogate, from undecodable bytes in a message, becomes the escape that JSON has for it.
+        file.write(text.encode("utf-8", "backslashreplace"))
         file.flush()
         os.fsync(file.fileno())
 

@@ -14,7 +14,7 @@ from repros.model import Ending, Process, Raised, Signature
 _RULES = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "{address}"),
     # The same operator by the name that CUDA's kernels and the simulated accelerator's use for themselves.
-    (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_|aten::)(_?[a-z]\w*)"), r"\1"),
+    (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_+|aten::_*)(?=[a-z])"), ""),
     (re.compile(r"\b(?:cuda|sim|privateuseone)(?::\d+)?\b"), "{device}"),
     (re.compile(r"\brank:? ?\d+\b"), "rank {rank}"),
     (re.compile(r"(?<![\w.])/(?:[\w.+@-]+/)+[\w.+@-]*"), "{path}"),
@@ -22,7 +22,8 @@ _RULES = (
     (re.compile(r"\b(pid|port|process)(:? )\d+\b"), r"\1\2{number}"),
     (re.compile(r"\s+"), " "),
 )
-_LONGEST = 4000
+_LONGEST = 20_000
+"""Characters; the hook records no longer message."""
 
 
 @lru_cache(maxsize=1024)

@@ -66,7 +66,8 @@ class _Recorder:
         try:
             if os.getpid() != self.pid:
                 self.begin("helper", None)
-            line = json.dumps(dict(details, event=event, time=time.monotonic())) + "\n"
+            # A line break first too: a line that somebody else left open must not swallow this one.
+            line = "\n%s\n" % json.dumps(dict(details, event=event, time=time.monotonic()))
             os.write(self.events, line.encode("utf-8", "backslashreplace"))
         except Exception:  # noqa: BLE001 - see the docstring; the engine notices a process without an ending
             pass
@@ -74,7 +75,11 @@ class _Recorder:
     def exception(self, error, where):
         """Write the chain of an exception that ends this process."""
         self.raised = True
-        self.write("raised", where=where, rank=_rank(), chain=_chain(error))
+        try:
+            chain = _chain(error)
+        except Exception:  # a hostile exception must not be taken for none
+            chain = []
+        self.write("raised", where=where, rank=_rank(), chain=chain)
 
 
 def install(cell):
@@ -136,10 +141,17 @@ def _own_log(path):
     inherited = os.environ.get("REPROS_LOG")
     if inherited is None:
         return
-    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        shared = os.stat(inherited)
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:  # the shared log is gone, or there is no room: it stays as it is
+        return
     for stream in (1, 2):
-        if os.path.samestat(os.fstat(stream), os.stat(inherited)):
-            os.dup2(log, stream)
+        try:
+            if os.path.samestat(os.fstat(stream), shared):
+                os.dup2(log, stream)
+        except OSError:  # closed
+            pass
     os.close(log)
     os.environ["REPROS_LOG"] = path
 
@@ -179,7 +191,12 @@ def _watch_exits(recorder):
             recorder.write("reaped", child=reaped, status=status)
         return reaped, status
 
-    atexit.register(finished)
+    def last_of_all():
+        atexit.register(finished)
+
+    # Exit handlers run in reverse, so one registered at the last moment runs first: the script has ended, its threads too, and
+    # whatever another handler does (an abort, say) is the interpreter's way out. Without the private place: among the last.
+    getattr(threading, "_register_atexit", lambda act: act())(last_of_all)
     os._exit = exit_now
     os.waitpid = waitpid
 
@@ -219,20 +236,25 @@ def _chain(error):
         # A suppressed context too: `raise ... from None` hides the root, it does not undo it.
         if error.__context__ is not None:
             queue.append((error.__context__, "context"))
-        queue.extend((inner, "group") for inner in getattr(error, "exceptions", None) or ())
+        inner = getattr(error, "exceptions", None)
+        if isinstance(inner, (tuple, list)):
+            queue.extend((one, "group") for one in inner if isinstance(one, BaseException))
     return chain
 
 
 def _one(error, via):
     try:
         message = str(error)
-    except Exception as broken:  # noqa: BLE001 - a library's __str__ may fail
-        message = "<no message: %r>" % (broken,)
+    except BaseException as broken:  # a library's __str__ may fail
+        message = "<no message: its __str__ raised %s>" % type(broken).__name__
+    if len(message) > _LONGEST_MESSAGE:
+        half = _LONGEST_MESSAGE // 2
+        message = message[:half] + " [...] " + message[-half:]
     frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
     return {
         "type": _dotted(type(error)),
         "bases": [_dotted(base) for base in type(error).__mro__[1:-1]],
-        "message": message[:_LONGEST_MESSAGE],
+        "message": message,
         "frames": ["%s:%s %s" % (frame.filename, frame.lineno, frame.name) for frame in frames],
         "via": via,
     }

@@ -58,7 +58,8 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
         main: the main process's pid.
         main_status: its `returncode`: negative for a signal.
     """
-    recorded = {int(path.parent.name): list(_events(path)) for path in folder.glob("processes/*/events.jsonl")}
+    places = folder.glob("processes/[0-9]*")
+    recorded = {int(place.name): list(_events(place / "events.jsonl")) for place in places}
     statuses = _reaped(event for events in recorded.values() for event in events)
     processes = []
     for pid, events in recorded.items():
@@ -125,7 +126,8 @@ def _process(
         return ended(Ending.RAISED, raised["time"], chain=_chain(raised))
     if finished is not None and (status is None or status <= 0):
         return ended(Ending.RETURNED, finished["time"])
-    if trace.pid in timeline.stopped:
+    too_late = any(event and event["time"] > timeline.cutoff for event in (trace.raised, trace.finished, trace.exit))
+    if trace.pid in timeline.stopped or too_late:
         return ended(Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED)
     if left is not None:
         code = left.get("code")
@@ -187,6 +189,8 @@ def _text(value: Any) -> str:
 
 def _events(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the whole, well-formed lines; a process may have been killed while it wrote, or have damaged its file."""
+    if not path.is_file():
+        return
     with path.open("rb") as file:
         for line in file.read(_LARGEST_FILE).splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):

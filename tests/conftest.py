@@ -1,0 +1,83 @@
+"""Fixtures for several rooms of tests."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import settings
+
+from repros import header
+from repros.judge import judge
+from repros.model import Cell, Device, Environment, Result
+from repros.run import run
+from repros.stacks import environments, stack
+
+# A deadline of milliseconds per example says more about the machine than about the code.
+settings.register_profile("here", deadline=None)
+settings.load_profile("here")
+
+TOYS = Path(__file__).parent / "toys"
+
+Play = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def current_python() -> Path:
+    """An interpreter with torch: `REPROS_TEST_PYTHON`, or the environment of the stack `current`, made if need be."""
+    if chosen := os.environ.get("REPROS_TEST_PYTHON"):
+        return Path(chosen)
+    try:
+        return environments.ensure(stack("current"), print)
+    except environments.EnvironmentFailedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def toy_cell() -> Callable[..., Cell]:
+    """Make a toy's cell on an interpreter, this one by default."""
+
+    def make(slug: str, variant: str = "failing", python: Path | None = None) -> Cell:
+        repro = header.read(TOYS / f"{slug}.py")
+        chosen = repro.variant(variant)
+        assert chosen is not None
+        environment = Environment(
+            "toys", python or Path(sys.executable), platform.python_version(), {"torch": "2.13.0"}, {Device.CPU: 2}
+        )
+        return Cell(repro, chosen, repro.strategies[0], Device.CPU, environment, repro.processes)
+
+    return make
+
+
+@pytest.fixture
+def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
+    """Run a toy for real and judge it; nothing of it may be left running, whatever it did."""
+
+    def play_it(slug: str, variant: str = "failing", python: Path | None = None, **changes: object) -> Result:
+        cell = toy_cell(slug, variant, python)
+        cell = replace(cell, **changes) if changes else cell  # type: ignore[arg-type]
+        folder = tmp_path / f"{slug}-{variant}"
+        result = judge(cell, run(cell, folder))
+        assert living(folder) == []
+        return result
+
+    return play_it
+
+
+def living(folder: Path) -> list[psutil.Process]:
+    """Return the processes that bear the cell's token."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            token = process.environ().get("REPROS_CELL")
+            if token == str(folder.resolve()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

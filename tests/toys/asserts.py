@@ -1,0 +1,46 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9002"
+# title = "A silent wrong result"
+# upstream = ["https://example.org/toys/9002"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 20
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "AssertionError"
+# match = "the sum is wrong: 5"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "sums correctly"
+# ///
+"""Symptom: a sum that is wrong.
+
+Cause: it is a toy.
+
+Fix: none.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    total = 2 + 2 if variant == "fixed" else 5
+    assert total == 4, f"the sum is wrong: {total}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,53 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9017"
+# title = "A script that writes where it should not"
+# upstream = ["https://example.org/toys/9017"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.emptied]
+# outcome = "fails"
+# about = "empties the file"
+#
+# [tool.repro.variants.removed]
+# outcome = "fails"
+# about = "removes the file, so that nothing but the exit code is left"
+# ///
+"""Damages what the engine's hook writes, then raises."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    (events,) = glob.glob(os.path.join(os.environ["REPROS_CELL"], "processes", "*", "events.jsonl"))
+    if variant == "failing":
+        with open(events, "ab") as file:
+            file.write(b'\xff\x00\n[1]\n"text"\n{"event": 1, "time": "x"}\n' + b"[" * 100_000 + b'\n{"event": "raised", ')
+    if variant == "emptied":
+        os.truncate(events, 0)
+    if variant == "removed":
+        os.unlink(events)
+    raise RuntimeError("the documented failure")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,54 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9004"
+# title = "Rank 1 dies by SIGSEGV"
+# upstream = ["https://example.org/toys/9004"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# ends = "signal SIGSEGV"
+#
+# [tool.repro.variants.nobody_waits]
+# outcome = "fails"
+# about = "the main process never learns of it"
+#
+# [tool.repro.variants.undocumented]
+# outcome = "fails"
+# about = "dies although an exception is documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+# ///
+"""Rank 1 reads address 0; rank 0 notices and leaves with an exit code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    if "LOCAL_RANK" in os.environ:
+        ctypes.string_at(0)
+    rank_1 = subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"))
+    if variant == "nobody_waits":
+        time.sleep(2)
+        os._exit(0)
+    sys.exit(1 if rank_1.wait() else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,57 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9003"
+# title = "An exit code and no exception"
+# upstream = ["https://example.org/toys/9003"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# ends = "exit 3"
+#
+# [tool.repro.variants.sys_exit]
+# outcome = "fails"
+# about = "leaves through SystemExit"
+#
+# [tool.repro.variants.on_rank_1]
+# outcome = "fails"
+# about = "a re-launched rank leaves through SystemExit, the main process returns"
+#
+# [tool.repro.variants.undocumented]
+# outcome = "fails"
+# about = "leaves although an exception is documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+# ///
+"""Leaves with code 3, by three ways."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    if variant in ("failing", "undocumented"):
+        os._exit(3)
+    if variant == "sys_exit":
+        sys.exit(3)
+    if variant == "on_rank_1":
+        if "LOCAL_RANK" in os.environ:
+            sys.exit(3)
+        subprocess.run([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"), check=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,56 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9006"
+# title = "A process that obeys no signal"
+# upstream = ["https://example.org/toys/9006"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 2
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# ends = "hang"
+#
+# [tool.repro.variants.stopped]
+# outcome = "fails"
+# about = "stops itself with SIGSTOP"
+#
+# [tool.repro.variants.asleep]
+# outcome = "fails"
+# about = "merely sleeps"
+#
+# [tool.repro.variants.undocumented]
+# outcome = "fails"
+# about = "hangs although an exception is documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+# ///
+"""Sleeps for an hour, deaf to whoever asks it to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    if variant == "failing":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if variant == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,42 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9009"
+# title = "SIGKILL"
+# upstream = ["https://example.org/toys/9009"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# ends = "signal SIGKILL"
+#
+# [tool.repro.variants.undocumented]
+# outcome = "fails"
+# about = "is killed although an exception is documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+# ///
+"""Ends itself by the signal that nobody can catch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

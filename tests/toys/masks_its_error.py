@@ -1,0 +1,45 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9012"
+# title = "One error hides another"
+# upstream = ["https://example.org/toys/9012"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+# ///
+"""The documented error is lost in the handling of it, even by `from None`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def load():
+    try:
+        raise RuntimeError("the documented failure")
+    finally:
+        raise TypeError("teardown failed too")
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    try:
+        load()
+    except TypeError:
+        raise ValueError("please call load() first") from None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

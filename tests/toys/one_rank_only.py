@@ -1,0 +1,31 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9015"
+# title = "A rank that never ran"
+# upstream = ["https://example.org/toys/9015"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "returns with one rank"
+# ///
+"""Returns, but only one of two ranks was ever there."""
+
+from __future__ import annotations
+
+print("rank 0 here, and nobody else")

@@ -1,0 +1,47 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9020"
+# title = "A rank that outlives the main process"
+# upstream = ["https://example.org/toys/9020"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "rank 1 needs a moment longer"
+# ///
+"""The main process returns while rank 1 still runs, for ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    if "LOCAL_RANK" in os.environ:
+        time.sleep(1 if variant == "fixed" else 3600)
+        return
+    rank_1 = subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"))
+    time.sleep(0.5)
+    rank_1.returncode = 0  # or Popen complains that it still runs
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,37 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9018"
+# title = "Bytes that are no text"
+# upstream = ["https://example.org/toys/9018"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+# ///
+"""Fills stdout with bytes of every value, then raises."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    os.write(1, bytes(range(256)) * 100)
+    raise RuntimeError("the documented failure")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

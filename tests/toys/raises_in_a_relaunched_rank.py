@@ -1,0 +1,46 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9011"
+# title = "A re-launched rank raises"
+# upstream = ["https://example.org/toys/9011"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "both ranks return"
+# ///
+"""Rank 1 raises; rank 0 only has an exit code to show for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    if "LOCAL_RANK" not in os.environ:
+        done = subprocess.run([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"), check=False)
+        sys.exit(done.returncode)
+    print("rank 1 here")
+    if variant == "failing":
+        raise RuntimeError("the documented failure")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,47 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9010"
+# title = "A spawned rank raises"
+# upstream = ["https://example.org/toys/9010"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["spawn"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 60
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "both ranks return"
+# ///
+"""Rank 1 of two spawned ones raises; the launcher passes it on in an exception of its own."""
+
+from __future__ import annotations
+
+import sys
+
+import torch.multiprocessing as mp
+
+
+def rank(index, variant):
+    print(f"rank {index} here")
+    if index == 1 and variant == "failing":
+        raise RuntimeError("the documented failure")
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    mp.spawn(rank, (variant,), nprocs=2)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,52 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9014"
+# title = "A rank dies and its peer notices"
+# upstream = ["https://example.org/toys/9014"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 2
+# deadline = 60
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "both ranks return"
+# ///
+"""Rank 1 raises while rank 0 waits in a collective, which the closed connection ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import torch
+import torch.distributed as dist
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    rank = int(os.environ.get("LOCAL_RANK", "0"))
+    if rank == 0:
+        subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"))
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    dist.all_reduce(torch.ones(1))
+    if rank == 1 and variant == "failing":
+        raise RuntimeError("the documented failure")
+    dist.all_reduce(torch.ones(1))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

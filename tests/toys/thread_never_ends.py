@@ -1,0 +1,39 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9021"
+# title = "A thread outlives the script's last line"
+# upstream = ["https://example.org/toys/9021"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 2
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# ends = "hang"
+# ///
+"""The script's last line is reached, but a thread of it waits for ever."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+
+def wait():
+    threading.Event().wait()
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    threading.Thread(target=wait).start()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

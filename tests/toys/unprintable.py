@@ -1,0 +1,50 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch"]
+#
+# [tool.repro]
+# id = "RPR-9013"
+# title = "An exception without a message"
+# upstream = ["https://example.org/toys/9013"]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["plain"]
+# devices = ["cpu"]
+# processes = 1
+# deadline = 20
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "ends as documented"
+# raises = "RuntimeError"
+# match = "the documented failure"
+#
+# [tool.repro.variants.alone]
+# outcome = "fails"
+# about = "raises nothing else"
+# ///
+"""An exception whose `__str__` raises, on top of the documented one or alone."""
+
+from __future__ import annotations
+
+import sys
+
+
+class Unprintable(Exception):
+    exceptions = 5  # what an exception group has, but not the like of it
+
+    def __str__(self):
+        raise SystemError("no words")
+
+    __repr__ = __str__
+
+
+def main(variant="failing", strategy="plain", accelerator="cpu"):
+    if variant == "failing":
+        raise Unprintable from RuntimeError("the documented failure")
+    raise Unprintable
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
