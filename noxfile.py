@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
 STRATEGIES = ["ddp", "ddp_spawn", "fused_adamw"]
 RESULTS = ".repros/latest.jsonl"
+PYTEST = ["-n", "2", "--timeout", "300"]
 
 # uv does not read pip's configuration. By path, since nothing is installed yet when nox reads this file.
 os.environ.update(runpy.run_path(str(HERE / "repros/stacks/settings.py"))["uv_settings"](os.environ))
@@ -58,7 +59,14 @@ def summary(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the project's own tests [-- pytest's options]."""
     install(session, "tests")
-    session.run("pytest", "-n", "2", "--timeout", "300", *session.posargs)
+    session.run("pytest", *PYTEST, *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False, venv_backend="uv")
+def minimums(session: nox.Session) -> None:
+    """Run them with the oldest dependencies that pyproject.toml allows [-- pytest's options]."""
+    install(session, "tests", "--resolution", "lowest-direct")
+    session.run("pytest", *PYTEST, *session.posargs)
 
 
 @nox.session(python=PYTHON)
@@ -80,7 +88,8 @@ def lock(session: nox.Session) -> None:
     session.run("python", "-m", "repros.stacks.locks", *session.posargs)
 
 
-def install(session: nox.Session, *groups: str) -> None:
-    """Install the checkout, editable, and the dependency groups."""
+def install(session: nox.Session, group: str | None = None, *options: str) -> None:
+    """Install the checkout, editable, and a dependency group."""
     pyproject = nox.project.load_toml(HERE / "pyproject.toml")
-    session.install("--editable", ".", *nox.project.dependency_groups(pyproject, *groups))
+    wanted = nox.project.dependency_groups(pyproject, group) if group else ()
+    session.install("--editable", ".", *wanted, *options)
