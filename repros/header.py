@@ -78,6 +78,8 @@ class _Place:
             at = re.search(r"at line (\d+)", str(error))
             offset = int(at[1]) - 1 if at else len(self._lines) - 1
             raise HeaderError(path, self._first + offset, f"not valid TOML: {error}") from error
+        except RecursionError as error:
+            raise HeaderError(path, self._first, "not valid TOML: nested too deep") from error
 
     def table(self, dotted: str) -> Mapping[str, Any]:
         """Return the table at the dotted path."""
@@ -248,7 +250,11 @@ def _repro(place: _Place, data: Mapping[str, Any], doc: str) -> Repro:
     except (TypeError, InvalidRequirement):
         raise place.error("", "dependencies", "expected dependencies: a list of requirements") from None
     variants = values.pop("variants")
-    failing = _signature(place, "failing", _parsed(place, f"{at}.variants.failing", variants["failing"], _VARIANT))
+    documented = _parsed(place, f"{at}.variants.failing", variants["failing"], _VARIANT)
+    if documented["outcome"] is not Outcome.FAILS:
+        problem = "outcome of the failing variant; expected 'fails'"
+        raise place.error(f"{at}.variants.failing", "outcome", problem)
+    failing = _signature(place, "failing", documented)
     if failing is None:
         problem = "the failing variant lacks a signature; expected 'raises' with 'match', or 'ends'"
         raise place.error(f"{at}.variants.failing", None, problem)
@@ -269,13 +275,11 @@ def _variant(
     if not _NAME.fullmatch(name):
         raise place.error(table, None, f"variant {name!r}; expected a name in lower case, such as 'fresh_trainer'")
     values = _parsed(place, table, data, _VARIANT)
-    if name == "failing" and values["outcome"] is not Outcome.FAILS:
-        raise place.error(table, "outcome", "outcome of the failing variant; expected 'fails'")
     for key in ("strategies", "devices"):
         if values[key] is None:
             values[key] = repro[key]
         elif strange := [item for item in values[key] if item not in repro[key]]:
-            problem = f"{key} of [{table}] names {strange[0]!r}; expected some of the repro's: {', '.join(repro[key])}"
+            problem = f"{key} of [{table}] names {str(strange[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
             raise place.error(table, key, problem)
     own = _signature(place, name, values)
     return Variant(
@@ -312,8 +316,8 @@ def _docstring(place: _Place) -> str:
     try:
         doc = ast.get_docstring(ast.parse(place.source))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise HeaderError(place.path, line, f"not valid Python: {error}") from error
+        line, problem = getattr(error, "lineno", None) or 1, getattr(error, "msg", str(error))
+        raise HeaderError(place.path, line, f"not valid Python: {problem}") from error
     if not doc:
         raise HeaderError(place.path, 1, "expected a docstring with the symptom, the cause and the fix")
     return doc
