@@ -27,15 +27,16 @@ def write(catalogue: Path, family: str, slug: str, known: Iterable[Path] = ()) -
         known: further catalogues whose ids are taken.
 
     Raises:
-        ScaffoldError: a name that is none, a script that is there already, or a folder that cannot be written.
+        ScaffoldError: a name that is none, a script that is there already, a folder that is none.
     """
     for kind, name in (("slug", slug), ("family", family)):
         if not _SLUG.fullmatch(name):
-            raise ScaffoldError(f"{kind} {name!r}; expected lower case, such as 'resume_loses_optimizer_state'.")
+            raise ScaffoldError(f"{kind} {name!r}; expected lower case, such as 'resume_loses_momentum'.")
     if not catalogue.is_dir():
-        raise ScaffoldError(f"there is no folder {catalogue}; run it in a checkout, or name one with --catalogue.")
+        raise ScaffoldError(f"no folder {catalogue} here; go to a checkout, or name one with --catalogue.")
     path = catalogue / family / f"{slug}.py"
-    text = _TEMPLATE.substitute(id=next_id([catalogue, *known]), slug=slug, title=slug.replace("_", " ").capitalize())
+    title = slug.replace("_", " ").capitalize()
+    text = _TEMPLATE.substitute(id=next_id([catalogue, *known]), title=title)
     try:
         path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -49,7 +50,8 @@ def write(catalogue: Path, family: str, slug: str, known: Iterable[Path] = ()) -
 
 def next_id(catalogues: Iterable[Path]) -> str:
     """Return the id behind the highest one taken; gaps are ids that were given up, and are not used again."""
-    scripts = {path.resolve() for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path)}
+    found = (path for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path))
+    scripts = {path.resolve() for path in found}
     highest = max((int(read(path).id.removeprefix("RPR-")) for path in scripts), default=0)
     return f"RPR-{highest + 1:04d}"
 
@@ -61,11 +63,11 @@ _TEMPLATE = Template('''\
 # dependencies = ["torch>=2.1"]              # what the script imports
 #
 # [tool.repro]
-# id = "$id"                           # never changes, never used again
+# id = "$id"                            # never changes, never used again
 # title = "$title"
 # upstream = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # every thread known
 # packages = ["torch"]                       # the packages that the failure is in
-# affected = ["torch>=2.1"]                  # releases measured to fail, such as "lightning>=2.1,<2.4"; [] = all
+# affected = ["torch>=2.1"]                  # releases measured to fail: "lightning>=2.1,<2.4"; [] means all
 # requires = []                              # without these a cell is unavailable
 # home = "current"                           # the stack on which it is exact: see `repros stacks`
 # strategies = ["ddp"]
@@ -85,7 +87,7 @@ _TEMPLATE = Template('''\
 # about = "what it does otherwise"
 # source = "https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"      # where this fix is documented
 #
-# # A documented fix that does not work is a variant too: a name, outcome = "fails", and what it promises as its `claim`.
+# # A documented fix that does not work is a variant too: outcome = "fails", and `claim`: what it promises.
 # ///
 """What the user does, in one sentence.
 

@@ -1,9 +1,8 @@
-"""What is seen of a run while it goes on: a line per finished cell, and on a terminal a line of what runs now."""
+"""What is seen of a run while it goes on: a line per finished cell; on a terminal, what runs now."""
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +19,6 @@ from repros.journey import Watch
 from repros.model import Cell, Result, Tone, Unavailable, Verdict
 from repros.report import explain, table
 from repros.report.spoken import count, near
-
 
 _OPENING = b'{"schema"'
 """How every results file begins."""
@@ -45,8 +43,9 @@ class Live(Watch):
         self._total = 0
         self._done = 0
         self._running: dict[str, None] = {}
+        # Not `is_terminal`, which FORCE_COLOR makes true for logs.
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
+        self._progress = Progress(*columns, console=out, transient=True, disable=not out.file.isatty())
         self._task = self._progress.add_task("looking at the environment")
 
     def __enter__(self) -> Self:
@@ -96,14 +95,13 @@ class Live(Watch):
         """Say that a result is in no file; the table still has it."""
         self.lost += 1
         why = error.strerror or str(error)
-        show_text(self._out, f"{self._results} does not take the result of {_label(result.cell)}: {why}", "red")
+        problem = f"{near(self._results)} does not take the result of {_label(result.cell)}: {why}"
+        show_text(self._out, problem, "red")
 
-    def close(self, *, interrupted: bool) -> None:
-        """Show the table and where everything lies."""
-        if not self.lines and not interrupted:
-            return
-        self._out.print()
-        if self.lines:
+    def close(self, *, interrupted: bool, summary: bool) -> None:
+        """Show the table, if it is wanted, and where everything lies."""
+        if self.lines and (summary or interrupted):
+            self._out.print()
             show_text(self._out, table.table(self.lines, self._out.width, verbose=self._verbose))
         if interrupted:
             show_text(self._out, f"interrupted after {self._done} of {count(self._total, 'cell')}", "yellow")
@@ -136,11 +134,11 @@ class Live(Watch):
 def _label(cell: Cell) -> str:
     """Return the cell's label with an interpreter's path cut to its environment's name."""
     stack = table.short_name(cell.environment.name)
-    return " ".join((cell.repro.id, cell.variant.name, cell.strategy, cell.device, stack))
+    return f"{cell.repro.id} {cell.variant.name} {cell.strategy} {cell.device} {stack}"
 
 
 def _begin(path: Path, *, append: bool) -> None:
-    """Make the results file, empty unless it is to be added to; a file that holds anything else is left alone."""
+    """Make the results file, empty unless it is to be added to; other people's files are left alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:

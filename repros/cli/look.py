@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from repros.cli.options import catalogue_option, load_shelf
 from repros.cli.output import console, show_text
 from repros.model.stack import Size, Stack
 from repros.report import catalogue, describe
+from repros.report.spoken import listed, wrap
 from repros.stacks import environments, load_stacks
 
 _MARGIN = " " * 9
@@ -21,7 +21,7 @@ _MARGIN = " " * 9
 @click.option("--markdown", is_flag=True, help="As the table of failures that stands in the README.")
 @catalogue_option
 def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
-    """List the documented failures.
+    r"""List the documented failures.
 
     \b
     Example:
@@ -33,17 +33,17 @@ def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
         return
     out = console()
     for repro in shelf:
-        heading = textwrap.wrap(f"{repro.id} {repro.title}", out.width, subsequent_indent=_MARGIN)
+        heading = wrap(f"{repro.id} {repro.title}", out.width, hanging=_MARGIN)
         show_text(out, Text("\n".join(heading), "bold"))
         show_text(out, f"{_MARGIN}{repro.family}/{repro.slug}", "dim")
-        show_text(out, f"{_MARGIN}{', '.join(repro.strategies)} on {', '.join(repro.devices)}", "dim")
+        show_text(out, f"{_MARGIN}{listed(repro.strategies)} on {listed(repro.devices)}", "dim")
 
 
 @click.command(short_help="Show one failure: cause, fixes, what they change.")
 @click.argument("id_", metavar="ID")
 @catalogue_option
 def show(id_: str, places: tuple[Path, ...]) -> None:
-    """Show one failure: symptom, cause, fixes that work and do not, and what the fix changes.
+    r"""Show one failure: symptom, cause, fixes that work and do not, and what the fix changes.
 
     ID is an id such as RPR-0005, or the name of the script.
 
@@ -57,7 +57,7 @@ def show(id_: str, places: tuple[Path, ...]) -> None:
 
 @click.command(short_help="List the sets of library versions to run on.")
 def stacks() -> None:
-    """List the sets of library versions that repros run on, with their sizes, and which are ready.
+    r"""List the sets of library versions that repros run on, with their sizes, and which are ready.
 
     \b
     Example:
@@ -76,10 +76,7 @@ def _described(stack: Stack, width: int) -> list[Text]:
     body = {stack.about: "", f"python {stack.python}, {versions}": "", state: "green" if ready else "dim"}
     lines = [Text(stack.name, "bold")]
     for part, style in body.items():
-        wrapped = textwrap.wrap(
-            part, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-        )
-        lines += [Text(line, style) for line in wrapped]
+        lines += [Text(line, style) for line in wrap(part, width, "  ")]
     return lines
 
 

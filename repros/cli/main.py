@@ -22,7 +22,7 @@ INTERRUPTED = 130
 class _Commands(click.Group):
     """Commands in the order in which a newcomer meets them; a typo gets the nearest one."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click hands it over
         return list(self.commands)
 
     def resolve_command(
@@ -33,11 +33,15 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="repros", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Run documented failures of PyTorch training frameworks and say, with evidence, whether they are there.
+    r"""Run documented failures of PyTorch training frameworks and say, with evidence, whether they are there.
 
     \b
     Example:
@@ -56,8 +60,8 @@ for _command in (list_repros, show, run, summary, stacks, new):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: every cell that was run agrees. 1: one does not, or could not be judged. 2: the input was not right; one line
-    on stderr says what. 130: interrupted.
+    0: every cell that was run agrees. 1: one does not, or could not be judged. 2: the input was not right;
+    one line on stderr says what. 130: interrupted.
     """
     try:
         code = cli.main(arguments, prog_name="repros", standalone_mode=False)

@@ -13,7 +13,7 @@ from repros.shelf import CATALOGUE
 
 @click.command(short_help="Write a new repro script from a template.")
 @click.argument("slug")
-@click.option("--family", required=True, metavar="NAME", help="Folder of the catalogue, such as lightning or fabric.")
+@click.option("--family", required=True, metavar="NAME", help="Folder that it goes into, such as lightning.")
 @click.option(
     "--catalogue",
     type=click.Path(file_okay=False, path_type=Path),
@@ -23,7 +23,7 @@ from repros.shelf import CATALOGUE
     help="Catalogue that the script goes into.",
 )
 def new(slug: str, family: str, catalogue: Path) -> None:
-    """Write a new repro script from a template, with the next free id.
+    r"""Write a new repro script from a template, with the next free id.
 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync.
 
@@ -32,4 +32,6 @@ def new(slug: str, family: str, catalogue: Path) -> None:
       repros new lr_finder_leaves_results_on_cpu --family lightning
     """
     path = scaffold.write(catalogue, family, slug, known=[CATALOGUE])
-    click.echo(f"{path}\nFill it in, run it by hand, then:\n  repros run {slug} --catalogue {path}")
+    known = path.resolve().is_relative_to(CATALOGUE)
+    command = f"repros run {slug}" if known else f"repros run {slug} --catalogue {catalogue}"
+    click.echo(f"{path}\nFill it in, run it by hand, then:\n  {command}")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from repros.errors import ReprosError
 from repros.shelf import CATALOGUE, Shelf, load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,6 +33,24 @@ def catalogue_option(command: F) -> F:
     return option(command)
 
 
+class EmptyCatalogueError(ReprosError):
+    """A catalogue without a repro."""
+
+    def __init__(self, places: tuple[Path, ...]) -> None:
+        """Compose the sentence."""
+        where = ", ".join(map(str, places))
+        super().__init__(f"no repro script below {where}; expected files with a [tool.repro] header.")
+
+
 def load_shelf(places: tuple[Path, ...]) -> Shelf:
-    """Load the catalogue at these places, or the package's own."""
-    return load(places or (CATALOGUE,))
+    """Load the catalogue at these places, or the package's own.
+
+    Raises:
+        EmptyCatalogueError: there is no script.
+        HeaderError: a script's header is refused.
+    """
+    places = places or (CATALOGUE,)
+    shelf = load(places)
+    if not shelf.repros:
+        raise EmptyCatalogueError(places)
+    return shelf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from rich.console import Console
 from rich.text import Text
@@ -12,11 +13,9 @@ _LOG_WIDTH = 100
 
 
 def console() -> Console:
-    """Return the console for stdout: coloured on a terminal unless `NO_COLOR` is set, and as wide as it says."""
-    out = Console(highlight=False, markup=False, emoji=False)
-    if not out.is_terminal and "COLUMNS" not in os.environ:
-        return Console(highlight=False, markup=False, emoji=False, width=_LOG_WIDTH)
-    return out
+    """Return the console for stdout: coloured on a terminal unless `NO_COLOR` is set, as wide as that is."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _LOG_WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def show_text(out: Console, text: Text | str, style: str = "") -> None:

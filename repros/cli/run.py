@@ -25,21 +25,57 @@ INTERRUPTED = 130
 
 @click.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; 'home' is each repro's own. Repeatable; home and current if not given.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Run on this interpreter (or environment folder) as it is; nothing is installed into it.")
-@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant, such as failing; repeatable.")
-@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy, such as ddp; repeatable.")
-@click.option("--device", "devices", multiple=True, type=click.Choice([d.value for d in Device]), help="Only this device; repeatable.")
-@click.option("--results", "--json", "results", type=click.Path(dir_okay=False, path_type=Path), default=LATEST, show_default=True, metavar="FILE", help="JSON Lines file for the results; logs go to runs/ beside it.")
+@click.option(
+    "--stack",
+    "stacks",
+    multiple=True,
+    metavar="NAME",
+    help="Stack to run on; 'home' is each repro's own. Repeatable; home and current if not given.",
+)
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Run on this interpreter or environment as it is; nothing is installed into it.",
+)
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant; repeatable.")
+@click.option(
+    "--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable."
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    type=click.Choice([device.value for device in Device]),
+    help="Only this device; repeatable.",
+)
+@click.option(
+    "--results",
+    "--json",
+    "results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=LATEST,
+    show_default=True,
+    metavar="FILE",
+    help="JSON Lines file for the results; logs go to runs/ beside it.",
+)
 @click.option("--append", is_flag=True, help="Add to the results file rather than start it anew.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Cells to run side by side.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default="1",
+    metavar="N",
+    help="Cells to run side by side.",
+)
+@click.option("--no-summary", is_flag=True, help="Leave the table out, for `repros summary` to show later.")
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
 @catalogue_option
 def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
-    """Run repros and say for each cell what happened.
+    r"""Run repros and say for each cell what happened.
 
-    Without an ID the whole catalogue is run. Exit code: 0 when every cell that was run agrees with what its repro
-    documents, 1 when one does not, 2 when the request cannot be met.
+    Without an ID the whole catalogue is run. Exit code: 0 when every cell that was run agrees with what its
+    repro documents, 1 when one does not, 2 when the request cannot be met.
 
     \b
     Example:
@@ -59,7 +95,7 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
                 watch.finished(result)
         except KeyboardInterrupt:
             interrupted = True
-    watch.close(interrupted=interrupted)
+    watch.close(interrupted=interrupted, summary=not options["no_summary"])
     if interrupted:
         return INTERRUPTED
     return DISAGREES if watch.lost or table.disagreeing(watch.lines) else AGREES
@@ -87,12 +123,16 @@ def _interpreter(given: Path) -> Path:
 class NoResultsError(ReprosError):
     """A results file that is not there or holds nothing."""
 
+    def __init__(self, file: Path, problem: str) -> None:
+        """Compose the sentence."""
+        super().__init__(f"{file} {problem}; expected the results of a 'repros run'.")
+
 
 @click.command(short_help="Show the table of a results file again.")
 @click.argument("file", type=click.Path(path_type=Path), default=LATEST)
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that could not be run one by one.")
 def summary(file: Path, *, verbose: bool) -> int:
-    """Show the table of a results file again; exit code 1 when a cell disagreed.
+    r"""Show the table of a results file again; exit code 1 when a cell disagreed.
 
     FILE is .repros/latest.jsonl if not given.
 
@@ -111,7 +151,7 @@ def _read(file: Path) -> Iterable[Mapping[str, Any]]:
     try:
         lines = list(record.read(file))
     except OSError as error:
-        raise NoResultsError(f"{file} cannot be read ({error.strerror}); expected the results of a 'repros run'.") from error
+        raise NoResultsError(file, f"cannot be read ({error.strerror})") from error
     if not lines:
-        raise NoResultsError(f"{file} holds no result; expected the results of a 'repros run'.")
+        raise NoResultsError(file, "holds no result")
     return lines

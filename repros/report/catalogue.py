@@ -18,7 +18,9 @@ from repros.shelf import Shelf, load
 
 _BEGIN = "<!-- failures: begin (python -m repros.report.catalogue README.md) -->"
 _END = "<!-- failures: end -->"
-_THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
+_THREAD = re.compile(
+    r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)"
+)
 
 
 def table(shelf: Shelf) -> str:
@@ -40,7 +42,8 @@ def fill(page: str, shelf: Shelf) -> str:
 def _row(repro: Repro) -> tuple[str, ...]:
     ranges = ", ".join(f"`{spoken(requirement)}`" for requirement in repro.affected)
     roles = Counter(role(variant) for variant in repro.variants)
-    fixes = [f"{roles[kind]} {verb}" for kind, verb in _FIXES[roles["does not fix"] == 1].items() if roles[kind]]
+    verbs = {"works": ("works", "work"), "does not fix": ("does not", "do not")}
+    fixes = [f"{roles[kind]} {verb[roles[kind] > 1]}" for kind, verb in verbs.items() if roles[kind]]
     return (
         f"[{repro.id}](repros/catalogue/{repro.family}/{repro.path.name})",
         repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
@@ -49,12 +52,6 @@ def _row(repro: Repro) -> tuple[str, ...]:
         ", ".join(fixes),
         ", ".join(_links(repro.upstream)),
     )
-
-
-_FIXES = {
-    False: {"works": "work", "does not fix": "do not"},
-    True: {"works": "work", "does not fix": "does not"},
-}
 
 
 def _links(urls: Iterable[str]) -> Iterator[str]:

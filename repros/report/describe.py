@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from rich.text import Text
 
 from repros.model import Outcome, Repro, Variant
 from repros.report.difference import difference
-from repros.report.spoken import count, near, spoken
+from repros.report.spoken import count, listed, near, spoken, wrap
 
 _MARGIN = 10
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
@@ -41,15 +40,15 @@ def role(variant: Variant) -> str:
 
 
 def _head(repro: Repro, width: int) -> Iterator[Text]:
-    title = textwrap.wrap(f"{repro.id} {repro.title}", width, subsequent_indent=" " * 9)
+    title = wrap(f"{repro.id} {repro.title}", width, hanging=" " * 9)
     yield from (Text(line, "bold") for line in title)
     failing = repro.variant("failing")
     assert failing is not None  # the header guarantees it
-    ranges = ", ".join(map(spoken, repro.affected)) or f"every release of {', '.join(repro.packages)}"
+    ranges = listed(map(spoken, repro.affected)) or f"every release of {listed(repro.packages)}"
     facts = {
         "affects": f"{ranges}; exact on stack {repro.home}",
-        "runs": f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}, {count(repro.processes, 'rank')}",
-        "needs": ", ".join(dict.fromkeys(map(spoken, [*repro.dependencies, *repro.requires]))),
+        "runs": f"{listed(repro.strategies)} on {listed(repro.devices)}, {count(repro.processes, 'rank')}",
+        "needs": listed(dict.fromkeys(map(spoken, [*repro.dependencies, *repro.requires]))),
         "shows": f"{failing.signature}{' (silent: the script asserts on it)' if repro.silent else ''}",
     }
     for label, fact in facts.items():
@@ -80,21 +79,18 @@ def _variant(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
     if failing and variant.signature != failing.signature:
         said.append(f"shows {variant.signature}")
     if own := [spoken(needed) for needed in variant.requires if needed not in repro.requires]:
-        said.append(f"needs {', '.join(own)}")
+        said.append(f"needs {listed(own)}")
     if variant.source:
         said.append(variant.source)
     indent = " " * 4
     for part in said:
-        wrapped = textwrap.wrap(
-            part, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-        )
-        yield from map(Text, wrapped)
+        yield from map(Text, wrap(part, width, indent))
 
 
 def _commands(repro: Repro) -> Iterator[Text]:
     yield Text("Run it", "bold")
     yield Text(f"  repros run {repro.id}")
-    yield Text(f"  repros run {repro.id} --python PATH   # your own environment; nothing is installed into it")
+    yield Text(f"  repros run {repro.id} --python PATH   # your environment, as it is")
     by_hand = f"python {near(repro.path)} failing {repro.strategies[0]}"
     devices = [device for device in repro.devices if device != "sim"]
     if devices:
@@ -104,8 +100,7 @@ def _commands(repro: Repro) -> Iterator[Text]:
 def _entry(label: str, body: str, width: int) -> Iterator[Text]:
     """Set a label in the margin of a wrapped paragraph."""
     indent = " " * _MARGIN
-    wrapped = textwrap.wrap(body, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    for number, line in enumerate(wrapped):
+    for number, line in enumerate(wrap(body, width, indent)):
         shown = Text(f"{'' if number else label:<{_MARGIN}}{line[_MARGIN:]}")
         shown.stylize("dim", 0, _MARGIN)
         yield shown

@@ -1,4 +1,4 @@
-"""What makes the difference between a script's failing and its fixed variant, as a diff of the two definitions."""
+"""What makes the difference between a failing and a fixed variant: a diff of their definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CONTEXT = 3
 
 
 def difference(script: Path, before: str = "failing", after: str = "fixed") -> list[str]:
-    """Return a unified diff, without its file names; empty where the script has no two definitions of these names.
+    """Return a unified diff, without its file names; empty where the script does not define both.
 
     A definition is a function or a class at the top level; `Failing` counts as `failing`.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -22,6 +24,30 @@ def count(number: int, noun: str) -> str:
 
 
 def spoken(requirement: Requirement) -> str:
-    """Return a range with its lower bound first: `lightning>=2.1,<2.4`; packaging sorts them by their text."""
+    """Return a range with its lower bound first: `lightning>=2.1,<2.4`; packaging has no order for them."""
     bounds = sorted(requirement.specifier, key=lambda bound: _BOUNDS.index(bound.operator))
     return requirement.name + ",".join(map(str, bounds))
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return `a, b, c`."""
+    return ", ".join(items)
+
+
+def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
+    """Break text into lines between its words only, so that names, versions and links stay whole.
+
+    Args:
+        text: what to break.
+        width: columns.
+        indent: what every line begins with.
+        hanging: what the lines from the second on begin with, if not the same.
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

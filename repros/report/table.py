@@ -1,12 +1,12 @@
 """The summary table: what became of every cell, made from record lines alone.
 
-`repros run` ends with it and `repros summary FILE` makes the same one again, so nothing here may need more than the file.
+`repros run` ends with it and `repros summary FILE` makes the same one again, so nothing here may need
+more than the file.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from typing import Any
 from rich.text import Text
 
 from repros.model import Tone, Verdict
+from repros.report.spoken import count, listed, wrap
 
 Line = Mapping[str, Any]
 """One object of a results file, as :func:`repros.record.read` yields it."""
@@ -41,12 +42,14 @@ def table(lines: Iterable[Line], width: int, *, verbose: bool = False) -> Text:
     shown = [line for line in cells if verbose or _verdict(line) is not Verdict.UNAVAILABLE]
     parts = [*_rows(shown, width), *_stacks(shown, width), *_not_run(cells, width)]
     if len(every) > len(cells):
-        parts.append(Text(f"{len(every) - len(cells)} earlier results of the same cells are left out.", "dim"))
+        parts.append(
+            Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells left out", "dim")
+        )
     return Text("\n").join([*parts, closing(cells)])
 
 
 def latest(lines: Iterable[Line]) -> list[Line]:
-    """Return the last line of every cell, sorted by repro, else in the order in which the cells first came."""
+    """Return the last line of every cell, sorted by repro, else in the order of their first lines."""
     by_cell = {_cell(line): line for line in lines}
     return sorted(by_cell.values(), key=lambda line: str(line["repro"]))
 
@@ -61,7 +64,7 @@ def disagreeing(lines: Iterable[Line]) -> list[Line]:
 
 
 def closing(lines: Iterable[Line]) -> Text:
-    """Return the last line: how many cells agree, are news, are trouble; how many were not run or not judged."""
+    """Return the last line: how many cells agree, are news, are trouble, were not run or judged."""
     verdicts = [_verdict(line) for line in lines]
     tones = Counter(verdict.tone for verdict in verdicts)
     judged = [
@@ -107,7 +110,7 @@ def _rows(lines: Sequence[Line], width: int) -> Iterator[Text]:
     for repro, group in groupby(lines, key=lambda line: line["repro"]):
         members = list(group)
         heading = f"{repro} {members[0].get('title') or ''}".rstrip()
-        yield from (Text(part, "bold") for part in textwrap.wrap(heading, width, subsequent_indent=" " * 9))
+        yield from (Text(part, "bold") for part in wrap(heading, width, hanging=" " * 9))
         before = None
         for line in members:
             variant, *others = _columns(line, names)
@@ -118,7 +121,7 @@ def _rows(lines: Sequence[Line], width: int) -> Iterator[Text]:
 
 
 def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator[Text]:
-    """One cell's row; the name of its variant goes on below where it is too long, and then what is to be said."""
+    """One cell's row; below it the rest of a long name, and what is to be said."""
     verdict = _verdict(line)
     agrees = verdict.tone is Tone.AGREES
     mark = " " if agrees else "!"
@@ -134,8 +137,7 @@ def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator
     yield from (Text(f"{'':<{_INDENT + 1}}{part}") for part in more)
     reason = "" if agrees else str(line.get("reason") or "")
     indent = " " * 2 * _INDENT
-    below = textwrap.wrap(reason, layout.width, initial_indent=indent, subsequent_indent=indent)
-    yield from (Text(part, style(verdict)) for part in below)
+    yield from (Text(part, style(verdict)) for part in wrap(reason, layout.width, indent))
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class _Layout:
 
     @classmethod
     def fitting(cls, rows: Sequence[Sequence[str]], width: int, note: int) -> _Layout:
-        """Choose wide heads and gaps where rows and their notes fit; else narrow ones, and break names of variants."""
+        """Choose wide heads and gaps where rows and notes fit, else narrow ones and names in parts."""
         wide = [max(map(len, column)) for column in zip(_WIDE, *rows, strict=True)]
         if _INDENT + sum(wide) + 2 * len(wide) + note <= width:
             return cls(width, roomy=True, widths=wide)
@@ -170,8 +172,9 @@ class _Layout:
     def row(self, columns: Sequence[str], mark: str = " ") -> str:
         """Set the columns in line, numbers to the right."""
         *words, seconds = columns
-        left = (" " * self.gap).join(f"{word:<{width}}" for word, width in zip(words, self.widths, strict=False))
-        return f"{mark:<{_INDENT}}{left}{'':<{self.gap}}{seconds:>{self.widths[-1]}}".rstrip()
+        *widths, last = self.widths
+        left = (" " * self.gap).join(f"{word:<{width}}" for word, width in zip(words, widths, strict=True))
+        return f"{mark:<{_INDENT}}{left}{'':<{self.gap}}{seconds:>{last}}".rstrip()
 
 
 def _refuted(line: Line) -> bool:
@@ -221,9 +224,9 @@ def _stacks(lines: Iterable[Line], width: int) -> Iterator[Text]:
         yield Text()
     for stack, found in versions.items():
         place = f" ({PurePath(stack)})" if stack != names[stack] else ""
-        said = f"{names[stack]:<{longest}}  " + ", ".join(f"{name} {number}" for name, number in found.items()) + place
-        indent = " " * (longest + 2)
-        yield from (Text(part, "dim") for part in textwrap.wrap(said, width, subsequent_indent=indent))
+        held = listed(f"{name} {number}" for name, number in found.items())
+        said = f"{names[stack]:<{longest}}  {held}{place}"
+        yield from (Text(part, "dim") for part in wrap(said, width, hanging=" " * (longest + 2)))
     if versions:
         yield Text()
 
@@ -238,7 +241,7 @@ def _not_run(lines: Iterable[Line], width: int) -> Iterator[Text]:
     for line in missing:
         repros.setdefault((line["device"], str(line["reason"])), {})[line["repro"]] = None
     yield Text("Not run:")
-    for (device, reason), count in counts.most_common():
-        said = f"{count:>4}  {device}: {reason} ({', '.join(repros[device, reason])})"
-        yield from (Text(part, "dim") for part in textwrap.wrap(said, width, subsequent_indent=" " * 6))
+    for (device, reason), number in counts.most_common():
+        said = f"{number:>4}  {device}: {reason} ({listed(repros[device, reason])})"
+        yield from (Text(part, "dim") for part in wrap(said, width, hanging=" " * 6))
     yield Text()
