@@ -128,7 +128,8 @@ def _machine_failure(process: Process) -> str | None:
     """Return why a process's failure says nothing about the repro, if the machine is to blame."""
     for raised in process.chain:
         if raised.name == "MemoryError" or _MACHINE.search(raised.message):
-            return f"{process.name} met a failure of the machine: {raised.name}: {raised.message.splitlines()[0] if raised.message else ''}"
+            said = f"{raised.name}: {raised.message}".splitlines()[0].removesuffix(": ")
+            return f"{process.name} met a failure of the machine: {said}"
     if process.ending is Ending.SIGNALLED and process.signal == "SIGKILL":
         return f"{process.name} was killed from outside (SIGKILL), for want of memory perhaps"
     return None

@@ -53,12 +53,13 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Shelf:
 
 
 def _scripts(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield repro scripts; a file named outright is one, a file in a folder is one if it has a header."""
+    """Yield each repro script once; a file named outright is one, a file in a folder is one if it has a header."""
+    seen: set[Path] = set()
     for place in places:
-        if place.is_dir():
-            yield from sorted(path for path in place.rglob("*.py") if has_header(path))
-        else:
-            yield place
+        for path in sorted(filter(has_header, place.rglob("*.py"))) if place.is_dir() else [place]:
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield path
 
 
 def _line_of_id(path: Path) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from repros.model.repro import Device
 
@@ -36,9 +36,21 @@ class Environment:
         return [f"{r} (found {self._found(r) or 'none'})" for r in requirements if not self.holds(r)]
 
     def holds(self, requirement: Requirement) -> bool:
-        """Whether the installed version satisfies the requirement; an absent package satisfies none."""
+        """Whether the installed version satisfies the requirement; an absent package satisfies none.
+
+        A requirement whose marker is not for this Python holds.
+        """
+        if requirement.marker and not requirement.marker.evaluate(self._marker_values()):
+            return True
         found = self._found(requirement)
-        return found is not None and requirement.specifier.contains(Version(found), prereleases=True)
+        try:
+            return found is not None and requirement.specifier.contains(Version(found), prereleases=True)
+        except InvalidVersion:  # a fork's own numbering, which no range speaks of
+            return not requirement.specifier
+
+    def _marker_values(self) -> dict[str, str]:
+        full = self.python_version
+        return {"python_full_version": full, "python_version": ".".join(full.split(".")[:2])}
 
     def _found(self, requirement: Requirement) -> str | None:
         name = canonicalize_name(requirement.name)
