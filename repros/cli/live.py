@@ -147,6 +147,8 @@ def _begin(path: Path, *, append: bool) -> None:
                 raise ResultsFileError(f"{path} is not a results file; name another with --results.")
             if not append:
                 file.truncate(0)
+    except FileExistsError as error:
+        raise ResultsFileError(f"{path.parent} is not a folder; name another file with --results.") from error
     except OSError as error:
         problem = f"{path} cannot be written ({error.strerror}); name another file with --results."
         raise ResultsFileError(problem) from error

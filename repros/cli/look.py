@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from repros.cli.options import catalogue_option, load_shelf
+from repros.cli.options import catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
 from repros.model.stack import Size, Stack
 from repros.report import catalogue, describe
@@ -17,16 +17,11 @@ from repros.stacks import environments, load_stacks
 _MARGIN = " " * 9
 
 
-@click.command("list", short_help="List the documented failures.")
+@click.command("list", short_help="List the documented failures.", epilog=example("repros list"))
 @click.option("--markdown", is_flag=True, help="As the table of failures that stands in the README.")
 @catalogue_option
 def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
-    r"""List the documented failures.
-
-    \b
-    Example:
-      repros list
-    """
+    """List the documented failures."""
     shelf = load_shelf(places)
     if markdown:
         click.echo(catalogue.table(shelf), nl=False)
@@ -39,30 +34,23 @@ def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
         show_text(out, f"{_MARGIN}{listed(repro.strategies)} on {listed(repro.devices)}", "dim")
 
 
-@click.command(short_help="Show one failure: cause, fixes, what they change.")
+@click.command(
+    short_help="Show one failure: cause, fixes, what they change.", epilog=example("repros show RPR-0005")
+)
 @click.argument("id_", metavar="ID")
 @catalogue_option
 def show(id_: str, places: tuple[Path, ...]) -> None:
-    r"""Show one failure: symptom, cause, fixes that work and do not, and what the fix changes.
+    """Show one failure: symptom, cause, fixes that work and do not, and what the fix changes.
 
     ID is an id such as RPR-0005, or the name of the script.
-
-    \b
-    Example:
-      repros show RPR-0005
     """
     out = console()
     show_text(out, describe.text(load_shelf(places).find(id_), out.width))
 
 
-@click.command(short_help="List the sets of library versions to run on.")
+@click.command(short_help="List the sets of library versions to run on.", epilog=example("repros stacks"))
 def stacks() -> None:
-    r"""List the sets of library versions that repros run on, with their sizes, and which are ready.
-
-    \b
-    Example:
-      repros stacks
-    """
+    """List the sets of library versions that repros run on, with their sizes, and which are ready."""
     out = console()
     for stack in load_stacks().values():
         for line in _described(stack, out.width):

@@ -11,6 +11,7 @@ import click
 from repros import __version__
 from repros.cli.look import list_repros, show, stacks
 from repros.cli.new import new
+from repros.cli.options import example
 from repros.cli.run import run, summary
 from repros.errors import ReprosError, UnknownNameError
 
@@ -37,18 +38,12 @@ class _Commands(click.Group):
     cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=example("repros list", "repros show RPR-0005", "repros run RPR-0005"),
 )
 @click.version_option(__version__, prog_name="repros", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    r"""Run documented failures of PyTorch training frameworks and say, with evidence, whether they are there.
-
-    \b
-    Example:
-      repros list
-      repros show RPR-0005
-      repros run RPR-0005
-    """
+    """Run documented failures of PyTorch training frameworks and say, with evidence, whether they are there."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

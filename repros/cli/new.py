@@ -7,11 +7,14 @@ from pathlib import Path
 import click
 
 from repros import scaffold
-from repros.cli.options import CHECKOUT
+from repros.cli.options import CHECKOUT, example
 from repros.shelf import CATALOGUE
 
 
-@click.command(short_help="Write a new repro script from a template.")
+@click.command(
+    short_help="Write a new repro script from a template.",
+    epilog=example("repros new lr_finder_leaves_results_on_cpu --family lightning"),
+)
 @click.argument("slug")
 @click.option("--family", required=True, metavar="NAME", help="Folder that it goes into, such as lightning.")
 @click.option(
@@ -23,13 +26,9 @@ from repros.shelf import CATALOGUE
     help="Catalogue that the script goes into.",
 )
 def new(slug: str, family: str, catalogue: Path) -> None:
-    r"""Write a new repro script from a template, with the next free id.
+    """Write a new repro script from a template, with the next free id.
 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync.
-
-    \b
-    Example:
-      repros new lr_finder_leaves_results_on_cpu --family lightning
     """
     path = scaffold.write(catalogue, family, slug, known=[CATALOGUE])
     known = path.resolve().is_relative_to(CATALOGUE)

@@ -20,6 +20,11 @@ LATEST = Path(".repros/latest.jsonl")
 """Results of the latest run, below the working directory."""
 
 
+def example(*lines: str) -> str:
+    """Return the end of a command's help: how it is called, kept in its lines by click's mark for that."""
+    return "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])
+
+
 def catalogue_option(command: F) -> F:
     """Add `--catalogue`, which replaces the catalogue that comes with the package."""
     option = click.option(

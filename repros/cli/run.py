@@ -11,7 +11,7 @@ import click
 
 from repros import record
 from repros.cli.live import Live
-from repros.cli.options import LATEST, catalogue_option, load_shelf
+from repros.cli.options import LATEST, catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
 from repros.errors import ReprosError
 from repros.journey import Where, travel
@@ -23,7 +23,9 @@ AGREES, DISAGREES = 0, 1
 INTERRUPTED = 130
 
 
-@click.command()
+@click.command(
+    epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv")
+)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--stack",
@@ -72,15 +74,10 @@ INTERRUPTED = 130
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
 @catalogue_option
 def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
-    r"""Run repros and say for each cell what happened.
+    """Run repros and say for each cell what happened.
 
     Without an ID the whole catalogue is run. Exit code: 0 when every cell that was run agrees with what its
     repro documents, 1 when one does not, 2 when the request cannot be met.
-
-    \b
-    Example:
-      repros run RPR-0005 --strategy ddp
-      repros run RPR-0003 --python ~/project/.venv
     """
     where = _where(options["stacks"], options["python"])
     devices = tuple(Device(name) for name in options["devices"])
@@ -128,18 +125,16 @@ class NoResultsError(ReprosError):
         super().__init__(f"{file} {problem}; expected the results of a 'repros run'.")
 
 
-@click.command(short_help="Show the table of a results file again.")
+@click.command(
+    short_help="Show the table of a results file again.",
+    epilog=example("repros summary", "repros summary results.jsonl"),
+)
 @click.argument("file", type=click.Path(path_type=Path), default=LATEST)
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that could not be run one by one.")
 def summary(file: Path, *, verbose: bool) -> int:
-    r"""Show the table of a results file again; exit code 1 when a cell disagreed.
+    """Show the table of a results file again; exit code 1 when a cell disagreed.
 
     FILE is .repros/latest.jsonl if not given.
-
-    \b
-    Example:
-      repros summary
-      repros summary results.jsonl
     """
     lines = _read(file)
     out = console()

@@ -40,7 +40,7 @@ def table(lines: Iterable[Line], width: int, *, verbose: bool = False) -> Text:
     every = list(lines)
     cells = latest(every)
     shown = [line for line in cells if verbose or _verdict(line) is not Verdict.UNAVAILABLE]
-    parts = [*_rows(shown, width), *_stacks(shown, width), *_not_run(cells, width)]
+    parts = [*_rows(shown, width), *_stacks(shown, width), *([] if verbose else _not_run(cells, width))]
     if len(every) > len(cells):
         parts.append(
             Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells left out", "dim")
@@ -56,11 +56,7 @@ def latest(lines: Iterable[Line]) -> list[Line]:
 
 def disagreeing(lines: Iterable[Line]) -> list[Line]:
     """Return the cells that were run and do not agree, those that could not be judged included."""
-    return [
-        line
-        for line in latest(lines)
-        if _verdict(line) is not Verdict.UNAVAILABLE and _verdict(line).tone is not Tone.AGREES
-    ]
+    return [line for line in latest(lines) if _disagrees(line)]
 
 
 def closing(lines: Iterable[Line]) -> Text:
@@ -89,6 +85,11 @@ def style(verdict: Verdict) -> str:
 def short_name(stack: str) -> str:
     """Return a stack's name, or for an interpreter's path the name of its environment's folder."""
     return re.sub(r".*?([^/]+)/bin/[^/]+$", r"\1", stack) if "/" in stack else stack
+
+
+def _disagrees(line: Line) -> bool:
+    verdict = _verdict(line)
+    return verdict is not Verdict.UNAVAILABLE and verdict.tone is not Tone.AGREES
 
 
 def _verdict(line: Line) -> Verdict:
@@ -124,9 +125,7 @@ def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator
     """One cell's row; below it the rest of a long name, and what is to be said."""
     verdict = _verdict(line)
     agrees = verdict.tone is Tone.AGREES
-    mark = " " if agrees else "!"
-    if _refuted(line) and not layout.roomy:
-        mark = "x"
+    mark = "x" if _refuted(line) and not layout.roomy else "!" if _disagrees(line) else " "
     first, *more = _folded(columns[0], layout.widths[0])
     row = Text(layout.row((first, *columns[1:]), mark))
     at = _INDENT + sum(layout.widths[:4]) + 4 * layout.gap
