@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
 
-# Once installed, pytest has loaded it already by its entry point, and refuses to do so twice.
-if not entry_points(group="pytest11", name="repros"):
+# Installed, pytest has loaded it already by its entry point; in a run from elsewhere, somebody else may have. Never twice.
+if "repros.plugin" not in sys.modules and not entry_points(group="pytest11", name="repros"):
     pytest_plugins = ["repros.plugin"]

@@ -148,7 +148,9 @@ class Script(pytest.File):
         for wish in wishes:
             for stack in ["python"] if own else stack_names(repro, stacks):
                 name = f"{repro.id}[{wish.variant.name}-{wish.strategy}-{wish.device}-{stack}]"
-                yield CellItem.from_parent(self, name=name, wish=wish, stack=stack)
+                # Given as text, since pytest 9.2 takes the brackets for a parameter only when it reads an id back (`--lf`).
+                nodeid = f"{self.nodeid}::{name}"
+                yield CellItem.from_parent(self, name=name, nodeid=nodeid, wish=wish, stack=stack)
 
 
 class DisagreementError(Exception):
