@@ -37,12 +37,12 @@ def write(catalogue: Path, family: str, slug: str, known: Iterable[Path] = ()) -
     path = catalogue / family / f"{slug}.py"
     title = slug.replace("_", " ").capitalize()
     text = _TEMPLATE.substitute(id=next_id([catalogue, *known]), title=title)
+    if path.exists():
+        raise ScaffoldError(f"{path} is there already; choose another name, or edit that.")
     try:
         path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        raise ScaffoldError(f"{path} is there already; choose another name, or edit that.") from None
     except OSError as error:
         raise ScaffoldError(f"{path} cannot be written ({error.strerror}).") from error
     return path
@@ -64,13 +64,13 @@ _TEMPLATE = Template('''\
 #
 # [tool.repro]
 # id = "$id"                            # never changes, never used again
-# title = "$title"
+# title = "$title"  # what goes wrong, in a sentence
 # upstream = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # every thread known
 # packages = ["torch"]                       # the packages that the failure is in
 # affected = ["torch>=2.1"]                  # releases measured to fail: "lightning>=2.1,<2.4"; [] means all
 # requires = []                              # without these a cell is unavailable
 # home = "current"                           # the stack on which it is exact: see `repros stacks`
-# strategies = ["ddp"]
+# strategies = ["ddp"]                       # ddp, ddp_spawn, fused_adamw, ...: what it is sensitive to
 # devices = ["cpu"]                          # cuda, sim, cpu
 # processes = 1                              # ranks
 # deadline = 120                             # seconds

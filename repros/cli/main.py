@@ -43,7 +43,7 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="repros", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Run documented failures of PyTorch training frameworks and say, with evidence, whether they are there."""
+    """Run documented failures of PyTorch training frameworks; say, with evidence, whether they are there."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

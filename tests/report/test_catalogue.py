@@ -34,14 +34,17 @@ SHELF = Shelf(
                 factories.variant("no_fix", claim="it helps"),
             ),
         ),
-        factories.repro("RPR-0002", path=Path("/anywhere/catalogue/fabric/other.py"), packages=("lightning", "torch")),
+        factories.repro(
+            "RPR-0002", path=Path("/anywhere/catalogue/fabric/other.py"), packages=("lightning", "torch")
+        ),
     )
 )
 
 TABLE = """\
 | Id | Failure | Affected | Runs as | Documented fixes | Upstream |
 | --- | --- | --- | --- | --- | --- |
-| [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) | `lightning>=2.1,<2.4`, `torch>=2` \
+| [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
+| `lightning>=2.1,<2.4`, `torch>=2` \
 | ddp, ddp_spawn on cuda, sim | 2 work, 1 does not \
 | [pytorch-lightning #19813](https://github.com/Lightning-AI/pytorch-lightning/issues/19813), \
 [#19814](https://github.com/Lightning-AI/pytorch-lightning/pull/19814), \

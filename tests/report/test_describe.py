@@ -62,7 +62,10 @@ def test_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_docstring_without_labels_is_shown_as_it_is(tmp_path: Path) -> None:
     script = tmp_path / "slug.py"
     body = VALID[: VALID.index('"""Symptom')] + '"""It fails.\n\nSometimes.\n"""\n'
-    script.write_text(body.replace("processes = 2", "processes = 1").replace("minimum = 1", "silent = true"), encoding="utf-8")
+    script.write_text(
+        body.replace("processes = 2", "processes = 1").replace("minimum = 1", "silent = true"),
+        encoding="utf-8",
+    )
     shown = describe.text(header.read(script), 80).plain
     assert "\n\nIt fails.\n\nSometimes.\n\nVariants\n" in shown
     assert "runs      ddp, ddp_spawn on cuda, sim, 1 rank\n" in shown

@@ -10,7 +10,7 @@ from repros.model import Repro
 from repros.report.difference import difference
 from repros.shelf import load
 
-FUNCTIONS = '''\
+FUNCTIONS = """\
 import torch
 
 
@@ -26,9 +26,9 @@ def unrelated():
 def fixed(model):
     model.setup()
     model.fit()
-'''
+"""
 
-CLASSES = '''\
+CLASSES = """\
 class Failing:
     def load(self):
         return 1
@@ -37,7 +37,7 @@ class Failing:
 class Fixed:
     def load(self):
         return 2
-'''
+"""
 
 
 def script(tmp_path: Path, text: str) -> Path:

@@ -10,6 +10,7 @@ from repros.model import Ending, Outcome, Process, Result, Verdict
 from repros.report import explain
 from tests import factories
 
+SITE = "/env/lib/python3.11/site-packages"
 STACKS = """\
 Thread 0x00007f10 (most recent call first):
   File "/usr/lib/python3.11/threading.py", line 331 in wait
@@ -22,6 +23,9 @@ Current thread 0x00007f11 (most recent call first):
 
 Extension modules: numpy.core (total: 1)
 """
+
+
+AGAIN = "repros run RPR-0001 --variant failing --strategy ddp --device cpu"
 
 
 @pytest.fixture
@@ -50,14 +54,16 @@ def test_a_rank_that_raised_and_one_that_waits(logs: Path) -> None:
     chain = (
         factories.raised(
             "Please call `iter(combined_loader)` first.",
-            frames=("/scripts/toy.py:20 main", "/env/lib/python3.11/site-packages/lightning/pytorch/loops/fetchers.py:31 reset"),
+            frames=("/scripts/toy.py:20 main", f"{SITE}/lightning/loops/fetchers.py:31 reset"),
         ),
         factories.raised("one\ntwo", "torch.distributed.DistBackendError", via="context"),
         factories.raised("x" * 500, "builtins.KeyError", via="cause"),
     )  # fmt: skip
     raised = factories.process(0, Ending.RAISED, chain=chain, at=3.21, log=logs / "main.log")
     waits = factories.process(1, Ending.TIMED_OUT, at=60.0, stacks=STACKS, log=logs / "log.txt")
-    assert explain.text(result(logs, raised, waits, reason="rank 0 ended otherwise: RuntimeError")) == f"""\
+    assert (
+        explain.text(result(logs, raised, waits, reason="rank 0 ended otherwise: RuntimeError"))
+        == f"""\
 RPR-0001 failing ddp cpu current: different
   rank 0 ended otherwise: RuntimeError
 
@@ -69,7 +75,7 @@ expected  fails with RuntimeError: the documented failure
 observed  2 of 2 ranks in 61.2 s (deadline 60 s)
           rank 0: raised after 3.2 s
             RuntimeError: Please call `iter(combined_loader)` first.
-              at lightning/pytorch/loops/fetchers.py:31 reset
+              at lightning/loops/fetchers.py:31 reset
             while handling torch.distributed.DistBackendError: one
               two
             caused by KeyError: {"x" * 400} [...]
@@ -84,14 +90,18 @@ log of rank 0, its last 15 lines:
 log of rank 1, its last 1 line:
   | garbage \N{REPLACEMENT CHARACTER}
 all logs  runs/cell
-again     repros run RPR-0001 --variant failing --strategy ddp --device cpu --stack current --catalogue toy.py"""
+again     {AGAIN} --stack current --catalogue toy.py"""
+    )
 
 
 def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
     exited = factories.process(None, Ending.EXITED, code=3)
     signalled = factories.process(1, Ending.SIGNALLED, signal="SIGSEGV", stacks=STACKS)
     text = explain.text(result(logs, exited, signalled, outcome=Outcome.PASSES))
-    assert "expected  returns, since this variant is a fix\n          affected without it: lightning>=2.1,<2.4; here:" in text
+    assert (
+        "expected  returns, since this variant is a fix\n"
+        "          affected without it: lightning>=2.1,<2.4; here:" in text
+    )
     assert "observed  1 of 2 ranks in 61.2 s" in text
     assert "          launcher: exited after 1.0 s with code 3\n" in text
     assert "          rank 1: ended after 1.0 s by SIGSEGV\n            in, innermost first:\n" in text
@@ -104,7 +114,10 @@ def test_a_fix_outside_the_range_and_an_interpreter_of_the_users_own(logs: Path)
         environment=factories.environment("/home/me/my env/bin/python"),
     )
     text = explain.text(Result(cell, Verdict.INFRA, "no disk", None, factories.observation()))
-    assert "expected  returns, since these versions are not affected\n          affected: lightning>=99; here: torch" in text
+    assert (
+        "expected  returns, since these versions are not affected\n"
+        "          affected: lightning>=99; here: torch" in text
+    )
     assert text.endswith("--python '/home/me/my env/bin/python' --catalogue /nowhere/toys/toy_0001.py")
 
 

@@ -15,10 +15,13 @@ from tests import factories
 
 FABRIC = "Calling a submodule of a Fabric module skips gradient synchronisation"
 ADAMW = "Fused AdamW's step counter stays on the CPU after a resume"
+NO_OLD_CUDA = "torch 2.0.1 is a build without CUDA"
 NO_CUDA = "torch 2.13.0+cpu is a build without CUDA"
 
 
-def line(repro: str, title: str, cell: str, verdict: Verdict, seconds: float | None = None, **given: Any) -> dict[str, Any]:
+def line(
+    repro: str, title: str, cell: str, verdict: Verdict, seconds: float | None = None, **given: Any
+) -> dict[str, Any]:
     variant, strategy, device, stack = cell.split()
     versions = {"torch": "2.0.1"} if stack == "2023-05" else {"lightning": "2.6.6", "torch": "2.13.0+cpu"}
     return {
@@ -42,14 +45,15 @@ LINES = [
     line("RPR-0005", FABRIC, "failing ddp_spawn cpu current", Verdict.REPRODUCED, 12.5),
     line("RPR-0005", FABRIC, "fixed ddp cpu current", Verdict.CLEAN, 11),
     line("RPR-0005", FABRIC, "fixed ddp cuda current", Verdict.UNAVAILABLE, reason=NO_CUDA),
-    line("RPR-0005", FABRIC, "no_backward_sync ddp cpu current", Verdict.REPRODUCED, 11.2, claim="it synchronises"),
+    line("RPR-0005", FABRIC, "no_backward_sync ddp cpu current", Verdict.REPRODUCED, 11.2, claim="it does"),
     line("RPR-0004", ADAMW, "failing fused_adamw sim 2023-05", Verdict.REPRODUCED, 4.04),
     line(
         "RPR-0004", ADAMW, "failing fused_adamw sim current", Verdict.DIFFERENT, 128.5,
-        reason="rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for generator but found 'cpu'",
+        reason="rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for generator but found "
+        "'cpu'",
     ),
     line("RPR-0004", ADAMW, "fixed fused_adamw sim 2023-05", Verdict.INFRA, 1.5, reason="interrupted"),
-    line("RPR-0004", ADAMW, "fixed fused_adamw cuda 2023-05", Verdict.UNAVAILABLE, reason="torch 2.0.1 is a build without CUDA"),
+    line("RPR-0004", ADAMW, "fixed fused_adamw cuda 2023-05", Verdict.UNAVAILABLE, reason=NO_OLD_CUDA),
 ]  # fmt: skip
 
 AT_80 = """\
@@ -115,9 +119,12 @@ x no_      ddp         cpu current reproduced  11.2
    sync
 """
 
+
 def shown(lines: list[dict[str, Any]], width: int, *, verbose: bool = False, colour: bool = False) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    console = Console(
+        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None
+    )
     console.print(table.table(lines, width, verbose=verbose), soft_wrap=True)
     return out.getvalue()
 
@@ -148,7 +155,9 @@ def test_verbose_gives_the_unavailable_rows() -> None:
 
 
 def test_the_last_of_several_results_for_a_cell_counts() -> None:
-    first, last = (line("RPR-0005", FABRIC, "fixed ddp cpu current", v, 1) for v in (Verdict.DIFFERENT, Verdict.CLEAN))
+    first, last = (
+        line("RPR-0005", FABRIC, "fixed ddp cpu current", v, 1) for v in (Verdict.DIFFERENT, Verdict.CLEAN)
+    )
     assert shown([first, last], 80) == (
         "  variant  strategy  device  stack    verdict  seconds\n"
         "RPR-0005 Calling a submodule of a Fabric module skips gradient synchronisation\n"
@@ -164,14 +173,20 @@ def test_the_last_of_several_results_for_a_cell_counts() -> None:
 
 
 def test_an_interpreter_is_called_by_its_environment() -> None:
-    lines = [line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1) for path in ("/a/one", "/b/two")]
+    lines = [
+        line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1)
+        for path in ("/a/one", "/b/two")
+    ]
     rows = shown(lines, 100)
     assert "  fixed    ddp       cpu     one    clean        1.0\n" in rows
     assert "two  python 3.11.9, lightning 2.6.6, torch 2.13.0+cpu (/b/two/bin/python)\n" in rows
 
 
 def test_two_environments_of_one_name_are_told_apart() -> None:
-    lines = [line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1) for path in ("/a/venv", "/b/venv")]
+    lines = [
+        line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1)
+        for path in ("/a/venv", "/b/venv")
+    ]
     rows = shown(lines, 100)
     assert "cpu     /a/venv/bin/python  clean" in rows
     assert "cpu     /b/venv/bin/python  clean" in rows
@@ -189,7 +204,9 @@ def test_nothing_but_unavailable_cells() -> None:
 def test_every_verdict_has_the_colour_of_its_tone() -> None:
     colours = {"green": "32", "yellow": "33", "red": "31", "dim": "2"}
     for verdict in Verdict:
-        rows = shown([line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1)], 80, verbose=True, colour=True)
+        rows = shown(
+            [line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1)], 80, verbose=True, colour=True
+        )
         assert f"\x1b[{colours[table.style(verdict)]}m{verdict}\x1b[0m" in rows
 
 
