@@ -1,0 +1,118 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0", "lightning>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0006"
+# title = "A model in eval mode trains in eval mode"
+# upstream = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/18951",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20105",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20573",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20986",
+# ]
+# packages = ["lightning"]
+# affected = ["lightning>=2.2"]
+# home = "current"
+# strategies = ["auto"]
+# devices = ["cpu"]
+# processes = 1
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "a network comes in eval mode, as from_pretrained leaves it, and is fitted"
+# raises = "AssertionError"
+# match = "expected the batch's mean 2.0 as running mean, got 0.0"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "network.train() before the fit"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/releases/tag/2.2.0"
+#
+# [tool.repro.variants.train_hook]
+# outcome = "passes"
+# about = "self.train() in on_train_start"
+#
+# [tool.repro.variants.module_train_before]
+# outcome = "fails"
+# about = "the LightningModule is put in train mode before the network is put into it"
+# claim = "model.train() on the LightningModule is enough"
+# ///
+"""A fit does not switch a model to train mode any more: dropout is off and batch norm does not learn.
+
+Symptom: A pretrained network trains, but worse than it used to: dropout does nothing, running statistics stay as they
+were. Nothing is raised; from Lightning 2.5.5 a warning counts the modules in eval mode.
+
+Cause: up to 2.1 `_FitLoop.on_run_start` called `model.train()`. From 2.2 a fit takes each module's mode as it finds it,
+so that frozen parts may stay in eval mode; and `from_pretrained` and `torch.hub` hand out networks in eval mode.
+
+Fix: Call `train()` on what is to be trained, after it has been loaded.
+"""
+
+import sys
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from torch import nn
+from torch.utils.data import DataLoader
+
+BATCH = [1.0, 3.0]  # of mean 2; with momentum 1 a batch norm's running mean is the last batch's
+
+
+def from_pretrained():
+    return nn.Sequential(nn.BatchNorm1d(1, momentum=1.0), nn.Linear(1, 1)).eval()
+
+
+class Model(LightningModule):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def training_step(self, batch, batch_idx):
+        return self.network(batch).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+
+class ModelWithHook(Model):
+    def on_train_start(self):
+        self.train()
+
+
+def failing():
+    return Model(from_pretrained())
+
+
+def fixed():
+    return Model(from_pretrained().train())
+
+
+def train_hook():
+    return ModelWithHook(from_pretrained())
+
+
+def module_train_before():
+    model = Model(nn.Identity()).train()
+    model.network = from_pretrained()
+    return model
+
+
+VARIANTS = (failing, fixed, train_hook, module_train_before)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    model = variants[variant]()
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=1, **quiet)
+    trainer.fit(model, DataLoader(torch.tensor(BATCH * 2).view(4, 1), batch_size=2))
+    got = model.network[0].running_mean.item()
+    assert got == 2.0, f"expected the batch's mean 2.0 as running mean, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
