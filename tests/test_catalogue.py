@@ -1,0 +1,123 @@
+"""Every script of the catalogue keeps the anatomy of a repro."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from repros import header
+from repros.model import Outcome, Repro
+from repros.report.difference import difference
+from repros.shelf import CATALOGUE, load
+from repros.stacks import load_stacks
+
+SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
+THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+")
+FAMILIES = {"accelerate", "fabric", "lightning", "optimizers"}
+
+read = cache(header.read)
+every_script = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+
+
+def test_ids_are_unique_and_slugs_are_too() -> None:
+    shelf = load()
+    assert len(list(shelf)) == len(SCRIPTS) == len({repro.slug for repro in shelf})
+
+
+@every_script
+def test_it_is_named_and_placed_for_what_it_shows(path: Path) -> None:
+    repro = read(path)
+    assert re.fullmatch(r"[a-z][a-z0-9_]+", repro.slug)
+    assert repro.family in FAMILIES
+    assert not repro.title.endswith(".")
+    assert len(repro.title) <= 100
+
+
+@every_script
+def test_its_links_lead_to_upstream_threads(path: Path) -> None:
+    repro = read(path)
+    assert repro.upstream
+    for link in repro.upstream:
+        assert THREAD.fullmatch(link), link
+    assert len(set(repro.upstream)) == len(repro.upstream)
+
+
+@every_script
+def test_its_docstring_tells_symptom_cause_and_fix(path: Path) -> None:
+    repro = read(path)
+    assert list(repro.sections)[:3] == ["Symptom", "Cause", "Fix"]
+    assert all(len(text) > 20 for text in repro.sections.values())
+
+
+@every_script
+def test_failing_and_fixed_stand_side_by_side(path: Path) -> None:
+    repro = read(path)
+    failing, fixed = repro.variant("failing"), repro.variant("fixed")
+    assert failing is not None
+    assert fixed is not None
+    assert (failing.outcome, fixed.outcome) == (Outcome.FAILS, Outcome.PASSES)
+    changed = [line for line in difference(path) if re.match(r"[+-](?![+-])", line)]
+    assert 1 <= len(changed) <= 24, changed
+
+
+@every_script
+def test_every_variant_is_described_in_one_line(path: Path) -> None:
+    for variant in read(path).variants:
+        assert "\n" not in variant.about
+        assert variant.about[0].islower() or variant.about[0].isdigit() or variant.about.startswith("`")
+        assert not variant.about.endswith(".")
+
+
+@every_script
+def test_its_home_is_a_stack_that_can_run_it_and_is_affected(path: Path) -> None:
+    repro = read(path)
+    home = load_stacks()[repro.home]
+    pins = [(r, pin) for r in home.requirements for pin in r.specifier if pin.operator == "=="]
+    pinned = {canonicalize_name(requirement.name): pin.version for requirement, pin in pins}
+
+    def holds(requirement: Requirement) -> bool:
+        name = canonicalize_name(requirement.name)
+        return name not in pinned or requirement.specifier.contains(pinned[name], prereleases=True)
+
+    failing = repro.variant("failing")
+    assert failing is not None
+    for requirement in (*repro.dependencies, *failing.requires, *failing.affected):
+        assert holds(requirement), f"{requirement} does not hold on {home.name}"
+
+
+@every_script
+def test_its_ranges_speak_of_what_it_depends_on(path: Path) -> None:
+    repro = read(path)
+    known = {canonicalize_name(r.name) for r in (*repro.dependencies, *repro.requires)} | {"python"}
+    for variant in repro.variants:
+        known |= {canonicalize_name(r.name) for r in variant.requires}
+    ranges = [*repro.affected, *(r for variant in repro.variants for r in variant.affected)]
+    assert {canonicalize_name(r.name) for r in ranges} <= known
+    assert set(map(canonicalize_name, repro.packages)) <= known
+
+
+@every_script
+def test_it_runs_bare_as_documented(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    (main,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    assert [argument.arg for argument in main.args.args] == ["variant", "strategy", "accelerator"]
+    defaults = [ast.literal_eval(value) for value in main.args.defaults]
+    repro = read(path)
+    assert defaults[0] == "failing"
+    assert defaults[1] in repro.strategies
+    assert defaults[2] in repro.devices
+    assert ast.unparse(tree.body[-1].test) == "__name__ == '__main__'"  # type: ignore[attr-defined]
+
+
+@every_script
+def test_every_variant_is_named_in_the_script_and_dispatched(path: Path) -> None:
+    repro: Repro = read(path)
+    code = path.read_text("utf-8").partition("# ///\n")[2]
+    for variant in repro.variants:
+        assert re.search(rf"\b{variant.name}\b|\b{variant.name.title().replace('_', '')}\b", code), variant.name
