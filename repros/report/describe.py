@@ -78,6 +78,8 @@ def _variant(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
         said.append(f"claim: {variant.claim}")
     if failing and variant.signature != failing.signature:
         said.append(f"shows {variant.signature}")
+    if variant.strategies != repro.strategies:
+        said.append(f"only under {listed(variant.strategies)}")
     if own := [spoken(needed) for needed in variant.requires if needed not in repro.requires]:
         said.append(f"needs {listed(own)}")
     if variant.source:

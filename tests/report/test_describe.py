@@ -34,6 +34,7 @@ Variants
     checks the device first
     claim: a check of the device before the reduction is
     enough
+    only under ddp
     needs lightning>=2.2
 
 Upstream

@@ -49,8 +49,8 @@ LINES = [
     line("RPR-0004", ADAMW, "failing fused_adamw sim 2023-05", Verdict.REPRODUCED, 4.04),
     line(
         "RPR-0004", ADAMW, "failing fused_adamw sim current", Verdict.DIFFERENT, 128.5,
-        reason="rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for generator but found "
-        "'cpu'",
+        reason="rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for generator but "
+        "found 'cpu'",
     ),
     line("RPR-0004", ADAMW, "fixed fused_adamw sim 2023-05", Verdict.INFRA, 1.5, reason="interrupted"),
     line("RPR-0004", ADAMW, "fixed fused_adamw cuda 2023-05", Verdict.UNAVAILABLE, reason=NO_OLD_CUDA),
