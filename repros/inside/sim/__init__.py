@@ -1,0 +1,43 @@
+"""The simulated accelerator: `torch.device("sim")`, an accelerator made of host memory that holds CUDA's contracts.
+
+Importing this package loads nothing; `load()` does, and `bridges.install()` arranges for it to happen when torch is
+imported. `REPROS_SIM_DEVICES` says how many devices there are (2 unless set).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from .build import SimUnavailable, shared_object
+
+__all__ = ["SimUnavailable", "load", "shared_object"]
+
+
+@functools.lru_cache(maxsize=None)
+def load() -> None:
+    """Makes `torch.device("sim")` and `torch.sim` work in this process; builds the extension first where needed.
+
+    Calling it again does nothing.
+
+    Raises:
+        SimUnavailable: there is no shared object and none can be built.
+    """
+    import torch
+
+    # The engine's hook and an installed project are two copies of this package; one of them loads it.
+    if hasattr(torch, "sim"):
+        return
+    from . import backend, lightning
+
+    backend.register(shared_object())
+    lightning.install()
+
+
+def _autoload() -> None:
+    """The `torch.backends` entry point: called at the end of `import torch` from torch 2.5 on.
+
+    Only with `REPROS_SIM=1`: having this project installed must not change what `import torch` does, or costs.
+    """
+    if os.environ.get("REPROS_SIM") == "1":
+        load()

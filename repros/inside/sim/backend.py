@@ -1,0 +1,43 @@
+"""Loads the extension and tells torch about the device: its name, its module, its methods, its collectives."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+NAME = "sim"
+
+
+def register(shared_object: Path) -> None:
+    """Loads `shared_object` and registers everything that torch lets a backend register."""
+    extension = _load(shared_object)
+    torch.utils.rename_privateuse1_backend(NAME)
+
+    from . import collectives, device, moving
+
+    device.use(extension)
+    torch._register_device_module(NAME, device)
+    # From 2.1. The storage methods are what `torch.load(map_location="sim:0")` calls.
+    generate = getattr(torch.utils, "generate_methods_for_privateuse1_backend", None)
+    if generate is not None:
+        generate(for_storage=True)
+    moving.register(extension)
+    collectives.register(extension)
+
+
+def _load(shared_object: Path) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader("_sim", str(shared_object))
+    spec = importlib.util.spec_from_file_location("_sim", shared_object, loader=loader)
+    assert spec is not None
+    extension = importlib.util.module_from_spec(spec)
+    loader.exec_module(extension)
+    sys.modules[f"{__package__}._sim"] = extension
+    return extension

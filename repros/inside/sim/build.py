@@ -1,0 +1,205 @@
+"""Compiles the simulated accelerator, once per torch, and keeps the result in the user's cache folder.
+
+Nothing of torch is imported here: what must be known of it is read from its folder, so that a probe can ask whether the
+accelerator can be built without paying for `import torch`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+_SOURCES = Path(__file__).parent / "csrc"
+_OLDEST = (2, 0)
+_COMPILERS = ("g++", "c++", "clang++")
+_FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-w", "-DTORCH_EXTENSION_NAME=_sim")
+_SIDE_BY_SIDE = 2
+
+
+class SimUnavailable(RuntimeError):
+    """The simulated accelerator cannot be had here; the message is one sentence that says why and what would help."""
+
+
+class _Torch(NamedTuple):
+    root: Path
+    version: str
+    git: str
+    cxx11_abi: bool
+
+
+def shared_object() -> Path:
+    """Builds the extension for this interpreter and its torch unless it is in the cache.
+
+    Safe to call from several processes at once: one builds, the others wait for it.
+
+    Returns:
+        The shared object, importable as the module `_sim`.
+
+    Raises:
+        SimUnavailable: no torch (or one too old, or without headers), no compiler, or a build that failed.
+    """
+    torch = _installed_torch()
+    folder = _cache() / "sim" / _key(torch)
+    built = folder / f"_sim{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if built.exists():
+        return built
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not built.exists():
+                _build(torch, folder, built)
+    except OSError as error:
+        msg = f"the simulated accelerator cannot be kept in {folder} ({error}); set REPROS_CACHE_DIR to a writable folder"
+        raise SimUnavailable(msg) from error
+    return built
+
+
+def _installed_torch() -> _Torch:
+    if sys.platform == "win32":
+        raise SimUnavailable("the simulated accelerator is built for Linux and macOS, not for Windows")
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise SimUnavailable("the simulated accelerator needs torch, which this environment does not have")
+    root = Path(spec.origin).parent
+    about = (root / "version.py").read_text()
+    version = _value(about, "__version__")
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
+        raise SimUnavailable(f"the simulated accelerator needs torch 2.0 or newer, and this environment has {version}")
+    for needed in (root / "include" / "ATen" / "core" / "Tensor.h", _operator_list(root)):
+        if not needed.exists():
+            raise SimUnavailable(f"this torch {version} comes without {needed}; install torch from its wheel")
+    if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        raise SimUnavailable("Python's headers are missing; install them (apt-get install python3-dev)")
+    return _Torch(root, version, _value(about, "git_version"), _uses_cxx11_abi(root))
+
+
+def _value(about: str, name: str) -> str:
+    found = re.search(rf"^{name}(?:: [^=]+)? = ['\"](.+)['\"]$", about, re.MULTILINE)
+    return found.group(1) if found else "unknown"
+
+
+def _operator_list(root: Path) -> Path:
+    return root.parent / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
+
+
+def _uses_cxx11_abi(root: Path) -> bool:
+    # Which of libstdc++'s two strings torch was built with (wheels: the old one until 2.5) shows in the mangled name of a
+    # function that takes one: "Ss" is the old one.
+    library = root / "lib" / "libc10.so"
+    return not library.exists() or b"torchCheckFailEPKcS2_jRKSs" not in library.read_bytes()
+
+
+def _cache() -> Path:
+    own = os.environ.get("REPROS_CACHE_DIR")
+    if own:
+        return Path(own)
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "repros"
+
+
+def _key(torch: _Torch) -> str:
+    """Everything that a shared object depends on, so that one made for something else is never loaded."""
+    content = hashlib.sha256(repr((torch, platform.machine(), _flags(torch), _compiler_named())).encode())
+    for source in sorted(_SOURCES.iterdir()):
+        content.update(source.name.encode() + source.read_bytes())
+    tag = sys.implementation.cache_tag
+    return f"torch-{torch.version}-{tag}-{sysconfig.get_platform()}-{content.hexdigest()[:12]}"
+
+
+def _flags(torch: _Torch) -> list[str]:
+    standard = "c++20" if "c++20" in (torch.root / "utils" / "cpp_extension.py").read_text() else "c++17"
+    includes = [torch.root / "include", torch.root / "include" / "torch" / "csrc" / "api" / "include"]
+    return [
+        *_FLAGS,
+        f"-std={standard}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
+        *(f"-isystem{path}" for path in includes),
+        f"-isystem{sysconfig.get_paths()['include']}",
+    ]
+
+
+def _compiler_named() -> str | None:
+    return os.environ.get("CXX") or None
+
+
+def _compiler() -> str:
+    wanted = _compiler_named()
+    for name in [wanted] if wanted else _COMPILERS:
+        if shutil.which(name):
+            return name
+    looked_for = f"$CXX ({wanted})" if wanted else ", ".join(_COMPILERS)
+    msg = f"the simulated accelerator needs a C++ compiler and found none of {looked_for}; install one (apt-get install g++)"
+    raise SimUnavailable(msg)
+
+
+def _build(torch: _Torch, folder: Path, built: Path) -> None:
+    compiler = _compiler()
+    log = folder / "build.log"
+    # In the cache folder, so that the last step is a rename within one file system.
+    with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
+        work = Path(name)
+        (work / "unchecked_operators.h").write_text(_unchecked_operators(torch.root))
+        flags = [*_flags(torch), f"-I{work}", *_pybind_flags(torch.root)]
+        objects = {source: work / f"{source.stem}.o" for source in sorted(_SOURCES.glob("*.cpp"))}
+        steps = [[compiler, *flags, "-c", str(source), "-o", str(made)] for source, made in objects.items()]
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            outcomes = list(pool.map(_run, steps))
+        linked = work / built.name
+        libraries = [f"-L{torch.root / 'lib'}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
+        undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+        if all(outcome.returncode == 0 for outcome in outcomes):
+            link = [compiler, "-shared", *map(str, objects.values()), *libraries, *undefined, "-o", str(linked)]
+            outcomes.append(_run(link))
+        for outcome in outcomes:
+            output.write(f"$ {' '.join(outcome.args)}\n{outcome.stdout}\n")
+        failed = [outcome for outcome in outcomes if outcome.returncode != 0]
+        if failed:
+            msg = (
+                f"the simulated accelerator did not compile with {compiler} for torch {torch.version};"
+                f" the compiler's messages are in {log}"
+            )
+            raise SimUnavailable(msg)
+        linked.replace(built)
+    log.unlink()
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def _pybind_flags(root: Path) -> list[str]:
+    # Until torch 2.8, pybind11 types are shared only between extensions that spell these alike. The library says how
+    # torch itself was compiled.
+    text = (root / "lib" / "libtorch_python.so").read_bytes() if sys.platform == "linux" else b""
+    found = re.search(rb"__pybind11_internals_v\d+(_gcc|_clang)?(_libstdcpp)?(_cxxabi\d+)__", text)
+    if found is None:
+        return []
+    names = ("COMPILER_TYPE", "STDLIB", "BUILD_ABI")
+    return [f'-DPYBIND11_{name}="{value.decode()}"' for name, value in zip(names, found.groups()) if value]
+
+
+def _unchecked_operators(root: Path) -> str:
+    """A C++ header naming the operators that PyTorch marks `device_check: NoCheck`."""
+    names = []
+    current = ""
+    for line in _operator_list(root).read_text().splitlines():
+        start = re.match(r"- func: ([\w.]+)\(", line)
+        if start:
+            current = start.group(1)
+        elif re.match(r"\s+device_check: NoCheck\b", line):
+            names.append(current)
+    quoted = "".join(f'    "aten::{name}",\n' for name in names)
+    return f"#pragma once\n#include <string_view>\nconstexpr std::string_view unchecked_operators[] = {{\n{quoted}}};\n"

@@ -1,0 +1,54 @@
+// The c10d backend, declared for module.cpp, which hands it to Python.
+#pragma once
+
+#include "sim.h"
+
+#if SIM_HAS_COLLECTIVES
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+namespace sim {
+
+class Collectives final : public c10d::Backend {
+ public:
+  explicit Collectives(c10::intrusive_ptr<c10d::Backend> host);
+
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<Tensors>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  const std::string getBackendName() const override {
+    return "simccl";
+  }
+
+  WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;
+  WorkPtr allreduce(Tensors&, const c10d::AllreduceOptions&) override;
+  WorkPtr allreduce_coalesced(Tensors&, const c10d::AllreduceCoalescedOptions&) override;
+  WorkPtr reduce(Tensors&, const c10d::ReduceOptions&) override;
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) override;
+  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions&) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions&) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions&) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions&) override;
+  WorkPtr alltoall_base(
+      at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_split_sizes,
+      std::vector<int64_t>& input_split_sizes, const c10d::AllToAllOptions&) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions&) override;
+  WorkPtr send(Tensors&, int to, int tag) override;
+  WorkPtr recv(Tensors&, int from, int tag) override;
+  WorkPtr recvAnysource(Tensors&, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions&) override;
+  void monitoredBarrier(const c10d::BarrierOptions&, bool wait_all_ranks) override;
+  void setSequenceNumberForGroup() override;
+  uint64_t getSequenceNumberForGroup() override;
+
+ private:
+  WorkPtr reduce_scatter_flat(
+      at::Tensor output, const at::Tensor& sums, const c10d::ReduceScatterOptions&, c10d::OpType type);
+
+  c10::intrusive_ptr<c10d::Backend> host_;
+};
+
+}  // namespace sim
+#endif

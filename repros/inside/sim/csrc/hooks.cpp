@@ -1,0 +1,93 @@
+// What PyTorch asks of a backend that is not compiled into it.
+//
+// Contract held: ATen/detail/PrivateUse1HooksInterface.h (from 2.1). Its methods differ from version to version; they are
+// written without `override`, in each spelling that a version uses, so that a version takes those it knows.
+#include "sim.h"
+
+#if SIM_HAS_HOOKS
+#include <ATen/core/GeneratorForPrivateuseone.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <type_traits>
+
+namespace sim {
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) {
+    return default_generator(index);
+  }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const {
+    return default_generator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index = -1) const {
+    return make_generator(index);
+  }
+  at::Device getDeviceFromPtr(void* /*data*/) const {
+    return {kDevice, current_device()};
+  }
+  bool isBuilt() const {
+    return true;
+  }
+  bool isAvailable() const {
+    return true;
+  }
+  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const {
+    return true;
+  }
+  void init() const {}
+  void initPrivateUse1() const {}
+  c10::DeviceIndex deviceCount() const {
+    return device_count();
+  }
+  void setCurrentDevice(c10::DeviceIndex index) const {
+    exchange_device(index);
+  }
+  c10::DeviceIndex getCurrentDevice() const {
+    return current_device();
+  }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const {
+    return exchange_device(index);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const {
+    return exchange_device(index);
+  }
+  // All host memory is as good as pinned to a device whose memory is host memory.
+  c10::Allocator* getPinnedMemoryAllocator() const {
+    return c10::GetCPUAllocator();
+  }
+  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const {
+    resize_storage(storage, bytes);
+  }
+};
+
+namespace {
+
+// Where the interface cannot make generators (until 2.6), they come from a function registered apart.
+template <class Interface, class = void>
+struct MakesGenerators : std::false_type {};
+template <class Interface>
+struct MakesGenerators<Interface, std::void_t<decltype(&Interface::getNewGenerator)>> : std::true_type {};
+
+template <class Interface>
+void register_generator_maker() {
+  if constexpr (!MakesGenerators<Interface>::value) {
+    static const at::_GeneratorRegister registered(make_generator);
+  }
+}
+
+}  // namespace
+
+void register_hooks() {
+  static Hooks hooks;
+  at::RegisterPrivateUse1HooksInterface(&hooks);
+  register_generator_maker<at::PrivateUse1HooksInterface>();
+}
+
+}  // namespace sim
+
+#else
+
+void sim::register_hooks() {}
+
+#endif

@@ -1,0 +1,112 @@
+// The operators that a device must answer itself: making memory, copying between devices, viewing.
+//
+// Contracts held: native_functions.yaml (signatures), ATen/native/Copy.cpp (a copy to or from a device that PyTorch does not
+// know ends in `_copy_from`), torch/nn/modules/module.py (`_has_compatible_shallow_copy_type`).
+#include "sim.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
+
+namespace sim {
+
+namespace {
+
+using Device = SIM_OPTIONAL<c10::Device>;
+using Layout = SIM_OPTIONAL<c10::Layout>;
+using ScalarType = SIM_OPTIONAL<c10::ScalarType>;
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void check_strided(const Layout& layout) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      layout.value_or(c10::kStrided) == c10::kStrided, "the simulated accelerator holds strided tensors only, not one of layout ",
+      *layout);
+}
+
+c10::ScalarType type_or_default(const ScalarType& type) {
+  return type.value_or(c10::typeMetaToScalarType(c10::get_default_dtype()));
+}
+
+c10::Device device_or_current(const Device& device) {
+  return {kDevice, device.has_value() && device->has_index() ? device->index() : current_device()};
+}
+
+at::Tensor empty(
+    c10::IntArrayRef size, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/,
+    SIM_OPTIONAL<c10::MemoryFormat> format) {
+  check_strided(layout);
+  const c10::DeviceGuard guard(device_or_current(device));
+  return at::detail::empty_generic(size, c10::GetAllocator(kDevice), kKeys, type_or_default(type), format);
+}
+
+at::Tensor empty_strided(
+    c10::IntArrayRef size, c10::IntArrayRef stride, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
+  check_strided(layout);
+  const c10::DeviceGuard guard(device_or_current(device));
+  return at::detail::empty_strided_generic(size, stride, c10::GetAllocator(kDevice), kKeys, type_or_default(type));
+}
+
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  host_alias(to).copy_(host_alias(from), non_blocking);
+  return to;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  to.resize_(from.sizes());
+  return copy_from(from, to, /*non_blocking=*/false);
+}
+
+at::Tensor as_strided(
+    const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride, SIM_OPTIONAL<int64_t> storage_offset) {
+  return at::native::as_strided_tensorimpl(self, size, stride, storage_offset);
+}
+
+at::Tensor view(const at::Tensor& self, c10::IntArrayRef size) {
+  return at::native::view(self, size);
+}
+
+at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride) {
+  return at::native::_reshape_alias(self, size, stride);
+}
+
+// `Module.to()` asks whether a CPU parameter may take this tensor as its `.data`. "No" would make it a new Parameter, and an
+// optimizer made before would go on with the old ones: on CUDA it does not, so here neither.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  const auto is_plain = [](const at::Tensor& tensor) {
+    return tensor.layout() == c10::kStrided && (tensor.device().is_cpu() || is_sim(tensor));
+  };
+  return is_plain(self) && is_plain(from);
+}
+
+// A block is freed when its last tensor goes; nothing runs later that could still use it.
+void record_stream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", &empty);
+  library.impl("empty_strided", &empty_strided);
+  library.impl("_copy_from", &copy_from);
+  library.impl("_copy_from_and_resize", &copy_from_and_resize);
+  library.impl("as_strided", &as_strided);
+  library.impl("view", &view);
+  library.impl("_reshape_alias", &reshape_alias);
+  library.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
+  library.impl("record_stream", &record_stream);
+
+  // These are written for every device but choose their algorithm by device type, and know none for this one: they are
+  // chosen on the host.
+  const auto run = [] { return torch::CppFunction::makeFromBoxedFunction<&run_on_host>(); };
+  library.impl("convolution", run());
+  library.impl("convolution_backward", run());
+}
+
+}  // namespace sim
