@@ -21,7 +21,7 @@ nox.options.sessions = ["lint", "tests"]
 HERE = Path(__file__).parent
 # nox's own Python will do unless it is too old; then uv brings one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
-STRATEGIES = ["ddp", "ddp_spawn", "fused_adamw"]
+STRATEGIES = ["ddp", "ddp_spawn", "fused_adamw", "auto"]
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
 
