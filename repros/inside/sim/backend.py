@@ -21,7 +21,7 @@ def register(shared_object: Path) -> None:
     extension = _load(shared_object)
     torch.utils.rename_privateuse1_backend(NAME)
 
-    from . import collectives, device, moving
+    from . import collectives, device, moving, torch_2_0
 
     device.use(extension)
     torch._register_device_module(NAME, device)
@@ -29,6 +29,7 @@ def register(shared_object: Path) -> None:
     generate = getattr(torch.utils, "generate_methods_for_privateuse1_backend", None)
     if generate is not None:
         generate(for_storage=True)
+    torch_2_0.bridge(extension)
     moving.register(extension)
     collectives.register(extension)
 

@@ -24,7 +24,6 @@ def register(extension: ModuleType) -> None:
     for tensor_class in (torch.Tensor, torch.nn.Parameter):
         _share(tensor_class)
     _share(torch.UntypedStorage)
-    _seed_with_the_others()
 
 
 # --- torch.save and torch.load
@@ -90,21 +89,3 @@ def _tensor_from_host(kind: type, host: torch.Tensor, index: int, requires_grad:
 
 def _storage_from_host(host: torch.Tensor, index: int) -> Any:
     return _storage_on_device(host.untyped_storage(), index)
-
-
-# --- seeding
-
-
-def _seed_with_the_others() -> None:
-    # From 2.1 torch.manual_seed asks a renamed backend's module itself.
-    if hasattr(torch.random, "_seed_custom_device"):
-        return
-    seed_cuda = torch.cuda.manual_seed_all
-
-    def manual_seed_all(seed: int) -> None:
-        from . import device
-
-        seed_cuda(seed)
-        device.manual_seed_all(seed)
-
-    torch.cuda.manual_seed_all = manual_seed_all

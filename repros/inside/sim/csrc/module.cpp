@@ -3,6 +3,8 @@
 
 #include "collectives.h"
 
+#include <ATen/ops/empty.h>
+#include <c10/core/StorageImpl.h>
 #include <torch/csrc/utils/pybind.h>
 
 namespace {
@@ -47,10 +49,13 @@ PYBIND11_MODULE(_sim, module) {
     generator.set_state(state);
   });
 
-  // For spawned processes: the bytes of a device tensor as a CPU tensor, and back.
-  module.def("host_alias", &sim::host_alias);
-  module.def("adopt", [](const at::Tensor& host, int index) {
-    return sim::device_tensor(host, sim::adopt(host.storage(), checked(index)));
+  // For torch 2.0, whose bindings refuse a storage on this device: its bytes as a tensor, by the address that
+  // `UntypedStorage._cdata` gives.
+  module.def("bytes_of_storage", [](uintptr_t address) {
+    auto* impl = reinterpret_cast<c10::StorageImpl*>(address);
+    const c10::Storage storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
+    auto bytes = at::empty({0}, at::TensorOptions(at::kByte).device(storage.device()));
+    return bytes.set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
   });
 
 #if SIM_HAS_COLLECTIVES

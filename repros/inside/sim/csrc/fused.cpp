@@ -1,0 +1,148 @@
+// Fused optimizers where PyTorch has them for CUDA only (on the CPU: Adam and AdamW from 2.4, SGD from 2.4).
+//
+// Contract held: native_functions.yaml (`_fused_adam_`, `_fused_adamw_`, `_fused_sgd_`) and ATen/native/cuda/fused_adam_utils.cuh:
+// all tensors on one device, the learning rate excepted; the step counters have been advanced by the caller; nothing is
+// changed when `found_inf` is one; unscaled gradients are written back. A reference, not a fast one.
+#include "sim.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/pow.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <string>
+
+namespace sim {
+
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+// The arguments of one call by name, its tensors as host aliases.
+class Arguments {
+ public:
+  Arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> values) : schema_(schema), values_(values) {}
+
+  Tensors tensors(const char* name) const {
+    return host_aliases(value(name).toTensorVector());
+  }
+  double number(const char* name) const {
+    const auto& found = value(name);
+    return found.isTensor() ? host_alias(found.toTensor()).item<double>() : found.toDouble();
+  }
+  bool flag(const char* name) const {
+    return value(name).toBool();
+  }
+  // Undefined where the argument is absent.
+  at::Tensor tensor(const char* name) const {
+    const auto& found = value(name);
+    return found.isTensor() ? host_alias(found.toTensor()) : at::Tensor();
+  }
+
+ private:
+  const c10::IValue& value(const char* name) const {
+    return values_[static_cast<size_t>(*schema_.argumentIndexWithName(name))];
+  }
+
+  const c10::FunctionSchema& schema_;
+  c10::ArrayRef<c10::IValue> values_;
+};
+
+// The gradient as the update uses it: unscaled (in place) and turned round to maximize.
+at::Tensor prepared(at::Tensor grad, const Arguments& given) {
+  const auto scale = given.tensor("grad_scale");
+  if (scale.defined()) {
+    grad.div_(scale);
+  }
+  return given.flag("maximize") ? grad.neg() : grad;
+}
+
+bool overflowed(const Arguments& given) {
+  const auto found = given.tensor("found_inf");
+  return found.defined() && found.item<double>() == 1.0;
+}
+
+void adam(const Arguments& given, bool decoupled) {
+  const auto parameters = given.tensors("self"), grads = given.tensors("grads"), steps = given.tensors("state_steps");
+  const auto averages = given.tensors("exp_avgs"), squares = given.tensors("exp_avg_sqs");
+  const auto largest = given.tensors("max_exp_avg_sqs");
+  const double lr = given.number("lr"), decay = given.number("weight_decay"), eps = given.number("eps");
+  const double beta1 = given.number("beta1"), beta2 = given.number("beta2");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    auto parameter = parameters[i];
+    auto average = averages[i], square = squares[i];
+    auto grad = prepared(grads[i], given);
+    if (decoupled) {
+      parameter.mul_(1 - lr * decay);
+    } else if (decay != 0) {
+      grad = grad.add(parameter, decay);
+    }
+    average.lerp_(grad, 1 - beta1);
+    square.mul_(beta2).addcmul_(grad, grad, 1 - beta2);
+    const double step = steps[i].item<double>();
+    auto bound = square;
+    if (given.flag("amsgrad")) {
+      bound = largest[i];
+      bound.copy_(at::maximum(bound, square));
+    }
+    const auto denominator = bound.sqrt().div_(std::sqrt(1 - std::pow(beta2, step))).add_(eps);
+    parameter.addcdiv_(average, denominator, -lr / (1 - std::pow(beta1, step)));
+  }
+}
+
+void sgd(const Arguments& given) {
+  const auto parameters = given.tensors("self"), grads = given.tensors("grads");
+  const auto momenta = given.tensors("momentum_buffer_list");
+  const double lr = given.number("lr"), decay = given.number("weight_decay"), momentum = given.number("momentum");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    auto parameter = parameters[i];
+    auto grad = prepared(grads[i], given);
+    if (decay != 0) {
+      grad = grad.add(parameter, decay);
+    }
+    if (momentum != 0) {
+      auto buffer = momenta[i];
+      if (given.flag("is_first_step")) {
+        buffer.copy_(grad);
+      } else {
+        buffer.mul_(momentum).add_(grad, 1 - given.number("dampening"));
+      }
+      grad = given.flag("nesterov") ? grad.add(buffer, momentum) : buffer;
+    }
+    parameter.add_(grad, -lr);
+  }
+}
+
+void update(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+  const auto& schema = op.schema();
+  const size_t count = schema.arguments().size();
+  const auto values = c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count, count);
+  check_placement(schema, values);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const Arguments given(schema, values);
+  if (!overflowed(given)) {
+    if (schema.name() == "aten::_fused_sgd_") {
+      sgd(given);
+    } else {
+      adam(given, /*decoupled=*/schema.name() == "aten::_fused_adamw_");
+    }
+  }
+  torch::jit::drop(*stack, count);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  for (const std::string base : {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}) {
+    for (const std::string overload : {"", "tensor_lr"}) {
+      const auto op = c10::Dispatcher::singleton().findSchema({"aten::" + base, overload});
+      if (op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+        const auto name = overload.empty() ? base : base + "." + overload;
+        library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&update>());
+      }
+    }
+  }
+}
+
+}  // namespace sim
