@@ -190,6 +190,7 @@ _REPRO: Mapping[str, _Key] = {
     "requires": _Key(_RANGES, _several(_range), default=()),
     "home": _Key("the name of a stack", _text, required=True),
     "strategies": _Key(_NAMES, _several(_matching(_NAME), empty=False), required=True),
+    "cold": _Key(_NAMES, _several(_matching(_NAME)), default=()),
     "devices": _Key(_DEVICES, _several(Device, empty=False), required=True),
     "processes": _Key("a number of ranks, 1 or more", _number, required=True),
     "minimum": _Key("a number of devices, 1 or more", _number),
@@ -245,6 +246,11 @@ def _repro(place: _Place, data: Mapping[str, Any], doc: str) -> Repro:
     if values["minimum"] > values["processes"]:
         problem = f"minimum = {values['minimum']} in [{at}]; expected at most processes = {values['processes']}"
         raise place.error(at, "minimum", problem)
+    if strange := [name for name in values["cold"] if name not in values["strategies"]]:
+        problem = (
+            f"cold names {strange[0]!r}; expected some of the repro's strategies: {', '.join(values['strategies'])}"
+        )
+        raise place.error(at, "cold", problem)
     try:
         dependencies = _several(_requirement, empty=False)(place.data.get("dependencies"))
     except (TypeError, InvalidRequirement):
@@ -267,9 +273,7 @@ def _repro(place: _Place, data: Mapping[str, Any], doc: str) -> Repro:
     )
 
 
-def _variant(
-    place: _Place, name: str, data: Any, repro: Mapping[str, Any], failing: Signature
-) -> Variant:
+def _variant(place: _Place, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
     """Build one variant; what it leaves out it takes from the repro and the failing variant."""
     table = f"tool.repro.variants.{name}"
     if not _NAME.fullmatch(name):
@@ -279,7 +283,9 @@ def _variant(
         if values[key] is None:
             values[key] = repro[key]
         elif strange := [item for item in values[key] if item not in repro[key]]:
-            problem = f"{key} of [{table}] names {str(strange[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
+            problem = (
+                f"{key} of [{table}] names {str(strange[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
+            )
             raise place.error(table, key, problem)
     own = _signature(place, name, values)
     return Variant(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from repros import record
@@ -15,7 +16,7 @@ from repros.judge import judge
 from repros.model import Cell, Device, Environment, Repro, Result, Unavailable, Verdict
 from repros.plan import Selection, Wish, plan, select, stack_names
 from repros.probe import ProbeError, probe
-from repros.run import run
+from repros.run import Servers, run
 from repros.shelf import Shelf
 from repros.stacks import environments, stack
 
@@ -30,6 +31,17 @@ class Where:
     stacks: tuple[str, ...] = ()
     """Names of stacks; `home` stands for each repro's own."""
     python: Path | None = None
+
+
+class Launch(StrEnum):
+    """How cells are started."""
+
+    AUTO = "auto"
+    """Warm, except for strategies that the repro's header names as cold."""
+    WARM = "warm"
+    """Forked from a server that has imported the libraries: fast."""
+    COLD = "cold"
+    """`python script.py`, as a user would."""
 
 
 class Watch:
@@ -52,7 +64,14 @@ class Watch:
 
 
 def travel(
-    shelf: Shelf, selection: Selection, where: Where, out: Path, watch: Watch, *, jobs: int = 1
+    shelf: Shelf,
+    selection: Selection,
+    where: Where,
+    out: Path,
+    watch: Watch,
+    *,
+    jobs: int = 1,
+    launch: Launch = Launch.AUTO,
 ) -> Iterator[Result]:
     """Run what is selected and yield each result as it comes, recorded already.
 
@@ -63,6 +82,7 @@ def travel(
         out: the results file (JSON Lines) to append to; logs go to a new folder in `runs/` beside it.
         watch: is told of everything that is not a result.
         jobs: how many cells to run side by side.
+        launch: how to start them.
 
     Raises:
         ReprosError: a selection or an environment that is not there.
@@ -70,7 +90,7 @@ def travel(
     wishes = select(shelf, selection)
     cells = plan(wishes, prepare(wishes, where, watch.say))
     watch.planned(cells)
-    for result in run_all(cells, new_runs_folder(out), jobs=jobs, started=watch.started):
+    for result in run_all(cells, new_runs_folder(out), jobs=jobs, launch=launch, started=watch.started):
         try:
             record.append(out, result)
         except OSError as error:
@@ -109,6 +129,7 @@ def run_all(
     runs: Path,
     *,
     jobs: int = 1,
+    launch: Launch = Launch.AUTO,
     started: Callable[[Cell], None] | None = None,
 ) -> Iterator[Result]:
     """Run and judge, `jobs` cells side by side; yield each as it is done.
@@ -120,9 +141,9 @@ def run_all(
     def next_one(item: Cell | Unavailable) -> Result:
         if started is not None and isinstance(item, Cell):
             started(item)
-        return one(item, runs, stop)
+        return one(item, runs, stop, servers if is_warm(item, launch) else None)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
+    with Servers(runs / "servers") as servers, ThreadPoolExecutor(max_workers=jobs) as pool:
         pending = [pool.submit(next_one, item) for item in cells]
         try:
             # One worker is done in the order of the plan anyhow, and then so is the file.
@@ -133,11 +154,19 @@ def run_all(
             pool.shutdown(cancel_futures=True)
 
 
-def one(item: Cell | Unavailable, runs: Path, stop: threading.Event | None = None) -> Result:
+def is_warm(item: Cell | Unavailable, launch: Launch) -> bool:
+    """Whether a cell is to be launched through a warm server."""
+    cell = item.cell if isinstance(item, Unavailable) else item
+    return launch is Launch.WARM or (launch is Launch.AUTO and cell.strategy not in cell.repro.cold)
+
+
+def one(
+    item: Cell | Unavailable, runs: Path, stop: threading.Event | None = None, servers: Servers | None = None
+) -> Result:
     """Run and judge one cell; what is not to be had is a result too."""
     if isinstance(item, Unavailable):
         return Result(item.cell, Verdict.UNAVAILABLE, item.reason)
-    return judge(item, run(item, runs / folder_name(item), stop))
+    return judge(item, run(item, runs / folder_name(item), stop, servers))
 
 
 def folder_name(cell: Cell) -> str:

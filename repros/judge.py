@@ -20,10 +20,11 @@ from repros.model import (
 )
 from repros.signature import bears, describe
 
-# What a rank dies of because another one died first. Gloo, NCCL's watchdog, the stores, and the launchers.
+# What a rank dies of because another one died first: Gloo, NCCL's watchdog, the stores, the launchers.
 _CONSEQUENCES = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|socket has been closed"
-    r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout|wait timeout after"
+    r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout"
+    r"|wait timeout after"
     r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes"
 )
 _CONSEQUENCE_TYPES = (
@@ -80,14 +81,19 @@ def _verdict(expected: Expectation, reading: _Reading) -> tuple[Verdict, str]:
         return Verdict.REPRODUCED, f"{witness} showed the documented signature"
     if expected.is_fix:
         return Verdict.UNFIXED, f"{witness} showed the documented signature, although this variant is a fix"
-    return Verdict.REGRESSED, f"{witness} showed the documented signature, although these versions lie outside the range"
+    return (
+        Verdict.REGRESSED,
+        f"{witness} showed the documented signature, although these versions lie outside the range",
+    )
 
 
 def _read(cell: Cell, observation: Observation) -> _Reading:
     """Find the processes that failed on their own account."""
     signature = cell.expectation.signature
     ranks = list(observation.ranks)
-    failed = sorted((p for p in ranks if p.ending is not Ending.RETURNED), key=lambda process: (process.at, process.pid))
+    failed = sorted(
+        (p for p in ranks if p.ending is not Ending.RETURNED), key=lambda process: (process.at, process.pid)
+    )
     weights = [_weight(process, signature) for process in failed]
     own = tuple(process for process, weight in zip(failed, weights, strict=True) if weight == max(weights))
     # A repro may document what is otherwise the machine's fault, such as an end by SIGKILL.
@@ -100,8 +106,8 @@ def _read(cell: Cell, observation: Observation) -> _Reading:
 def _weight(process: Process, signature: Signature) -> int:
     """How much a failed process's ending speaks for itself; only the weightiest endings of a run are judged.
 
-    The rest are what a first failure drags behind it: an exit code that a launcher passes on, a signal by which it takes its
-    other ranks down, a connection that a dead peer closed, a wait for somebody who is gone.
+    The rest are what a first failure drags behind it: an exit code that a launcher passes on, a signal by
+    which it takes its other ranks down, a connection that a dead peer closed, a wait for somebody who is gone.
     """
     if bears(process, signature):
         return 4

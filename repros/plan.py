@@ -80,9 +80,7 @@ def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(repro.home if name == HOME else name for name in names))
 
 
-def plan(
-    wishes: Sequence[Wish], environments: Callable[[Repro], Sequence[Environment]]
-) -> list[Cell | Unavailable]:
+def plan(wishes: Sequence[Wish], environments: Callable[[Repro], Sequence[Environment]]) -> list[Cell | Unavailable]:
     """Give every wish the environments it is to run in.
 
     Args:
@@ -93,7 +91,9 @@ def plan(
     for wish in wishes:
         for environment in environments(wish.repro):
             offered = environment.counts.get(wish.device, 0)
-            processes = max(1, min(wish.repro.processes, offered)) if wish.device is Device.CUDA else wish.repro.processes
+            processes = (
+                max(1, min(wish.repro.processes, offered)) if wish.device is Device.CUDA else wish.repro.processes
+            )
             cell = Cell(wish.repro, wish.variant, wish.strategy, wish.device, environment, processes)
             reason = _why_not(cell, offered)
             planned.append(Unavailable(cell, reason) if reason else cell)
@@ -113,5 +113,3 @@ def _why_not(cell: Cell, offered: int) -> str | None:
     if device is Device.CUDA and offered < cell.repro.minimum:
         return f"needs {cell.repro.minimum} GPUs, this machine has {offered}"
     return None
-
-

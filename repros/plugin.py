@@ -1,8 +1,9 @@
 """The pytest plugin: a repro script is a file of tests, one for each cell.
 
-pytest loads this module in every project of an environment that has `repros`, so it imports nothing of the project before
-it is asked to do something, and it takes no file unless it was asked for: a script with a `[tool.repro]` header that is named on
-the command line, lies in a catalogue that is named there, or any such script once a `--repro...` option is given.
+pytest loads this module in every project of an environment that has `repros`, so it imports nothing of the
+project before it is asked to do something, and it takes no file unless it was asked for: a script with a
+`[tool.repro]` header that is named on the command line or lies in the project's catalogue and that is named,
+or any such script once a `--repro...` option is given.
 
 Collecting reads headers and nothing else. An environment is made when its first cell runs.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from repros.model import Environment, Result
     from repros.plan import Selection, Wish
+    from repros.run import Servers
 
 _SELECTING = ("repro", "repro_variant", "repro_strategy", "repro_device", "repro_stack", "repro_python")
 _DEFAULT_STACKS = ("home", "current")
@@ -32,7 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--repro-variant", metavar="NAME", help="run only this variant; repeatable", **several)
     group.addoption("--repro-strategy", metavar="NAME", help="run only under this strategy; repeatable", **several)
     group.addoption(
-        "--repro-device", choices=("cuda", "sim", "cpu"), help="run only on this device; repeatable", **several
+        "--repro-device",
+        choices=("cuda", "sim", "cpu"),
+        help="run only on this device; repeatable",
+        **several,
     )
     group.addoption(
         "--repro-stack",
@@ -41,7 +47,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         **several,
     )
     group.addoption(
-        "--repro-python", metavar="PATH", help="run on this interpreter's environment, to which nothing is installed"
+        "--repro-python",
+        metavar="PATH",
+        help="run on this interpreter's environment, to which nothing is installed",
+    )
+    group.addoption(
+        "--repro-launch",
+        choices=("auto", "warm", "cold"),
+        default="auto",
+        help="fork ranks from a process that has imported the libraries (warm) or `python script.py` (cold)",
     )
     group.addoption(
         "--repro-results",
@@ -148,7 +162,8 @@ class Script(pytest.File):
         for wish in wishes:
             for stack in ["python"] if own else stack_names(repro, stacks):
                 name = f"{repro.id}[{wish.variant.name}-{wish.strategy}-{wish.device}-{stack}]"
-                # Given as text, since pytest 9.2 takes the brackets for a parameter only when it reads an id back (`--lf`).
+                # Given as text: on its own, pytest 9.2 would not see that the brackets hold a parameter, as it
+                # does when it reads an id back (`--lf`).
                 nodeid = f"{self.nodeid}::{name}"
                 yield CellItem.from_parent(self, name=name, nodeid=nodeid, wish=wish, stack=stack)
 
@@ -174,19 +189,20 @@ class CellItem(pytest.Item):
     def runtest(self) -> None:
         """Run, judge and record the cell; pass when its verdict agrees."""
         from repros import record
-        from repros.journey import one
-        from repros.model import Tone
+        from repros.journey import Launch, is_warm, one
+        from repros.model import Tone, Verdict
         from repros.plan import plan
 
         environment = _environment(self)
         planned = plan([self.wish], lambda _: [environment])[0]
         out = Path(self.config.getoption("repro_results"))
-        result = one(planned, _runs(self.config, out))
+        warm = is_warm(planned, Launch(self.config.getoption("repro_launch")))
+        result = one(planned, _runs(self.config, out), servers=_servers(self.config, out) if warm else None)
         record.append(out, result)
         self.user_properties += [("verdict", str(result.verdict)), ("reason", result.reason)]
         if result.observation is not None:
             self.user_properties.append(("logs", str(result.observation.folder)))
-        if result.verdict.tone is Tone.SKIP:
+        if result.verdict is Verdict.UNAVAILABLE:
             pytest.skip(f"{result.verdict}: {result.reason}")
         if result.verdict.tone is not Tone.AGREES:
             raise DisagreementError(result)
@@ -210,6 +226,7 @@ class CellItem(pytest.Item):
 
 _environments = pytest.StashKey[dict[tuple[str, bool], "Environment"]]()
 _run_folder = pytest.StashKey[Path]()
+_warm_servers = pytest.StashKey["Servers"]()
 _count = pytest.StashKey[int]()
 
 
@@ -223,18 +240,33 @@ def _environment(item: CellItem) -> Environment:
     if key not in known:
         python = item.config.getoption("repro_python")
         where = Where(stacks=(item.stack,), python=Path(python) if python else None)
-        known[key] = prepare([item.wish], where, lambda line: _say(item.config, line))(item.wish.repro)[0]
+        known[key] = prepare([item.wish], where, partial(_say, item.config))(item.wish.repro)[0]
     return known[key]
 
 
-def _runs(config: pytest.Config, out: Path) -> Path:
-    """Return a new folder for one item's logs: this process's own, and by number, as an item may run more than once."""
+def _servers(config: pytest.Config, out: Path) -> Servers:
+    """Return this process's warm servers; every worker of pytest-xdist has its own, so that none waits for another's."""
+    from repros.run import Servers
+
+    if _warm_servers not in config.stash:
+        config.stash[_warm_servers] = Servers(_runs_folder(config, out) / "servers")
+        config.add_cleanup(lambda: config.stash[_warm_servers].close())
+    return config.stash[_warm_servers]
+
+
+def _runs_folder(config: pytest.Config, out: Path) -> Path:
+    """Return this process's new folder for logs."""
     from repros.journey import new_runs_folder
 
     if _run_folder not in config.stash:
         config.stash[_run_folder] = new_runs_folder(out)
+    return config.stash[_run_folder]
+
+
+def _runs(config: pytest.Config, out: Path) -> Path:
+    """Return a new folder for one item's logs, by number, as an item may run more than once."""
     count = config.stash[_count] = config.stash.get(_count, 0) + 1
-    return config.stash[_run_folder] / f"{count:03}"
+    return _runs_folder(config, out) / f"{count:03}"
 
 
 def _say(config: pytest.Config, line: str) -> None:

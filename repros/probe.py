@@ -40,7 +40,13 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE, check=False, env=_environ()
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+            env=_environ(),
         )
     except OSError as error:
         raise ProbeError(python, f"cannot be run ({error.strerror})") from error

@@ -1,6 +1,6 @@
 """Results as JSON Lines: one object per cell, appended as they come, so that a killed runner loses none.
 
-The lines carry everything a reader of evidence needs and nothing else of the machine: no environment variables.
+The lines carry what a reader of evidence needs and nothing else of the machine: no environment variables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ def line(result: Result) -> dict[str, Any]:
         },
         "launch": seen.launch if seen else None,
         "observed": [
-            {"process": process.name, "ending": process.ending.value, "code": process.code, "signal": process.signal}
+            {
+                "process": process.name,
+                "ending": process.ending.value,
+                "code": process.code,
+                "signal": process.signal,
+            }
             for process in (seen.ranks if seen else ())
         ],
         "signature": result.signature,
@@ -90,7 +95,7 @@ def _last_byte(descriptor: int, end: int) -> bytes:
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield every whole line of a results file that this version understands; damaged lines are passed over."""
+    """Yield every whole line of a results file that this version understands; pass over damaged ones."""
     with path.open("rb") as file:
         for raw in file:
             try:

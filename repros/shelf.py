@@ -53,7 +53,7 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Shelf:
 
 
 def _scripts(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield each repro script once; a file named outright is one, a file in a folder is one if it has a header."""
+    """Yield each repro script once: every file named outright, and in a folder those with a header."""
     seen: set[Path] = set()
     for place in places:
         for path in sorted(filter(has_header, place.rglob("*.py"))) if place.is_dir() else [place]:

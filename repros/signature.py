@@ -28,7 +28,7 @@ _LONGEST = 20_000
 
 @lru_cache(maxsize=1024)
 def normalise(text: str) -> str:
-    """Return the text with addresses, operator wrappers, devices, ranks, paths, hosts and pids as placeholders."""
+    """Return the text with placeholders for addresses, devices, ranks, paths, hosts and pids."""
     text = text[:_LONGEST]
     for pattern, placeholder in _RULES:
         text = pattern.sub(placeholder, text)
@@ -61,7 +61,7 @@ def _ends_as(process: Process, ends: str) -> bool:
 
 
 def describe(process: Process, signature: Signature) -> str:
-    """Return a process's ending as one normalised line: the link that bears the signature, else the root of the chain."""
+    """Return an ending as one normalised line: the link that bears the signature, else the chain's root."""
     if process.ending is Ending.RAISED:
         raised = _telling(process.chain, signature)
         return f"{raised.name}: {normalise(raised.message)}" if raised else "an exception that could not be read"

@@ -98,6 +98,7 @@ def repro(id_: str = "RPR-0001", **given: Any) -> Repro:
         "requires": (),
         "home": "current",
         "strategies": ("ddp",),
+        "cold": (),
         "devices": (Device.CPU,),
         "processes": 2,
         "minimum": 1,
@@ -132,7 +133,9 @@ def cell(outcome: Outcome = Outcome.FAILS, **given: Any) -> Cell:
     return Cell(**{**values, **given})
 
 
-def raised(message: str = "the documented failure", type_: str = "builtins.RuntimeError", **given: Any) -> Raised:
+def raised(
+    message: str = "the documented failure", type_: str = "builtins.RuntimeError", **given: Any
+) -> Raised:
     values: dict[str, Any] = {"bases": ("builtins.Exception",), "frames": ()}
     return Raised(type_, message=message, **{**values, **given})
 

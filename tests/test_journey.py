@@ -55,7 +55,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
         probed.append((name or str(python), sim))
         return environment(name or str(python), python=Path(sys.executable))
 
-    monkeypatch.setattr(environments, "ensure", lambda wanted, say: say(f"making {wanted.name}") or Path(sys.executable))
+    monkeypatch.setattr(
+        environments, "ensure", lambda wanted, say: say(f"making {wanted.name}") or Path(sys.executable)
+    )
     monkeypatch.setattr(journey, "probe", probe)
     return probed
 
@@ -142,9 +144,7 @@ def test_a_full_disk_does_not_end_the_journey(
     ]
 
 
-def test_two_jobs_run_side_by_side_and_the_faster_comes_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2, timeout=30)
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None) -> Observation:
@@ -163,7 +163,7 @@ def test_an_interruption_ends_the_running_cells_and_starts_no_more(
 ) -> None:
     begun: list[str] = []
 
-    def run(cell: Cell, folder: Path, stop: threading.Event) -> Observation:
+    def run(cell: Cell, folder: Path, stop: threading.Event, servers: object) -> Observation:
         begun.append(cell.strategy)
         if cell.strategy != "0":
             assert stop.wait(30)

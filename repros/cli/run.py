@@ -14,7 +14,7 @@ from repros.cli.live import Live
 from repros.cli.options import LATEST, catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
 from repros.errors import ReprosError
-from repros.journey import Where, travel
+from repros.journey import Launch, Where, travel
 from repros.model import Device
 from repros.plan import HOME, Selection
 from repros.report import table
@@ -70,6 +70,14 @@ INTERRUPTED = 130
     metavar="N",
     help="Cells to run side by side.",
 )
+@click.option(
+    "--launch",
+    type=click.Choice([how.value for how in Launch]),
+    default=Launch.AUTO.value,
+    show_default=True,
+    help="Fork ranks from a process that has imported the libraries (warm), or `python script.py` as a user would "
+    "(cold); auto is warm except where the launcher is part of the failure.",
+)
 @click.option("--no-summary", is_flag=True, help="Leave the table out, for `repros summary` to show later.")
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
 @catalogue_option
@@ -88,7 +96,8 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     interrupted = False
     with watch:
         try:
-            for result in travel(shelf, selection, where, results, watch, jobs=options["jobs"]):
+            jobs, launch = options["jobs"], Launch(options["launch"])
+            for result in travel(shelf, selection, where, results, watch, jobs=jobs, launch=launch):
                 watch.finished(result)
         except KeyboardInterrupt:
             interrupted = True

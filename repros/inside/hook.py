@@ -4,7 +4,7 @@ Every process gets a folder `CELL/processes/PID/` with
 
 - `events.jsonl`, one object a line, written with a single `write` so that a killed process leaves whole lines:
   `start` (role, rank), `raised` (the exception chain), `finished` (the script ran to its end), `exit` (`os._exit` was
-  called), `reaped` (the wait status of a child); each with `time`, seconds of `time.monotonic`, which on Linux and macOS all
+  called), `reaped` (the wait status of a child), `stopped` (a child that was ended on the engine's behalf); each with `time`, seconds of `time.monotonic`, which on Linux and macOS all
   processes of a machine share;
 - `stacks.txt`, where faulthandler writes every thread's stack at a fatal signal and when the engine asks for it;
 - `log.txt`, stdout and stderr of a process other than the main one, whose log the engine opens itself.
@@ -15,6 +15,8 @@ wrapped, since `multiprocessing` and torch's `spawn` catch the exception, print 
 with `sys.exit(1)` inside the `except`, so the chain hangs below that SystemExit. `os.waitpid` is wrapped as only a parent
 learns that its child died of a signal.
 """
+
+from __future__ import annotations
 
 import atexit
 import faulthandler
@@ -35,7 +37,7 @@ _LONGEST_MESSAGE = 20_000
 _MOST_FRAMES = 60
 _MOST_LINKS = 20
 
-_real_exit = os._exit
+real_exit = os._exit
 _real_waitpid = os.waitpid
 
 
@@ -53,13 +55,13 @@ class _Recorder:
         self.raised = False
         folder = os.path.join(self.cell, "processes", str(self.pid))
         os.makedirs(folder, exist_ok=True)
+        self.folder = folder
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self.events = os.open(os.path.join(folder, "events.jsonl"), flags, 0o600)
         self.stacks = open(os.path.join(folder, "stacks.txt"), "a")  # noqa: SIM115 - open as long as the process lives
         faulthandler.enable(self.stacks, all_threads=True)
         faulthandler.register(STACKS_SIGNAL, self.stacks, all_threads=True, chain=False)
         self.write("start", ppid=os.getppid(), role=role, rank=rank)
-        return folder
 
     def write(self, event, **details):
         """Append one event; a recorder must never be what makes a script fail."""
@@ -69,7 +71,7 @@ class _Recorder:
             # A line break first too: a line that somebody else left open must not swallow this one.
             line = "\n%s\n" % json.dumps(dict(details, event=event, time=time.monotonic()))
             os.write(self.events, line.encode("utf-8", "backslashreplace"))
-        except Exception:  # noqa: BLE001 - see the docstring; the engine notices a process without an ending
+        except Exception:
             pass
 
     def exception(self, error, where):
@@ -82,26 +84,27 @@ class _Recorder:
         self.write("raised", where=where, rank=_rank(), chain=chain)
 
 
-def install(cell):
-    """Start recording this process below the folder `cell`.
+def install(cell, role="main"):
+    """Start recording this process below the folder `cell`; the first one of the cell has that role.
 
     It reads and sets for its children: `REPROS_LOG`, the file that stdout and stderr of a new process go to, and
-    `REPROS_HOOKED`, set as soon as one process of the cell records.
+    `REPROS_HOOKED`, set as soon as one process of the cell records. Returns the recorder.
     """
     is_main = "REPROS_HOOKED" not in os.environ
     os.environ["REPROS_HOOKED"] = "1"
     recorder = _Recorder(cell)
     if is_main:
-        recorder.begin("main", _launched_rank())
+        recorder.begin(role, _launched_rank())
     else:
         rank = _launched_rank() if _is_script() else None
-        folder = recorder.begin("helper" if rank is None else "rank", rank)
-        _own_log(os.path.join(folder, "log.txt"))
+        recorder.begin("helper" if rank is None else "rank", rank)
+        own_log(os.path.join(recorder.folder, "log.txt"))
     _watch_exceptions(recorder)
     _watch_exits(recorder)
     when_imported("multiprocessing.process", lambda module: _watch_multiprocessing(recorder, module))
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: recorder.begin("helper", None))
+    return recorder
 
 
 def _is_script():
@@ -132,11 +135,11 @@ def _rank():
     distributed = sys.modules.get("torch.distributed")
     try:
         return distributed.get_rank() if distributed.is_initialized() else _launched_rank()
-    except Exception:  # noqa: BLE001 - torch not there, half imported, or built without it
+    except Exception:
         return _launched_rank()
 
 
-def _own_log(path):
+def own_log(path):
     """Send stdout and stderr to a log of this process's own, unless somebody captures them."""
     inherited = os.environ.get("REPROS_LOG")
     if inherited is None:
@@ -183,7 +186,7 @@ def _watch_exits(recorder):
 
     def exit_now(status):
         recorder.write("exit", code=status)
-        _real_exit(status)
+        real_exit(status)
 
     def waitpid(pid, options):
         reaped, status = _real_waitpid(pid, options)

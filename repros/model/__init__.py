@@ -1,5 +1,7 @@
 """The frozen nouns: the only words the rest of the project speaks in."""
 
+from __future__ import annotations
+
 from repros.model.cell import Cell, Expectation, Unavailable
 from repros.model.environment import Environment
 from repros.model.observation import Ending, Observation, Process, Raised

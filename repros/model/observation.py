@@ -51,7 +51,8 @@ class Process:
 
     pid: int
     role: str
-    """`main` (started by the engine), `rank` (launched or spawned by it), `helper` (neither)."""
+    """`main` (started by the engine), `rank` (launched or spawned by it), `helper` (neither); `leader`, where a warm
+    server's process launched the ranks."""
     rank: int | None
     """Global rank; None for a process that is none, such as the launcher of spawned ranks."""
     ending: Ending
@@ -73,7 +74,10 @@ class Process:
         """`rank 1`, `launcher`, or `helper 4711`."""
         if self.rank is not None:
             return f"rank {self.rank}"
-        return "launcher" if self.role == "main" else f"{self.role} {self.pid}"
+        return "launcher" if self.role in {"main", "leader"} else f"{self.role} {self.pid}"
+
+
+_BEFALLEN = {Ending.RAISED, Ending.EXITED, Ending.SIGNALLED}
 
 
 @dataclass(frozen=True)
@@ -93,5 +97,5 @@ class Observation:
 
     @property
     def ranks(self) -> Iterator[Process]:
-        """The processes whose ending matters: everything but helpers."""
-        return (p for p in self.processes if p.role != "helper")
+        """The processes whose ending matters: no helpers, and the engine's own launcher only if something befell it."""
+        return (p for p in self.processes if p.role in {"main", "rank"} or (p.role == "leader" and p.ending in _BEFALLEN))

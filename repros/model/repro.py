@@ -88,6 +88,8 @@ class Repro:
     home: str
     """Name of the stack on which the documented failure is exact."""
     strategies: tuple[str, ...]
+    cold: tuple[str, ...]
+    """The strategies whose launcher is part of what is shown: never launched warm unless that is asked for."""
     devices: tuple[Device, ...]
     processes: int
     """Ranks that the script runs as."""

@@ -21,6 +21,7 @@ LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] 
 SIGKILL more than once: what a process forked after it was listed is found the next time.
 """
 
+
 def members(token: Path, session: int) -> list[psutil.Process]:
     """Return the living processes of the cell with that token, or in that session."""
     found = []

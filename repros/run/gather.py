@@ -61,14 +61,20 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
     places = folder.glob("processes/[0-9]*")
     recorded = {int(place.name): list(_events(place / "events.jsonl")) for place in places}
     statuses = _reaped(event for events in recorded.values() for event in events)
+    timeline.stopped |= {
+        event["child"]
+        for events in recorded.values()
+        for event in events
+        if event["event"] == "stopped" and isinstance(event.get("child"), int)
+    }
     processes = []
     for pid, events in recorded.items():
         trace = _Trace.of(pid, events, is_main=pid == main)
         if trace is None:
             continue
-        status = main_status if trace.role == "main" else statuses.get(pid)
+        status = main_status if trace.pid == main else statuses.get(pid)
         place = folder / "processes" / str(pid)
-        log = folder / "main.log" if trace.role == "main" else place / "log.txt"
+        log = folder / "main.log" if trace.pid == main else place / "log.txt"
         stacks = place / "stacks.txt"
         text = stacks.read_text("utf-8", "replace") if stacks.exists() else ""
         processes.append(_process(trace, status, timeline, text, log if log.exists() else None))
@@ -96,22 +102,19 @@ class _Trace:
     def of(cls, pid: int, events: Events, *, is_main: bool) -> _Trace | None:
         """Sort the events; None for a process that did not record its start, unless the engine started it itself."""
         last = {event["event"]: event for event in events}
-        roles = [event.get("role") for event in events if event["event"] == "start"]
-        if is_main:
-            roles = ["main"]
-        if not roles:
+        roles = [str(event.get("role")) for event in events if event["event"] == "start"]
+        if not roles and not is_main:
             return None
-        role = "main" if "main" in roles else roles[-1]
+        # What the engine started is known even when its file was damaged; a leader says that it is one.
+        role = roles[0] if is_main and roles else "main" if is_main else roles[-1]
         # A process learns its rank at the latest when the process group is there, so the latest word counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {"main", "rank"} else None
-        known = role if role in {"main", "rank"} else "helper"
+        known = role if role in {"main", "rank", "leader"} else "helper"
         return cls(pid, known, rank, last.get("raised"), last.get("finished"), last.get("exit"))
 
 
-def _process(
-    trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None
-) -> Process:
+def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:
     """Decide how one process ended, from what it wrote, its wait status and what the engine did to it."""
 
     def ended(ending: Ending, at: float | None = None, **details: Any) -> Process:

@@ -1,4 +1,4 @@
-"""Every way in which a script can end, run for real: the verdict, the deadline, the evidence, and nothing left behind."""
+"""Every way in which a script can end, run for real: verdict, deadline, evidence, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from repros import record
 from repros.judge import judge
 from repros.model import Cell, Ending, Process, Result, Verdict
-from repros.run import cold, containment, logs, run
+from repros.run import containment, logs, run, supervise, surroundings
 
 Play = Callable[..., Result]
 
@@ -48,7 +48,12 @@ PLAIN = [
     ("raises_in_a_relaunched_rank", "fixed", Verdict.CLEAN, None),
     ("masks_its_error", "failing", Verdict.REPRODUCED, "RuntimeError: the documented failure"),
     ("unprintable", "failing", Verdict.REPRODUCED, "RuntimeError: the documented failure"),
-    ("unprintable", "alone", Verdict.DIFFERENT, "__main__.Unprintable: <no message: its __str__ raised SystemError>"),
+    (
+        "unprintable",
+        "alone",
+        Verdict.DIFFERENT,
+        "__main__.UnprintableError: <no message: its __str__ raised SystemError>",
+    ),
     ("one_rank_only", "failing", Verdict.DIFFERENT, None),
     ("one_rank_only", "fixed", Verdict.DIFFERENT, None),
     ("own_excepthook", "failing", Verdict.REPRODUCED, "RuntimeError: the documented failure"),
@@ -63,10 +68,15 @@ PLAIN = [
 """Script, variant, verdict, signature as observed."""
 
 
-@pytest.mark.parametrize(("slug", "variant", "verdict", "signature"), PLAIN, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("script", "verdict", "signature"),
+    [((one, two), *rest) for one, two, *rest in PLAIN],
+    ids=[f"{one}-{two}" for one, two, *_ in PLAIN],
+)
 def test_ending(
-    play: Play, tmp_path: Path, slug: str, variant: str, verdict: Verdict, signature: str | None
+    play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None
 ) -> None:
+    slug, variant = script
     result = play(slug, variant)
     assert (result.verdict, result.signature) == (verdict, signature), result
     assert result.observation is not None
@@ -195,8 +205,10 @@ def test_a_rank_may_need_a_moment_longer_than_the_main_process(play: Play) -> No
     assert [process.ending for process in _ranks(result)] == [Ending.RETURNED, Ending.RETURNED]
 
 
-def test_a_rank_does_not_outlive_the_main_process_for_ever(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cold, "RANK_GRACE", 1.0)
+def test_a_rank_does_not_outlive_the_main_process_for_ever(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
     result = play("outlived_by_a_rank")
     assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: stopped")
     main, rank_1 = _ranks(result)
@@ -234,14 +246,18 @@ def test_a_folder_that_is_there_is_never_written_over(toy_cell: Callable[..., Ce
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interpreter_that_cannot_be_started_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_an_interpreter_that_cannot_be_started_is_infra(
+    toy_cell: Callable[..., Cell], tmp_path: Path
+) -> None:
     cell = toy_cell("raises", python=Path("/nowhere/bin/python"))
     result = judge(cell, run(cell, tmp_path / "cell"))
     assert result.verdict is Verdict.INFRA
     assert "the engine failed" in result.reason
 
 
-def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_an_interpreter_that_does_not_load_the_hook_is_infra(
+    toy_cell: Callable[..., Cell], tmp_path: Path
+) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 0\n")
     python.chmod(0o700)
@@ -259,13 +275,22 @@ def test_a_cell_does_not_inherit_what_makes_it_part_of_another_job(
     for name in ("RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID", "PL_GLOBAL_SEED", "REPROS_SIM", "PYTHONHOME"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("OF_THE_USER", "kept")
-    found = cold.environment(toy_cell("raises"), tmp_path, tmp_path, tmp_path / "log")
+    found = surroundings.of_cell(toy_cell("raises"), tmp_path, tmp_path, tmp_path / "log")
     assert found["OF_THE_USER"] == "kept"
     assert "REPROS_CELL" in found
-    assert not {"RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID", "PL_GLOBAL_SEED", "REPROS_SIM", "PYTHONHOME"} & set(found)
+    assert not {
+        "RANK",
+        "SLURM_PROCID",
+        "TORCHELASTIC_RUN_ID",
+        "PL_GLOBAL_SEED",
+        "REPROS_SIM",
+        "PYTHONHOME",
+    } & set(found)
 
 
-def test_every_line_of_the_record_is_whole_and_tells_nothing_of_the_environment(play: Play, tmp_path: Path) -> None:
+def test_every_line_of_the_record_is_whole_and_tells_nothing_of_the_environment(
+    play: Play, tmp_path: Path
+) -> None:
     out = tmp_path / "results.jsonl"
     result = play("raises", "undecodable")
     record.append(out, result)

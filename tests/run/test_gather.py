@@ -14,7 +14,15 @@ from repros.model import Ending, Process
 from repros.run.gather import Timeline, gather
 
 MAIN = 10
-CHAIN = [{"type": "builtins.ValueError", "bases": ["builtins.Exception"], "message": "m", "frames": [], "via": None}]
+CHAIN = [
+    {
+        "type": "builtins.ValueError",
+        "bases": ["builtins.Exception"],
+        "message": "m",
+        "frames": [],
+        "via": None,
+    }
+]
 
 
 def start(time: float = 1.0, **details: Any) -> dict[str, Any]:
@@ -26,7 +34,11 @@ def event(kind: str, time: float = 2.0, **details: Any) -> dict[str, Any]:
 
 
 def gathered(
-    folder: Path, processes: dict[int, list[Any]], status: int = 0, timeline: Timeline | None = None, stacks: str = ""
+    folder: Path,
+    processes: dict[int, list[Any]],
+    status: int = 0,
+    timeline: Timeline | None = None,
+    stacks: str = "",
 ) -> list[tuple[str, str, Any]]:
     found = []
     for process in observed(folder, processes, status, timeline, stacks):
@@ -36,7 +48,11 @@ def gathered(
 
 
 def observed(
-    folder: Path, processes: dict[int, list[Any]], status: int = 0, timeline: Timeline | None = None, stacks: str = ""
+    folder: Path,
+    processes: dict[int, list[Any]],
+    status: int = 0,
+    timeline: Timeline | None = None,
+    stacks: str = "",
 ) -> tuple[Process, ...]:
     for pid, events in processes.items():
         place = folder / "processes" / str(pid)
@@ -63,11 +79,13 @@ def observed(
         ([start(rank=0), event("finished", rank=3)], 0, ("rank 3", "returned", None)),
     ],
 )
-def test_the_main_process(tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]) -> None:
+def test_the_main_process(
+    tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]
+) -> None:
     assert gathered(tmp_path, {MAIN: events}, status) == [ending]
 
 
-RANK = {"role": "rank", "rank": 1}
+RANK: dict[str, Any] = {"role": "rank", "rank": 1}
 FATAL = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
 
 
@@ -94,8 +112,10 @@ def test_another_process(
 
 
 def test_launcher_then_ranks_then_helpers(tmp_path: Path) -> None:
-    others = {pid: [start(role=role, rank=rank), event("finished")] for pid, role, rank in
-              ((13, "rank", 0), (11, "helper", None), (12, "rank", 1))}
+    others = {
+        pid: [start(role=role, rank=rank), event("finished")]
+        for pid, role, rank in ((13, "rank", 0), (11, "helper", None), (12, "rank", 1))
+    }
     found = gathered(tmp_path, {**others, MAIN: [start(), event("finished")]})
     assert [name for name, _, _ in found] == ["launcher", "rank 0", "rank 1", "helper 11"]
 
@@ -104,7 +124,10 @@ def test_what_is_written_after_the_deadline_is_the_engines_doing(tmp_path: Path)
     timeline = Timeline(started=0.0, deadline=5.0, cutoff=5.0, stopped={MAIN, 11})
     late, early = event("raised", 5.5, chain=CHAIN), event("raised", 4.5, chain=CHAIN)
     found = observed(tmp_path, {MAIN: [start(), late], 11: [start(**RANK), early]}, 1, timeline)
-    assert [(process.ending, process.at) for process in found] == [(Ending.TIMED_OUT, 5.0), (Ending.RAISED, 4.5)]
+    assert [(process.ending, process.at) for process in found] == [
+        (Ending.TIMED_OUT, 5.0),
+        (Ending.RAISED, 4.5),
+    ]
 
 
 def test_a_rank_that_fell_between_the_deadline_and_the_ladder_had_timed_out(tmp_path: Path) -> None:
@@ -116,7 +139,9 @@ def test_a_rank_that_fell_between_the_deadline_and_the_ladder_had_timed_out(tmp_
 def test_a_rank_that_the_engine_ended_was_stopped(tmp_path: Path) -> None:
     timeline = Timeline(started=0.0, main_ended=5.0, cutoff=20.0, stopped={11})
     interrupted = event("raised", 20.1, chain=CHAIN)
-    found = gathered(tmp_path, {MAIN: [start(), event("finished")], 11: [start(**RANK), interrupted]}, 0, timeline)
+    found = gathered(
+        tmp_path, {MAIN: [start(), event("finished")], 11: [start(**RANK), interrupted]}, 0, timeline
+    )
     assert found == [("rank 0", "returned", None), ("rank 1", "stopped", None)]
 
 
@@ -143,6 +168,8 @@ def test_the_same_for_bytes_that_are_no_json(tmp_path: Path) -> None:
     place = tmp_path / "processes" / str(MAIN)
     place.mkdir(parents=True)
     whole = json.dumps(event("raised", chain=CHAIN)).encode()
-    (place / "events.jsonl").write_bytes(b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{")
+    (place / "events.jsonl").write_bytes(
+        b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{"
+    )
     (found,) = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
     assert found.ending is Ending.RAISED

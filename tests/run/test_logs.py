@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from repros.run import logs
@@ -35,7 +34,7 @@ def test_a_writer_goes_on_at_the_new_end(tmp_path: Path) -> None:
             writer.write(b"\nafter the cut\n")
     assert log.read_bytes().endswith(b"\nafter the cut\n")
     assert b"\0" not in log.read_bytes()
-    assert os.stat(log).st_blocks * 512 < logs.CAP
+    assert log.stat().st_blocks * 512 < logs.CAP
 
 
 def test_the_last_lines_of_a_log(tmp_path: Path) -> None:

@@ -108,7 +108,6 @@ def main(variant="failing", strategy="ddp", accelerator="cpu"):
     sampler.set_epoch(1)
     expected = list(sampler)
     assert order[1] == expected, f"epoch 1: expected the order {expected}, got {order[1]}"
-    torch.distributed.destroy_process_group()  # Gloo's threads may abort an exit that leaves the group open
 
 
 if __name__ == "__main__":

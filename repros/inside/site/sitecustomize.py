@@ -30,13 +30,12 @@ def _load_inside():
 
 
 _run_the_hidden_one()
-if "REPROS_CELL" in os.environ or os.environ.get("REPROS_SIM") == "1":
-    _load_inside()
-    if "REPROS_CELL" in os.environ:
-        from repros_inside import hook
+_load_inside()
+if "REPROS_CELL" in os.environ:
+    from repros_inside import hook
 
-        hook.install(os.environ["REPROS_CELL"])
-    if os.environ.get("REPROS_SIM") == "1":
-        from repros_inside.sim import bridges
+    hook.install(os.environ["REPROS_CELL"])
+if os.environ.get("REPROS_SIM") == "1":
+    from repros_inside.sim import bridges
 
-        bridges.install()
+    bridges.install()

@@ -1,0 +1,287 @@
+"""A server that has imported the heavy libraries once and forks the ranks of each cell.
+
+    python -c 'from repros_inside import warm; warm.main()' MODULE [MODULE ...]
+
+It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the server answers
+`{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended. `{"ready": seconds}` comes first,
+once everything is imported. At the end of stdin, which the death of the engine brings about too, it ends every cell
+and itself.
+
+    server ── leader (a session of its own, plays torchrun's agent) ── rank 0, rank 1, ...
+
+Ranks find torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit handlers. The
+leader is a child subreaper: what a rank leaves behind, a daemon of a double fork too, becomes the leader's child and is
+ended by it; the server is one for a leader that is killed. CUDA is never initialised here, since it does not survive a fork.
+"""
+
+import atexit
+import ctypes
+import importlib
+import json
+import os
+import random
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import types
+
+from . import hook
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+RANK_GRACE = 15.0
+"""Seconds that the other ranks get once one has failed: they have a peer's death to notice."""
+STACKS_PATIENCE = 0.5
+"""Seconds that ranks get to write their stacks before they are ended."""
+
+
+def main():
+    """Import the modules that the command line names, then serve until stdin ends."""
+    started = time.monotonic()
+    requests, answers = _private_pipes()
+    _become_subreaper()
+    for name in sys.argv[1:]:
+        try:
+            importlib.import_module(name)
+        except Exception:
+            # The script will meet the same error, where it is seen and judged.
+            traceback.print_exc()
+    wake, woken = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    server = _Server(answers, (requests, answers, wake, woken))
+    server.say({"ready": round(time.monotonic() - started, 3)})
+    server.serve(requests, wake)
+
+
+class _Server:
+    """The running leaders and the way back to the engine."""
+
+    def __init__(self, answers, private):
+        self.answers = answers
+        self.private = private
+        self.leaders = {}
+
+    def say(self, answer):
+        os.write(self.answers, (json.dumps(answer) + "\n").encode())
+
+    def serve(self, requests, wake):
+        """Start a leader for each request and report each that ended, until the requests end."""
+        pending = b""
+        while True:
+            readable, _, _ = select.select([requests, wake], [], [])
+            if wake in readable:
+                os.read(wake, 4096)
+                self.reap()
+            if requests not in readable:
+                continue
+            chunk = os.read(requests, 1 << 16)
+            if not chunk:
+                break
+            pending += chunk
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                self.start(json.loads(line))
+        for pid in self.leaders:
+            _kill_session(pid)
+        _kill_children()
+
+    def start(self, request):
+        pid = os.fork()
+        if pid == 0:
+            for descriptor in self.private:
+                os.close(descriptor)
+            _run_and_leave(lambda: _lead(request))
+        self.leaders[pid] = request["id"]
+        self.say({"id": request["id"], "pid": pid})
+
+    def reap(self):
+        """Report the leaders that ended; end the orphans that one of them may have left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                break
+            if pid in self.leaders:
+                self.say({"id": self.leaders.pop(pid), "status": status})
+        for child in _children():
+            if child not in self.leaders:
+                _kill(child)
+
+
+def _lead(request):
+    """Be the leader of one cell: fork its ranks, wait for them, end what they leave behind."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _become_subreaper()
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    os.chdir(request["cwd"])
+    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    recorder = hook.install(os.environ["REPROS_CELL"], role="leader")
+    ranks = {}
+    for rank in range(request["ranks"]):
+        pid = os.fork()
+        if pid == 0:
+            _run_and_leave(lambda rank=rank: _be_rank(recorder, rank, request))
+        ranks[pid] = rank
+    late = _wait_for(ranks)
+    for pid in late:
+        recorder.write("stopped", child=pid)
+        _kill(pid, hook.STACKS_SIGNAL)
+    if late:
+        time.sleep(STACKS_PATIENCE)
+    _kill_children()
+    return 0
+
+
+def _wait_for(ranks):
+    """Wait for all ranks; return those that still run when one has failed and the others had their while to notice."""
+    until = None
+    while ranks and (until is None or time.monotonic() < until):
+        # Orphans that became ours end here too. A blocking wait would not see the end of the others' while.
+        pid, status = os.waitpid(-1, 0 if until is None else os.WNOHANG)
+        if pid == 0:
+            time.sleep(0.02)
+        elif ranks.pop(pid, None) is not None and status != 0 and until is None:
+            until = time.monotonic() + RANK_GRACE
+    return list(ranks)
+
+
+def _be_rank(recorder, rank, request):
+    """Run the script as this rank; return the exit code."""
+    count = request["ranks"]
+    if count > 1:
+        os.environ.update(
+            RANK=str(rank),
+            LOCAL_RANK=str(rank),
+            GROUP_RANK="0",
+            ROLE_RANK=str(rank),
+            WORLD_SIZE=str(count),
+            LOCAL_WORLD_SIZE=str(count),
+            ROLE_WORLD_SIZE=str(count),
+            TORCHELASTIC_RUN_ID="repros",
+            TORCHELASTIC_RESTART_COUNT="0",
+            TORCHELASTIC_MAX_RESTARTS="0",
+        )
+    recorder.write("start", ppid=os.getppid(), role="rank", rank=rank)
+    hook.own_log(os.path.join(recorder.folder, "log.txt"))
+    _forget_the_server(rank)
+    sys.argv = list(request["argv"])
+    script = sys.argv[0]
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    module.__builtins__ = __builtins__
+    sys.modules["__main__"] = module
+    with open(script, "rb") as file:
+        code = compile(file.read(), script, "exec")
+    exec(code, module.__dict__)  # noqa: S102 - what `python script.py` does
+    return 0
+
+
+def _forget_the_server(rank):
+    """Undo what belongs to the process that did the imports rather than to this one."""
+    tempfile.tempdir = None
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+    # Lightning reads the rank from the environment when it is imported, which was before there was one.
+    for name in ("lightning_utilities.core.rank_zero", "lightning.fabric.utilities.rank_zero"):
+        rank_zero = getattr(sys.modules.get(name), "rank_zero_only", None)
+        if rank_zero is not None:
+            rank_zero.rank = rank
+
+
+def _run_and_leave(act):
+    """Run what a forked process is for and end the process as the interpreter would, without unwinding into the server."""
+    code = 1
+    try:
+        code = act()
+    except SystemExit as error:
+        code = error.code
+        if code is not None and not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    try:
+        # What Py_Finalize does before it takes the modules apart, which forked native threads might not survive.
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        hook.real_exit(code or 0)
+
+
+def _private_pipes():
+    """Take stdin and stdout for the conversation with the engine; whoever prints prints to stderr."""
+    requests, answers = os.dup(0), os.dup(1)
+    os.set_inheritable(requests, False)
+    os.set_inheritable(answers, False)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _become_subreaper():
+    # Linux only; elsewhere an orphan goes to init and is found by its session alone.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _children():
+    """Return the pids of this process's living children, adopted ones too; zombies are collected on the way."""
+    found = []
+    for task in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ():
+        try:
+            with open("/proc/self/task/%s/children" % task) as file:
+                found.extend(int(word) for word in file.read().split())
+        except OSError:
+            continue
+    return found
+
+
+def _kill_children():
+    """End every child, and what they leave behind as it becomes ours, until there is none."""
+    for _ in range(200):
+        children = _children()
+        if not children:
+            return
+        for pid in children:
+            _kill(pid)
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        time.sleep(0.01)
+
+
+def _kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _kill_session(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except OSError:
+        _kill(pid)

@@ -1,0 +1,198 @@
+"""Launches cells through warm servers: processes that have imported the libraries once and fork the ranks.
+
+One server per interpreter, device tier and number of devices (which the simulated accelerator fixes when it loads). It is
+started when the first cell needs it and ends with its :class:`Servers`, or with this process, whose death closes the pipe that the
+server reads. What happens inside is in :mod:`repros.inside.warm`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from repros.model import Cell, Device
+from repros.run.cold import arguments
+from repros.run.supervise import Scene
+from repros.run.surroundings import of_cell, of_tier
+
+_START = "from repros_inside import warm; warm.main()"
+_PATIENCE = 300.0
+"""Seconds that a server gets for its imports."""
+
+
+class ServerGoneError(OSError):
+    """A warm server that ended or does not answer; it costs the cells that ran on it, no more."""
+
+
+class Main:
+    """A cell's leader: the forked process that stands where a launcher would."""
+
+    def __init__(self, pid: int, status: Future[int]) -> None:
+        """Take the leader's pid and the wait status to come."""
+        self.pid = pid
+        self._status = status
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for its end at most that many seconds; False when it has not come."""
+        try:
+            self._status.result(timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def returncode(self) -> int:
+        """Exit code, negative for a signal."""
+        return os.waitstatus_to_exitcode(self._status.result())
+
+
+class Server:
+    """One warm server and the conversation with it."""
+
+    def __init__(self, python: Path, device: Device, processes: int, modules: Iterable[str], log: Path) -> None:
+        """Start the server; it is not waited for.
+
+        Args:
+            python: the interpreter of the environment under test.
+            device: the tier that its cells run on.
+            processes: how many devices its cells see.
+            modules: what to import once.
+            log: what its stdout and stderr go to.
+        """
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [str(python), "-c", _START, *modules],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env=of_tier(device, processes),
+                start_new_session=True,
+            )
+        self._ids = itertools.count()
+        self._lock = threading.Lock()
+        self._ready: Future[float] = Future()
+        self._pids: dict[int, Future[int]] = {}
+        self._statuses: dict[int, Future[int]] = {}
+        self._listener = threading.Thread(target=self._listen, daemon=True, name=f"warm server {self.pid}")
+        self._listener.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def launch(self, cell: Cell, scene: Scene) -> Main:
+        """Have the cell's leader forked.
+
+        Raises:
+            ServerGoneError: the server ended, or did not answer in time.
+        """
+        try:
+            self._ready.result(_PATIENCE)
+            id_ = next(self._ids)
+            pid, status = self._pids.setdefault(id_, Future()), self._statuses.setdefault(id_, Future())
+            self._ask(
+                {
+                    "id": id_,
+                    "argv": arguments(cell),
+                    "cwd": str(scene.scratch),
+                    "environ": of_cell(cell, scene.folder, scene.scratch, scene.log),
+                    "ranks": cell.processes,
+                    "log": str(scene.log),
+                }
+            )
+            return Main(pid.result(_PATIENCE), status)
+        except (OSError, TimeoutError) as error:
+            raise ServerGoneError(f"the warm server {self.pid} does not answer: {error}") from error
+
+    def close(self) -> None:
+        """End the server and every cell that it still runs."""
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+
+    def _ask(self, request: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with self._lock:
+            self._process.stdin.write((json.dumps(request) + "\n").encode())
+            self._process.stdin.flush()
+
+    def _listen(self) -> None:
+        """Take the server's answers until there are no more."""
+        assert self._process.stdout is not None
+        with self._process.stdout as answers:
+            for line in answers:
+                answer = json.loads(line)
+                if "ready" in answer:
+                    self._ready.set_result(answer["ready"])
+                elif "pid" in answer:
+                    self._pids[answer["id"]].set_result(answer["pid"])
+                else:
+                    self._statuses[answer["id"]].set_result(answer["status"])
+        self._process.wait()
+        gone = ServerGoneError(f"it ended with {self._process.returncode}")
+        waiting: list[Future[Any]] = [self._ready, *self._pids.values(), *self._statuses.values()]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(gone)
+
+
+class Servers:
+    """The warm servers of one journey, by what they are for; a context manager that ends them all."""
+
+    def __init__(self, logs: Path) -> None:
+        """Take the folder for the servers' logs."""
+        self._logs = logs
+        self._servers: dict[tuple[Path, Device, int], Server] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Servers:
+        """Return itself; servers start when they are needed."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every server."""
+        self.close()
+
+    def close(self) -> None:
+        """End every server and what it still runs."""
+        for server in self._servers.values():
+            server.close()
+
+    def launch(self, cell: Cell, scene: Scene) -> Main:
+        """Have the cell launched by the server that is for it, started anew if it is gone."""
+        key = (cell.environment.python, cell.device, cell.processes)
+        with self._lock:
+            server = self._servers.get(key)
+            if server is None or not server.alive:
+                self._logs.mkdir(parents=True, exist_ok=True)
+                log = self._logs / f"{cell.environment.name.replace('/', '-')}-{cell.device}-{cell.processes}.log"
+                server = self._servers[key] = Server(*key, modules(cell), log)
+        return server.launch(cell, scene)
+
+
+def modules(cell: Cell) -> list[str]:
+    """Return what a cell's server imports: what the script depends on and the environment has."""
+    names = [canonicalize_name(requirement.name) for requirement in cell.repro.dependencies]
+    return [name.replace("-", "_") for name in names if name in cell.environment.versions]
