@@ -5,6 +5,6 @@ from __future__ import annotations
 import sys
 from importlib.metadata import entry_points
 
-# Installed, pytest has loaded it already by its entry point; in a run from elsewhere, somebody else may have. Never twice.
+# Once installed, pytest has loaded it by its entry point; in a run from elsewhere, somebody else may have.
 if "repros.plugin" not in sys.modules and not entry_points(group="pytest11", name="repros"):
     pytest_plugins = ["repros.plugin"]

@@ -30,7 +30,7 @@ Play = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def current_python() -> Path:
-    """An interpreter with torch: `REPROS_TEST_PYTHON`, or the environment of the stack `current`, made if need be."""
+    """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `current`, made if need be."""
     if chosen := os.environ.get("REPROS_TEST_PYTHON"):
         return Path(chosen)
     try:
@@ -48,7 +48,11 @@ def toy_cell() -> Callable[..., Cell]:
         chosen = repro.variant(variant)
         assert chosen is not None
         environment = Environment(
-            "toys", python or Path(sys.executable), platform.python_version(), {"torch": "2.13.0"}, {Device.CPU: 2}
+            "toys",
+            python or Path(sys.executable),
+            platform.python_version(),
+            {"torch": "2.13.0"},
+            {Device.CPU: 2},
         )
         return Cell(repro, chosen, repro.strategies[0], Device.CPU, environment, repro.processes)
 

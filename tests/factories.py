@@ -133,9 +133,7 @@ def cell(outcome: Outcome = Outcome.FAILS, **given: Any) -> Cell:
     return Cell(**{**values, **given})
 
 
-def raised(
-    message: str = "the documented failure", type_: str = "builtins.RuntimeError", **given: Any
-) -> Raised:
+def raised(message: str = "the documented failure", type_: str = "builtins.RuntimeError", **given: Any) -> Raised:
     values: dict[str, Any] = {"bases": ("builtins.Exception",), "frames": ()}
     return Raised(type_, message=message, **{**values, **given})
 

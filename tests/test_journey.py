@@ -77,6 +77,7 @@ def test_from_the_catalogue_to_the_record(shelf: Shelf, here: list[tuple[str, bo
         "RPR-9001-failing-plain-cpu-current",
         "RPR-9001-fixed-plain-cpu-current",
         "RPR-9001-gone-plain-cpu-current",
+        "servers",
     ]
 
 
@@ -147,7 +148,7 @@ def test_a_full_disk_does_not_end_the_journey(
 def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2, timeout=30)
 
-    def run(cell: Cell, folder: Path, stop: threading.Event | None) -> Observation:
+    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
         both.wait()
         if cell.strategy == "slow":
             time.sleep(0.5)

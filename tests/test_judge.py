@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -27,7 +28,12 @@ TERM = process(0, Ending.SIGNALLED, signal="SIGTERM")
 KILL = process(1, Ending.SIGNALLED, signal="SIGKILL")
 HUNG = process(0, Ending.TIMED_OUT)
 STOPPED = process(0, Ending.STOPPED)
-PEER = process(0, Ending.RAISED, at=0.5, chain=(raised("[../gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:4711"),))
+PEER = process(
+    0,
+    Ending.RAISED,
+    at=0.5,
+    chain=(raised("[../gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:4711"),),
+)
 LAUNCHER = process(
     None,
     Ending.RAISED,
@@ -58,21 +64,65 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
     (FAILS, (RETURNED,), Verdict.DIFFERENT, "1 of the ranks never ran"),
     # the documented signature
     (FAILS, (RETURNED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
-    (FIX, (RETURNED, DOCUMENTED), Verdict.UNFIXED, "rank 1 showed the documented signature, although this variant is a fix"),
-    (OUTSIDE, (RETURNED, DOCUMENTED), Verdict.REGRESSED,
-     "rank 1 showed the documented signature, although these versions lie outside the range"),
+    (
+        FIX,
+        (RETURNED, DOCUMENTED),
+        Verdict.UNFIXED,
+        "rank 1 showed the documented signature, although this variant is a fix",
+    ),
+    (
+        OUTSIDE,
+        (RETURNED, DOCUMENTED),
+        Verdict.REGRESSED,
+        "rank 1 showed the documented signature, although these versions lie outside the range",
+    ),
     # something else
-    (FAILS, (RETURNED, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
-    (FIX, (RETURNED, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
-    (OUTSIDE, (RETURNED, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
-    (FAILS, (RETURNED, OTHER_TYPE), Verdict.DIFFERENT, "rank 1 ended otherwise: KeyError: the documented failure"),
+    (
+        FAILS,
+        (RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        FIX,
+        (RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        OUTSIDE,
+        (RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        FAILS,
+        (RETURNED, OTHER_TYPE),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: KeyError: the documented failure",
+    ),
     (FAILS, (EXIT,), Verdict.DIFFERENT, "rank 0 ended otherwise: exit 1"),
     (FAILS, (RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
     (FAILS, (HUNG, process(1)), Verdict.DIFFERENT, "rank 0 ended otherwise: hang"),
-    (FAILS, (RETURNED, UNREADABLE), Verdict.DIFFERENT, "rank 1 ended otherwise: an exception that could not be read"),
-    (FAILS, (process(0, Ending.SIGNALLED),), Verdict.DIFFERENT, "rank 0 ended otherwise: ended by a signal nobody saw"),
+    (
+        FAILS,
+        (RETURNED, UNREADABLE),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: an exception that could not be read",
+    ),
+    (
+        FAILS,
+        (process(0, Ending.SIGNALLED),),
+        Verdict.DIFFERENT,
+        "rank 0 ended otherwise: ended by a signal nobody saw",
+    ),
     # two failures of their own are not one
-    (FAILS, (replace(OTHER, rank=0), DOCUMENTED), Verdict.DIFFERENT, "rank 0 ended otherwise: RuntimeError: quite another failure"),
+    (
+        FAILS,
+        (replace(OTHER, rank=0), DOCUMENTED),
+        Verdict.DIFFERENT,
+        "rank 0 ended otherwise: RuntimeError: quite another failure",
+    ),
     (FAILS, (process(0, Ending.RAISED), SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
     # consequences are not the cause, even when they come first
     (FAILS, (PEER, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
@@ -84,26 +134,64 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
     (FAILS, (LAUNCHER, RETURNED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (FAILS, (LAUNCHER, RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
     # a consequence alone is what there is
-    (FAILS, (PEER, process(1)), Verdict.DIFFERENT,
-     "rank 0 ended otherwise: RuntimeError: [../gloo/pair.cc:534] Connection closed by peer [{host}]:4711"),
+    (
+        FAILS,
+        (PEER, process(1)),
+        Verdict.DIFFERENT,
+        "rank 0 ended otherwise: RuntimeError: [../gloo/pair.cc:534] Connection closed by peer [{host}]:4711",
+    ),
     (FAILS, (STOPPED, process(1)), Verdict.DIFFERENT, "rank 0 ended otherwise: stopped"),
     # endings without an exception
-    (ends("hang"), (HUNG, replace(HUNG, rank=1)), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
+    (
+        ends("hang"),
+        (HUNG, replace(HUNG, rank=1)),
+        Verdict.REPRODUCED,
+        "rank 0 showed the documented signature",
+    ),
     (ends("hang"), (HUNG, process(1)), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
-    (ends("hang"), (HUNG, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
+    (
+        ends("hang"),
+        (HUNG, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
     (ends("exit 1"), (EXIT, process(1)), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
     (ends("exit 2"), (EXIT, process(1)), Verdict.DIFFERENT, "rank 0 ended otherwise: exit 1"),
     (ends("signal SIGSEGV"), (EXIT, SEGV), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (ends("signal SIGTERM"), (EXIT, TERM), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
     (ends("signal SIGKILL"), (EXIT, KILL), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     # the machine's fault
-    (FAILS, (RETURNED, DISK), Verdict.INFRA, "rank 1 met a failure of the machine: OSError: [Errno 28] No space left on device"),
-    (FIX, (PEER, DISK), Verdict.INFRA, "rank 1 met a failure of the machine: OSError: [Errno 28] No space left on device"),
-    (FIX, (RETURNED, KILL), Verdict.INFRA, "rank 1 was killed from outside (SIGKILL), for want of memory perhaps"),
-    (FAILS, (process(0, Ending.RAISED, chain=(raised("", "builtins.MemoryError"),)),), Verdict.INFRA,
-     "rank 0 met a failure of the machine: MemoryError"),
+    (
+        FAILS,
+        (RETURNED, DISK),
+        Verdict.INFRA,
+        "rank 1 met a failure of the machine: OSError: [Errno 28] No space left on device",
+    ),
+    (
+        FIX,
+        (PEER, DISK),
+        Verdict.INFRA,
+        "rank 1 met a failure of the machine: OSError: [Errno 28] No space left on device",
+    ),
+    (
+        FIX,
+        (RETURNED, KILL),
+        Verdict.INFRA,
+        "rank 1 was killed from outside (SIGKILL), for want of memory perhaps",
+    ),
+    (
+        FAILS,
+        (process(0, Ending.RAISED, chain=(raised("", "builtins.MemoryError"),)),),
+        Verdict.INFRA,
+        "rank 0 met a failure of the machine: MemoryError",
+    ),
     # helpers do not count
-    (FIX, (RETURNED, process(1), process(None, Ending.RAISED, role="helper")), Verdict.CLEAN, "returned, as expected"),
+    (
+        FIX,
+        (RETURNED, process(1), process(None, Ending.RAISED, role="helper")),
+        Verdict.CLEAN,
+        "returned, as expected",
+    ),
 ]
 
 
@@ -123,13 +211,25 @@ def test_a_broken_run_is_infra_whatever_was_seen() -> None:
     [
         ((RETURNED, process(1)), None),
         ((PEER, DOCUMENTED), "RuntimeError: the documented failure"),
-        ((RETURNED, process(1, Ending.RAISED, chain=(raised("outer", "lib.Outer"), raised(), raised("root")))),
-         "RuntimeError: the documented failure"),
-        ((RETURNED, process(1, Ending.RAISED, chain=(raised("outer", "lib.Outer"), raised("root", "lib.Root")))),
-         "lib.Root: root"),
+        (
+            (
+                RETURNED,
+                process(1, Ending.RAISED, chain=(raised("outer", "lib.Outer"), raised(), raised("root"))),
+            ),
+            "RuntimeError: the documented failure",
+        ),
+        (
+            (
+                RETURNED,
+                process(1, Ending.RAISED, chain=(raised("outer", "lib.Outer"), raised("root", "lib.Root"))),
+            ),
+            "lib.Root: root",
+        ),
     ],
 )
-def test_the_signature_is_the_link_that_bears_it_or_the_root(processes: tuple[Process, ...], signature: str | None) -> None:
+def test_the_signature_is_the_link_that_bears_it_or_the_root(
+    processes: tuple[Process, ...], signature: str | None
+) -> None:
     assert judge(FAILS, observation(*processes)).signature == signature
 
 
@@ -155,7 +255,9 @@ def processes_(draw: st.DrawFn) -> tuple[Process, ...]:
                 rank=draw(st.none() | st.integers(0, 2)),
                 ending=ending,
                 code=draw(st.sampled_from([1, 3])) if ending is Ending.EXITED else None,
-                signal=draw(st.sampled_from(["SIGSEGV", "SIGKILL", "SIGTERM", None])) if ending is Ending.SIGNALLED else None,
+                signal=draw(st.sampled_from(["SIGSEGV", "SIGKILL", "SIGTERM", None]))
+                if ending is Ending.SIGNALLED
+                else None,
                 chain=tuple(draw(st.lists(LINKS, max_size=3))) if ending is Ending.RAISED else (),
                 at=draw(st.sampled_from([0.5, 1.0])),
             )
@@ -163,11 +265,15 @@ def processes_(draw: st.DrawFn) -> tuple[Process, ...]:
     return tuple(found)
 
 
-CELLS = st.sampled_from([FAILS, FIX, OUTSIDE, ends("hang"), ends("exit 3"), ends("signal SIGSEGV"), ends("signal SIGKILL")])
+CELLS = st.sampled_from(
+    [FAILS, FIX, OUTSIDE, ends("hang"), ends("exit 3"), ends("signal SIGSEGV"), ends("signal SIGKILL")]
+)
 
 
 @given(wanted=CELLS, processes=processes_(), seed=st.randoms())
-def test_the_order_of_processes_does_not_matter(wanted: Cell, processes: tuple[Process, ...], seed) -> None:  # type: ignore[no-untyped-def]
+def test_the_order_of_processes_does_not_matter(
+    wanted: Cell, processes: tuple[Process, ...], seed: random.Random
+) -> None:
     shuffled = list(processes)
     seed.shuffle(shuffled)
     first, second = (judge(wanted, observation(*order)) for order in (processes, shuffled))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.errors import UnknownNameError
-from repros.model import Cell, Device, Environment, Outcome, Unavailable
+from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
 from repros.plan import NothingToRunError, Selection, Wish, plan, select, stack_names
 from repros.shelf import Shelf
 from tests.factories import environment, repro, requirements, variant
@@ -47,8 +47,10 @@ def test_nothing_selected_is_everything() -> None:
         (Selection(repros=("toy_0002",)), ["2 failing fused_adamw cpu"]),
         (Selection(repros=("RPR-0002", "rpr-0002", "toy_0002")), ["2 failing fused_adamw cpu"]),
         (Selection(variants=("fixed",)), ["1 fixed ddp sim"]),
-        (Selection(strategies=("ddp", "fused_adamw"), devices=(Device.SIM, Device.CPU)),
-         ["1 failing ddp sim", "1 fixed ddp sim", "2 failing fused_adamw cpu"]),
+        (
+            Selection(strategies=("ddp", "fused_adamw"), devices=(Device.SIM, Device.CPU)),
+            ["1 failing ddp sim", "1 fixed ddp sim", "2 failing fused_adamw cpu"],
+        ),
         (Selection(strategies=("ddp_spawn",), devices=(Device.CUDA,)), ["1 failing ddp_spawn cuda"]),
     ],
 )
@@ -74,9 +76,7 @@ def test_an_unknown_name_is_refused(selection: Selection, sentence: str) -> None
 def test_an_impossible_combination_says_what_is_possible() -> None:
     with pytest.raises(NothingToRunError) as caught:
         select(SHELF, Selection(repros=("RPR-0001",), strategies=("fused_adamw",)))
-    assert str(caught.value) == (
-        "nothing fits the selection: RPR-0001 runs under ddp, ddp_spawn on cuda, sim."
-    )
+    assert str(caught.value) == ("nothing fits the selection: RPR-0001 runs under ddp, ddp_spawn on cuda, sim.")
 
 
 def test_an_empty_catalogue_is_refused() -> None:
@@ -93,8 +93,8 @@ def planned(wished: Wish, *environments: Environment) -> list[Cell | Unavailable
     return plan([wished], lambda _: environments)
 
 
-def reason(device: Device, where: Environment, *, repro_=ONE, variant_=None) -> str | None:  # type: ignore[no-untyped-def]
-    (item,) = planned(Wish(repro_, variant_ or repro_.variants[0], "ddp", device), where)
+def reason(device: Device, where: Environment, wanted: Repro = ONE, variant_: Variant | None = None) -> str | None:
+    (item,) = planned(Wish(wanted, variant_ or wanted.variants[0], "ddp", device), where)
     return item.reason if isinstance(item, Unavailable) else None
 
 
@@ -115,7 +115,11 @@ SIM = {Device.SIM: 99, Device.CPU: 2, Device.CUDA: 1}
         (environment(counts=SIM), Device.SIM, None),
         (environment(counts=SIM), Device.CUDA, None),
         (environment(broken="stack current: no network"), Device.SIM, "stack current: no network"),
-        (environment(absent={Device.SIM: "needs g++: apt install g++"}), Device.SIM, "needs g++: apt install g++"),
+        (
+            environment(absent={Device.SIM: "needs g++: apt install g++"}),
+            Device.SIM,
+            "needs g++: apt install g++",
+        ),
         (environment(counts={Device.CUDA: 0}), Device.CUDA, "needs 1 GPUs, this machine has 0"),
         (environment(versions={}), Device.SIM, "needs torch (found none)"),
     ],
@@ -128,7 +132,7 @@ def test_a_requirement_that_does_not_hold_says_what_was_found() -> None:
     needy = variant(requires=requirements("lightning>=2.2"))
     assert reason(Device.CPU, environment(), variant_=needy) == "needs lightning>=2.2 (found 2.1.3)"
     stranger = repro(dependencies=requirements("torch>=2.1", "accelerate>=1"))
-    assert reason(Device.CPU, environment(), repro_=stranger) == "needs accelerate>=1 (found none)"
+    assert reason(Device.CPU, environment(), wanted=stranger) == "needs accelerate>=1 (found none)"
 
 
 def test_fewer_gpus_than_ranks_will_do_down_to_the_minimum() -> None:
@@ -165,6 +169,11 @@ def test_ranks_on_host_memory_need_no_devices() -> None:
     ],
 )
 def test_what_an_environment_holds(text: str, *, holds: bool) -> None:
-    versions = {"torch": "2.13.0+cpu", "lightning": "2.1.3", "odd": "build-of-monday", "nightly": "2.14.0.dev20260101"}
+    versions = {
+        "torch": "2.13.0+cpu",
+        "lightning": "2.1.3",
+        "odd": "build-of-monday",
+        "nightly": "2.14.0.dev20260101",
+    }
     where = Environment("here", Path("python"), "3.11.9", versions)
     assert where.holds(requirements(text)[0]) is holds

@@ -94,24 +94,43 @@ def test_an_option_asks_for_the_catalogue_alone(project: pytest.Pytester) -> Non
 
 
 def test_selecting(project: pytest.Pytester) -> None:
-    arguments = ("toys", "--repro", "raises", "--repro-variant", "fixed", "--repro-stack", "2023-05", "--repro-stack", "home")
+    arguments = (
+        "toys",
+        "--repro",
+        "raises",
+        "--repro-variant",
+        "fixed",
+        "--repro-stack",
+        "2023-05",
+        "--repro-stack",
+        "home",
+    )
     assert ids(run(project, "--collect-only", "-q", *arguments)) == [
         "RPR-9001[fixed-plain-cpu-2023-05]",
         "RPR-9001[fixed-plain-cpu-current]",
     ]
-    arguments = ("toys", "--repro-strategy", "plain", "--repro-device", "cpu", "-k", "fixed and not outside")
-    assert ids(run(project, "--collect-only", "-q", *arguments)) == ["RPR-9001[fixed-plain-cpu-current]"]
+    others = ("toys", "--repro-strategy", "plain", "--repro-device", "cpu", "-k", "fixed and not outside")
+    assert ids(run(project, "--collect-only", "-q", *others)) == ["RPR-9001[fixed-plain-cpu-current]"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("--repro", "RPR-9011"), "ERROR: unknown repro 'RPR-9011'; did you mean 'RPR-9001'?"),
-        (("--repro", "RPR-9001", "--repro-variant", "fixt"), "ERROR: unknown variant 'fixt'; did you mean 'fixed'?"),
+        (
+            ("--repro", "RPR-9001", "--repro-variant", "fixt"),
+            "ERROR: unknown variant 'fixt'; did you mean 'fixed'?",
+        ),
         (("--repro-strategy", "plane"), "ERROR: unknown strategy 'plane'; did you mean 'plain'?"),
         (("--repro-stack", "curent"), "ERROR: unknown stack 'curent'; did you mean 'current'?"),
-        (("--repro-device", "cuda"), "ERROR: nothing fits the selection: RPR-9001 runs under plain on cpu; *"),
-        (("--repro-python", "/nowhere"), "ERROR: --repro-python /nowhere: expected the path of a Python interpreter."),
+        (
+            ("--repro-device", "cuda"),
+            "ERROR: nothing fits the selection: RPR-9001 runs under plain on cpu; *",
+        ),
+        (
+            ("--repro-python", "/nowhere"),
+            "ERROR: --repro-python /nowhere: expected the path of a Python interpreter.",
+        ),
     ],
 )
 def test_a_selection_of_nothing_is_a_usage_error(
@@ -134,11 +153,21 @@ def test_a_header_that_is_refused_is_a_collection_error(project: pytest.Pytester
 
 
 def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, own: tuple[str, ...]) -> None:
-    chosen = ("--repro-variant", "failing", "--repro-variant", "fixed", "--repro-results", "out/results.jsonl")
+    chosen = (
+        "--repro-variant",
+        "failing",
+        "--repro-variant",
+        "fixed",
+        "--repro-results",
+        "out/results.jsonl",
+    )
     result = run(project, "toys/raises.py", *own, *chosen, "-v", "--junitxml=junit.xml")
     result.assert_outcomes(passed=2)
     lines = list(record.read(project.path / "out" / "results.jsonl"))
-    assert [(line["variant"], line["verdict"]) for line in lines] == [("failing", "reproduced"), ("fixed", "clean")]
+    assert [(line["variant"], line["verdict"]) for line in lines] == [
+        ("failing", "reproduced"),
+        ("fixed", "clean"),
+    ]
     assert all(Path(line["logs"]).is_dir() for line in lines)
     cases = ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - written a moment ago
     told = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
@@ -173,8 +202,16 @@ def test_an_interpreter_that_does_not_answer_fails_with_a_sentence(project: pyte
 
 
 def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, own: tuple[str, ...]) -> None:
-    result = run(project, "toys", *own, "-n", "2", "-k", "not undocumented and not gone and not another and not not_a_fix "
-                 "and not undecodable and not no_disk and not (outside and not fine)")
+    result = run(
+        project,
+        "toys",
+        *own,
+        "-n",
+        "2",
+        "-k",
+        "not undocumented and not gone and not another and not not_a_fix "
+        "and not undecodable and not no_disk and not (outside and not fine)",
+    )
     result.assert_outcomes(passed=7)
     lines = list(record.read(project.path / ".repros" / "latest.jsonl"))
     assert len({(line["repro"], line["variant"]) for line in lines}) == len(lines) == 7
@@ -198,7 +235,11 @@ def test_one_cell_by_its_id(project: pytest.Pytester, own: tuple[str, ...]) -> N
 
 def test_the_plugin_explains_its_options(project: pytest.Pytester) -> None:
     text = run(project, "--help").stdout.str()
-    for option in ("--repro=ID", "--repro-variant=NAME", "--repro-stack=NAME", "--repro-python=PATH", "--repro-results=FILE"):
+    for option in (
+        "--repro=ID",
+        "--repro-variant=NAME",
+        "--repro-stack=NAME",
+        "--repro-python=PATH",
+        "--repro-results=FILE",
+    ):
         assert option in text
-
-

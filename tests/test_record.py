@@ -34,7 +34,11 @@ def test_one_line_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         "stack": {"name": "current", "python": "3.11.9", "versions": {"torch": "2.13.0+cpu"}},
         "platform": "Linux-6",
         "processes": 2,
-        "expected": {"outcome": "fails", "affected": True, "signature": "RuntimeError: the documented failure"},
+        "expected": {
+            "outcome": "fails",
+            "affected": True,
+            "signature": "RuntimeError: the documented failure",
+        },
         "launch": "cold",
         "observed": [
             {"process": "rank 0", "ending": "returned", "code": None, "signal": None},
@@ -80,7 +84,15 @@ def test_a_half_written_line_spoils_only_itself(tmp_path: Path) -> None:
 
 def test_damaged_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
-    foreign = [b"", b"[1]", b"null", b"\xff\xfe", b'{"schema": 99}', b'{"schema": 1, "verdict": "clean"}', b"{"]
+    foreign = [
+        b"",
+        b"[1]",
+        b"null",
+        b"\xff\xfe",
+        b'{"schema": 99}',
+        b'{"schema": 1, "verdict": "clean"}',
+        b"{",
+    ]
     out.write_bytes(b"\n".join(foreign))
     assert list(record.read(out)) == [{"schema": 1, "verdict": "clean"}]
 

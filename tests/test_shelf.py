@@ -59,7 +59,11 @@ def test_an_id_that_two_scripts_claim(catalogue: Path) -> None:
 
 def test_a_script_that_is_reached_twice_is_one(catalogue: Path) -> None:
     script = catalogue / "family" / "b_script.py"
-    assert [repro.id for repro in load([script, catalogue / "family", catalogue])] == ["RPR-0001", "RPR-0002", "RPR-0003"]
+    assert [repro.id for repro in load([script, catalogue / "family", catalogue])] == [
+        "RPR-0001",
+        "RPR-0002",
+        "RPR-0003",
+    ]
 
 
 def test_a_file_named_outright_must_be_a_repro(catalogue: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.model import Ending, Signature
+from repros.model import Ending, Process, Raised, Signature
 from repros.signature import bears, describe, normalise
 from tests.factories import process, raised
 
@@ -46,7 +46,22 @@ def test_normalising_twice_changes_no_more(text: str) -> None:
     assert normalise(once) == once
 
 
-HOSTILE = ["/a", "/a.", "0x0", "wrapper_CUDA_", "1.", "127.0.0.", "cuda:", "rank ", " ", "a/", "/", "aten::_", "_", "pid:"]
+HOSTILE = [
+    "/a",
+    "/a.",
+    "0x0",
+    "wrapper_CUDA_",
+    "1.",
+    "127.0.0.",
+    "cuda:",
+    "rank ",
+    " ",
+    "a/",
+    "/",
+    "aten::_",
+    "_",
+    "pid:",
+]
 
 
 @pytest.mark.parametrize("bit", HOSTILE)
@@ -63,7 +78,7 @@ def test_the_cost_is_linear(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
             best = min(best, time.perf_counter() - started)
         return best
 
-    # Eight times the text: 64 times the seconds if it were quadratic. The floor is for what a clock cannot tell.
+    # Eight times the text is 64 times the seconds if quadratic. The floor is for what a clock cannot tell.
     assert seconds(1_000_000) < 25 * max(seconds(125_000), 0.0005)
 
 
@@ -81,12 +96,15 @@ CUDA = Signature("RuntimeError", ("found at least two devices, cuda:1 and cuda:0
         (raised("got mat1 is on sim:1, different"), True),
         (raised("found at least three devices"), False),
         (raised("got mat1 is on sim:1", "builtins.ValueError"), False),
-        (raised("got mat1 is on sim:1", "lib.OwnError", bases=("builtins.RuntimeError", "builtins.Exception")), True),
+        (
+            raised("got mat1 is on sim:1", "lib.OwnError", bases=("builtins.RuntimeError", "builtins.Exception")),
+            True,
+        ),
         (raised("got mat1 is on sim:1", "lib.RuntimeError"), True),
         (raised("got mat1 is on sim:1", "lib.NotARuntimeError"), False),
     ],
 )
-def test_type_and_one_of_the_wordings(link, *, borne: bool) -> None:  # type: ignore[no-untyped-def]
+def test_type_and_one_of_the_wordings(link: Raised, *, borne: bool) -> None:
     assert bears(process(0, Ending.RAISED, chain=(link,)), CUDA) is borne
     masked = process(0, Ending.RAISED, chain=(raised("Please call iter() first."), link))
     assert bears(masked, CUDA) is borne
@@ -107,7 +125,7 @@ def test_a_dotted_name_is_the_end_of_the_whole_name() -> None:
         (process(0, Ending.SIGNALLED, signal="SIGSEGV"), "signal SIGSEGV"),
     ],
 )
-def test_an_ending_is_described_as_a_header_writes_it(seen, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_an_ending_is_described_as_a_header_writes_it(seen: Process, text: str) -> None:
     assert describe(seen, CUDA) == text
     for ends in ("hang", "exit 3", "exit 33", "signal SIGSEGV", "signal SIGABRT"):
         assert bears(seen, Signature(ends=ends)) is (ends == text)

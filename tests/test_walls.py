@@ -15,7 +15,16 @@ PACKAGE = ROOT / "repros"
 INSIDE = PACKAGE / "inside"
 CATALOGUE = PACKAGE / "catalogue"
 
-FRAMEWORKS = {"torch", "lightning", "lightning_fabric", "pytorch_lightning", "accelerate", "bitsandbytes", "transformers", "numpy"}
+FRAMEWORKS = {
+    "torch",
+    "lightning",
+    "lightning_fabric",
+    "pytorch_lightning",
+    "accelerate",
+    "bitsandbytes",
+    "transformers",
+    "numpy",
+}
 OLDEST_PYTHON = (3, 9)
 
 
@@ -68,13 +77,15 @@ sys.meta_path.insert(0, Wall())
 for name in {modules!r}:
     importlib.import_module(name)
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", INSIDE_FILES, ids=named)
 def test_inside_imports_the_standard_library_and_torch(path: Path) -> None:
-    # `repros_inside` is the name under which the engine loads the folder; `_sim` what the accelerator is compiled to.
+    # The engine loads the folder as `repros_inside`; `_sim` is what the accelerator is compiled to.
     allowed = {*sys.stdlib_module_names, "torch", "repros_inside", "_sim"}
     assert set(imported(path)) <= allowed
 

@@ -87,7 +87,11 @@ def test_a_script_that_returns(hooked: Hooked) -> None:
                 exceptions = (KeyError('a'), KeyError('b'))
             raise Several('m')
             """,
-            [("__main__.Several", "m", None), ("builtins.KeyError", "'a'", "group"), ("builtins.KeyError", "'b'", "group")],
+            [
+                ("__main__.Several", "m", None),
+                ("builtins.KeyError", "'a'", "group"),
+                ("builtins.KeyError", "'b'", "group"),
+            ],
         ),
         (
             """
@@ -193,7 +197,11 @@ def test_a_relaunched_rank_is_told_by_its_environment_and_its_command(hooked: Ho
             subprocess.run([sys.executable, "-c", "pass"], env=environ)
         """
     )
-    assert (events["main"][0]["rank"], events["rank"][0]["rank"], events["helper"][0]["rank"]) == (None, 1, None)
+    assert (events["main"][0]["rank"], events["rank"][0]["rank"], events["helper"][0]["rank"]) == (
+        None,
+        1,
+        None,
+    )
 
 
 def test_stdout_that_somebody_captures_stays_with_them(hooked: Hooked, tmp_path: Path) -> None:
@@ -205,14 +213,18 @@ def test_stdout_that_somebody_captures_stays_with_them(hooked: Hooked, tmp_path:
         if "LOCAL_RANK" in os.environ:
             print("rank 1 here")
         else:
-            done = subprocess.run([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"), capture_output=True)
+            environ = dict(os.environ, LOCAL_RANK="1")
+            done = subprocess.run([sys.executable, *sys.argv], env=environ, capture_output=True)
             assert done.stdout == b"rank 1 here\\n"
             with open(os.environ["REPROS_LOG"], "ab") as log:
-                subprocess.run([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"), stdout=log)
+                subprocess.run([sys.executable, *sys.argv], env=environ, stdout=log)
         """,
         REPROS_LOG=str(log),
     )
-    assert sorted(file.read_text() for file in tmp_path.glob("cell/processes/*/log.txt")) == ["", "rank 1 here\n"]
+    assert sorted(file.read_text() for file in tmp_path.glob("cell/processes/*/log.txt")) == [
+        "",
+        "rank 1 here\n",
+    ]
     assert log.read_text() == ""
 
 

@@ -73,9 +73,7 @@ PLAIN = [
     [((one, two), *rest) for one, two, *rest in PLAIN],
     ids=[f"{one}-{two}" for one, two, *_ in PLAIN],
 )
-def test_ending(
-    play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None
-) -> None:
+def test_ending(play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None) -> None:
     slug, variant = script
     result = play(slug, variant)
     assert (result.verdict, result.signature) == (verdict, signature), result
@@ -205,9 +203,7 @@ def test_a_rank_may_need_a_moment_longer_than_the_main_process(play: Play) -> No
     assert [process.ending for process in _ranks(result)] == [Ending.RETURNED, Ending.RETURNED]
 
 
-def test_a_rank_does_not_outlive_the_main_process_for_ever(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rank_does_not_outlive_the_main_process_for_ever(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
     result = play("outlived_by_a_rank")
     assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: stopped")
@@ -246,18 +242,14 @@ def test_a_folder_that_is_there_is_never_written_over(toy_cell: Callable[..., Ce
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interpreter_that_cannot_be_started_is_infra(
-    toy_cell: Callable[..., Cell], tmp_path: Path
-) -> None:
+def test_an_interpreter_that_cannot_be_started_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
     cell = toy_cell("raises", python=Path("/nowhere/bin/python"))
     result = judge(cell, run(cell, tmp_path / "cell"))
     assert result.verdict is Verdict.INFRA
     assert "the engine failed" in result.reason
 
 
-def test_an_interpreter_that_does_not_load_the_hook_is_infra(
-    toy_cell: Callable[..., Cell], tmp_path: Path
-) -> None:
+def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 0\n")
     python.chmod(0o700)
@@ -288,9 +280,7 @@ def test_a_cell_does_not_inherit_what_makes_it_part_of_another_job(
     } & set(found)
 
 
-def test_every_line_of_the_record_is_whole_and_tells_nothing_of_the_environment(
-    play: Play, tmp_path: Path
-) -> None:
+def test_every_line_of_the_record_is_whole_and_tells_nothing_of_the_environment(play: Play, tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     result = play("raises", "undecodable")
     record.append(out, result)

@@ -57,9 +57,7 @@ def alive(process: subprocess.Popen[bytes]) -> bool:
     return process.poll() is None
 
 
-def test_a_process_is_found_by_its_session_or_by_its_token(
-    token: Path, started: list[subprocess.Popen[bytes]]
-) -> None:
+def test_a_process_is_found_by_its_session_or_by_its_token(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
     of_session = start(started, SLEEP, None)
     of_token = start(started, SLEEP, token)
     neither = start(started, SLEEP, token.with_name("another"))
@@ -71,9 +69,7 @@ def test_a_process_is_found_by_its_session_or_by_its_token(
     assert alive(neither)
 
 
-def test_who_obeys_is_not_killed_and_who_does_not_is(
-    token: Path, started: list[subprocess.Popen[bytes]]
-) -> None:
+def test_who_obeys_is_not_killed_and_who_does_not_is(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
     token.mkdir()
     obeys = f"try:\n    {SLEEP}\nexcept KeyboardInterrupt:\n    open({str(token / 'obeyed')!r}, 'w').close()"
     obedient, deaf = start(started, obeys, token), start(started, DEAF, token)
@@ -97,9 +93,7 @@ def test_nothing_left_takes_no_time(token: Path) -> None:
     assert time.monotonic() - before < 1
 
 
-def test_a_process_that_is_gone_already_is_no_error(
-    started: list[subprocess.Popen[bytes]], token: Path
-) -> None:
+def test_a_process_that_is_gone_already_is_no_error(started: list[subprocess.Popen[bytes]], token: Path) -> None:
     process = start(started, SLEEP, token)
     known = psutil.Process(process.pid)
     process.kill()

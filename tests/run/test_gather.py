@@ -79,9 +79,7 @@ def observed(
         ([start(rank=0), event("finished", rank=3)], 0, ("rank 3", "returned", None)),
     ],
 )
-def test_the_main_process(
-    tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]
-) -> None:
+def test_the_main_process(tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]) -> None:
     assert gathered(tmp_path, {MAIN: events}, status) == [ending]
 
 
@@ -139,9 +137,7 @@ def test_a_rank_that_fell_between_the_deadline_and_the_ladder_had_timed_out(tmp_
 def test_a_rank_that_the_engine_ended_was_stopped(tmp_path: Path) -> None:
     timeline = Timeline(started=0.0, main_ended=5.0, cutoff=20.0, stopped={11})
     interrupted = event("raised", 20.1, chain=CHAIN)
-    found = gathered(
-        tmp_path, {MAIN: [start(), event("finished")], 11: [start(**RANK), interrupted]}, 0, timeline
-    )
+    found = gathered(tmp_path, {MAIN: [start(), event("finished")], 11: [start(**RANK), interrupted]}, 0, timeline)
     assert found == [("rank 0", "returned", None), ("rank 1", "stopped", None)]
 
 
@@ -168,8 +164,6 @@ def test_the_same_for_bytes_that_are_no_json(tmp_path: Path) -> None:
     place = tmp_path / "processes" / str(MAIN)
     place.mkdir(parents=True)
     whole = json.dumps(event("raised", chain=CHAIN)).encode()
-    (place / "events.jsonl").write_bytes(
-        b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{"
-    )
+    (place / "events.jsonl").write_bytes(b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{")
     (found,) = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
     assert found.ending is Ending.RAISED

@@ -32,20 +32,22 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import sys
+from pathlib import Path
+
+GARBAGE = b'\xff\x00\n[1]\n"text"\n{"event": 1, "time": "x"}\n' + b"[" * 100_000 + b'\n{"event": "raised", '
 
 
 def main(variant="failing", strategy="plain", accelerator="cpu"):
-    (events,) = glob.glob(os.path.join(os.environ["REPROS_CELL"], "processes", "*", "events.jsonl"))
+    (events,) = Path(os.environ["REPROS_CELL"]).glob("processes/*/events.jsonl")
     if variant == "failing":
-        with open(events, "ab") as file:
-            file.write(b'\xff\x00\n[1]\n"text"\n{"event": 1, "time": "x"}\n' + b"[" * 100_000 + b'\n{"event": "raised", ')
+        with events.open("ab") as file:
+            file.write(GARBAGE)
     if variant == "emptied":
         os.truncate(events, 0)
     if variant == "removed":
-        os.unlink(events)
+        events.unlink()
     raise RuntimeError("the documented failure")
 
 

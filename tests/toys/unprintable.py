@@ -31,7 +31,7 @@ from __future__ import annotations
 import sys
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     exceptions = 5  # what an exception group has, but not the like of it
 
     def __str__(self):
@@ -42,8 +42,8 @@ class Unprintable(Exception):
 
 def main(variant="failing", strategy="plain", accelerator="cpu"):
     if variant == "failing":
-        raise Unprintable from RuntimeError("the documented failure")
-    raise Unprintable
+        raise UnprintableError from RuntimeError("the documented failure")
+    raise UnprintableError
 
 
 if __name__ == "__main__":
