@@ -76,14 +76,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
         absent = {Device.CUDA: "torch 2.13.0 is a build without CUDA"}
         versions = {"torch": "2.13.0"}
-        return Environment(
-            name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent
-        )
+        return Environment(name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent)
 
     monkeypatch.setattr(journey, "probe", probe)
-    monkeypatch.setattr(
-        environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable)
-    )
+    monkeypatch.setattr(environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable))
     return tmp_path
 
 
@@ -104,9 +100,7 @@ def lines(file: str = ".repros/latest.jsonl") -> list[str]:
 
 
 def test_a_run_that_agrees(repros: Command) -> None:
-    code, out, err = repros(
-        "run", "--python", "/usr/venv/bin/python", "--catalogue", RAISES, "--variant", "failing"
-    )
+    code, out, err = repros("run", "--python", "/usr/venv/bin/python", "--catalogue", RAISES, "--variant", "failing")
     assert (code, err) == (0, "")
     assert (
         out
@@ -179,9 +173,7 @@ results: .repros/latest.jsonl
 
 
 def test_summary_makes_the_table_of_the_run_again(repros: Command) -> None:
-    _, out, _ = repros(
-        "run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--json", "mine.jsonl"
-    )
+    _, out, _ = repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--json", "mine.jsonl")
     table = out[out.index("  variant") : out.index("results:")]
     assert repros("summary", "mine.jsonl") == (0, table, "")
     repros(
@@ -205,9 +197,7 @@ def test_a_run_begins_its_results_file_anew_unless_told_to_append(repros: Comman
     for variant in ("fixed", "failing"):
         repros("run", "--python", "python", "--catalogue", RAISES, "--variant", variant)
     assert lines() == ["failing reproduced"]
-    repros(
-        "run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--append", "--no-summary"
-    )
+    repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--append", "--no-summary")
     assert lines() == ["failing reproduced", "fixed clean"]
 
 
@@ -223,9 +213,7 @@ def test_without_a_summary_only_the_cells_are_shown(repros: Command) -> None:
         "--no-summary",
     )
     assert repros(*words)[1] == (
-        "1 cell to run on venv\n"
-        "[1/1] clean       RPR-9001 fixed plain cpu venv  1.0 s\n"
-        "results: .repros/latest.jsonl\n"
+        "1 cell to run on venv\n[1/1] clean       RPR-9001 fixed plain cpu venv  1.0 s\nresults: .repros/latest.jsonl\n"
     )
 
 
@@ -244,13 +232,8 @@ def test_what_cannot_be_run_here_is_counted_by_its_reason(repros: Command, tmp_p
     assert out.startswith("1 cell to run on venv; 1 cannot be run here\n[1/1] clean ")
     assert "\nNot run:\n   1  cuda: torch 2.13.0 is a build without CUDA (RPR-9001)\n\n1 agree, 0 " in out
     _, out, _ = repros(*words, "--verbose")
-    assert (
-        "      unavailable RPR-9001 fixed plain cuda venv  torch 2.13.0 is a build without CUDA\n[1/1] clean "
-        in out
-    )
-    assert (
-        "\n  fixed    plain     cuda    venv   unavailable\n    torch 2.13.0 is a build without CUDA\n" in out
-    )
+    assert "      unavailable RPR-9001 fixed plain cuda venv  torch 2.13.0 is a build without CUDA\n[1/1] clean " in out
+    assert "\n  fixed    plain     cuda    venv   unavailable\n    torch 2.13.0 is a build without CUDA\n" in out
 
 
 def test_side_by_side(repros: Command) -> None:
@@ -261,16 +244,12 @@ def test_side_by_side(repros: Command) -> None:
     assert "2 agree, 1 news, 0 trouble\n" in out
 
 
-def test_a_result_that_no_disk_takes_is_still_in_the_table(
-    repros: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_that_no_disk_takes_is_still_in_the_table(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, result: Result) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(record, "append", full)
-    code, out, err = repros(
-        "run", "--python", "/usr/venv/bin/python", "--catalogue", RAISES, "--variant", "fixed"
-    )
+    code, out, err = repros("run", "--python", "/usr/venv/bin/python", "--catalogue", RAISES, "--variant", "fixed")
     assert (code, err) == (1, "")
     assert (
         out
@@ -306,8 +285,7 @@ REFUSED = {
         "Invalid value for '--device': 'tpu' is not one of 'cuda', 'sim', 'cpu'. (try 'repros run --help')"
     ),
     "run --stack current --python python": (
-        "--stack and --python exclude each other: a stack brings its own interpreter. "
-        "(try 'repros run --help')"
+        "--stack and --python exclude each other: a stack brings its own interpreter. (try 'repros run --help')"
     ),
     "run --catalogue nowhere": (
         "Invalid value for '--catalogue': Path 'nowhere' does not exist. (try 'repros run --help')"
@@ -315,8 +293,7 @@ REFUSED = {
     "run --jobs 0": "Invalid value for '--jobs': 0 is not in the range x>=1. (try 'repros run --help')",
     "list --catalogue .": "no repro script below .; expected files with a [tool.repro] header.",
     "summary": (
-        ".repros/latest.jsonl cannot be read (No such file or directory); "
-        "expected the results of a 'repros run'."
+        ".repros/latest.jsonl cannot be read (No such file or directory); expected the results of a 'repros run'."
     ),
     "summary notes.txt": "notes.txt holds no result; expected the results of a 'repros run'.",
     "summary .": ". cannot be read (Is a directory); expected the results of a 'repros run'.",
@@ -353,14 +330,10 @@ def test_an_interpreter_that_is_none(repros: Command, monkeypatch: pytest.Monkey
 
 def test_a_refused_header_says_where(repros: Command, tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
-    script.write_text(
-        Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1")
-    )
+    script.write_text(Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1"))
     code, _, err = repros("list", "--catalogue", str(script))
     assert code == 2
-    assert err.startswith(
-        f"repros: {script}:11: unknown key 'hme' in [tool.repro]; expected one of: id, title"
-    )
+    assert err.startswith(f"repros: {script}:11: unknown key 'hme' in [tool.repro]; expected one of: id, title")
     assert err.count("\n") == 1
 
 
@@ -389,9 +362,7 @@ def test_list_in_markdown(repros: Command) -> None:
 def test_show_by_id_or_slug(repros: Command) -> None:
     code, out, _ = repros("show", "rpr-9001", "--catalogue", RAISES)
     assert code == 0
-    assert out.startswith(
-        "RPR-9001 A plain exception\naffects   every release of torch; exact on stack current\n"
-    )
+    assert out.startswith("RPR-9001 A plain exception\naffects   every release of torch; exact on stack current\n")
     assert repros("show", "raises", "--catalogue", RAISES)[1] == out
 
 
@@ -490,6 +461,4 @@ def test_ctrl_c_shows_what_is_done(here: Path) -> None:
     assert time.monotonic() - begun < 10
     assert (process.returncode, err) == (130, "")
     assert "[1/2] reproduced  RPR-9001 failing plain cpu venv" in out
-    assert (
-        "\n1 agree, 0 news, 0 trouble\ninterrupted after 1 of 2 cells\nresults: .repros/latest.jsonl\n" in out
-    )
+    assert "\n1 agree, 0 news, 0 trouble\ninterrupted after 1 of 2 cells\nresults: .repros/latest.jsonl\n" in out

@@ -61,9 +61,7 @@ def test_takes_the_id_behind_the_highest_of_all_catalogues(tmp_path: Path) -> No
 def test_overwrites_nothing(tmp_path: Path) -> None:
     path = scaffold.write(tmp_path, "family", "slug")
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(
-        ScaffoldError, match=r"slug\.py is there already; choose another name, or edit that\."
-    ):
+    with pytest.raises(ScaffoldError, match=r"slug\.py is there already; choose another name, or edit that\."):
         scaffold.write(tmp_path, "family", "slug")
     assert path.read_text(encoding="utf-8") == "mine"
 

@@ -34,9 +34,7 @@ def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
         show_text(out, f"{_MARGIN}{listed(repro.strategies)} on {listed(repro.devices)}", "dim")
 
 
-@click.command(
-    short_help="Show one failure: cause, fixes, what they change.", epilog=example("repros show RPR-0005")
-)
+@click.command(short_help="Show one failure: cause, fixes, what they change.", epilog=example("repros show RPR-0005"))
 @click.argument("id_", metavar="ID")
 @catalogue_option
 def show(id_: str, places: tuple[Path, ...]) -> None:

@@ -23,9 +23,7 @@ AGREES, DISAGREES = 0, 1
 INTERRUPTED = 130
 
 
-@click.command(
-    epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv")
-)
+@click.command(epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv"))
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--stack",
@@ -41,9 +39,7 @@ INTERRUPTED = 130
     help="Run on this interpreter or environment as it is; nothing is installed into it.",
 )
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant; repeatable.")
-@click.option(
-    "--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable."
-)
+@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable.")
 @click.option(
     "--device",
     "devices",
@@ -94,9 +90,9 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     results: Path = options["results"]
     watch = Live(console(), results, append=options["append"], verbose=options["verbose"])
     interrupted = False
+    jobs, launch = options["jobs"], Launch(options["launch"])
     with watch:
         try:
-            jobs, launch = options["jobs"], Launch(options["launch"])
             for result in travel(shelf, selection, where, results, watch, jobs=jobs, launch=launch):
                 watch.finished(result)
         except KeyboardInterrupt:

@@ -18,9 +18,7 @@ from repros.shelf import Shelf, load
 
 _BEGIN = "<!-- failures: begin (python -m repros.report.catalogue README.md) -->"
 _END = "<!-- failures: end -->"
-_THREAD = re.compile(
-    r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)"
-)
+_THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
 
 
 def table(shelf: Shelf) -> str:

@@ -42,9 +42,7 @@ def table(lines: Iterable[Line], width: int, *, verbose: bool = False) -> Text:
     shown = [line for line in cells if verbose or _verdict(line) is not Verdict.UNAVAILABLE]
     parts = [*_rows(shown, width), *_stacks(shown, width), *([] if verbose else _not_run(cells, width))]
     if len(every) > len(cells):
-        parts.append(
-            Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells left out", "dim")
-        )
+        parts.append(Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells left out", "dim"))
     return Text("\n").join([*parts, closing(cells)])
 
 

@@ -34,9 +34,7 @@ SHELF = Shelf(
                 factories.variant("no_fix", claim="it helps"),
             ),
         ),
-        factories.repro(
-            "RPR-0002", path=Path("/anywhere/catalogue/fabric/other.py"), packages=("lightning", "torch")
-        ),
+        factories.repro("RPR-0002", path=Path("/anywhere/catalogue/fabric/other.py"), packages=("lightning", "torch")),
     )
 )
 

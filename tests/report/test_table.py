@@ -122,9 +122,7 @@ x no_      ddp         cpu current reproduced  11.2
 
 def shown(lines: list[dict[str, Any]], width: int, *, verbose: bool = False, colour: bool = False) -> str:
     out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None
-    )
+    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
     console.print(table.table(lines, width, verbose=verbose), soft_wrap=True)
     return out.getvalue()
 
@@ -155,9 +153,7 @@ def test_verbose_gives_the_unavailable_rows() -> None:
 
 
 def test_the_last_of_several_results_for_a_cell_counts() -> None:
-    first, last = (
-        line("RPR-0005", FABRIC, "fixed ddp cpu current", v, 1) for v in (Verdict.DIFFERENT, Verdict.CLEAN)
-    )
+    first, last = (line("RPR-0005", FABRIC, "fixed ddp cpu current", v, 1) for v in (Verdict.DIFFERENT, Verdict.CLEAN))
     assert shown([first, last], 80) == (
         "  variant  strategy  device  stack    verdict  seconds\n"
         "RPR-0005 Calling a submodule of a Fabric module skips gradient synchronisation\n"
@@ -174,8 +170,7 @@ def test_the_last_of_several_results_for_a_cell_counts() -> None:
 
 def test_an_interpreter_is_called_by_its_environment() -> None:
     lines = [
-        line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1)
-        for path in ("/a/one", "/b/two")
+        line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1) for path in ("/a/one", "/b/two")
     ]
     rows = shown(lines, 100)
     assert "  fixed    ddp       cpu     one    clean        1.0\n" in rows
@@ -204,9 +199,7 @@ def test_nothing_but_unavailable_cells() -> None:
 def test_every_verdict_has_the_colour_of_its_tone() -> None:
     colours = {"green": "32", "yellow": "33", "red": "31", "dim": "2"}
     for verdict in Verdict:
-        rows = shown(
-            [line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1)], 80, verbose=True, colour=True
-        )
+        rows = shown([line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1)], 80, verbose=True, colour=True)
         assert f"\x1b[{colours[table.style(verdict)]}m{verdict}\x1b[0m" in rows
 
 
