@@ -25,7 +25,8 @@ _SOURCES = Path(__file__).parent / "csrc"
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
 _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-w", "-DTORCH_EXTENSION_NAME=_sim")
-_SIDE_BY_SIDE = 2
+# PyTorch's headers take most of the time, so the sources are compiled in two units, side by side: each pays for them once.
+_BINDINGS = ("collectives.cpp", "module.cpp")
 
 
 class SimUnavailable(RuntimeError):
@@ -152,16 +153,17 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
         work = Path(name)
         (work / "unchecked_operators.h").write_text(_unchecked_operators(torch.root))
-        flags = [*_flags(torch), f"-I{work}", *_pybind_flags(torch.root)]
-        objects = {source: work / f"{source.stem}.o" for source in sorted(_SOURCES.glob("*.cpp"))}
-        steps = [[compiler, *flags, "-c", str(source), "-o", str(made)] for source, made in objects.items()]
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        flags = [*_flags(torch), f"-I{work}", f"-I{_SOURCES}", *_pybind_flags(torch.root)]
+        units = _units(work)
+        objects = [unit.with_suffix(".o") for unit in units]
+        steps = [[compiler, *flags, "-c", str(unit), "-o", str(made)] for unit, made in zip(units, objects)]
+        with ThreadPoolExecutor(len(steps)) as pool:
             outcomes = list(pool.map(_run, steps))
         linked = work / built.name
         libraries = [f"-L{torch.root / 'lib'}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
         if all(outcome.returncode == 0 for outcome in outcomes):
-            link = [compiler, "-shared", *map(str, objects.values()), *libraries, *undefined, "-o", str(linked)]
+            link = [compiler, "-shared", *map(str, objects), *libraries, *undefined, "-o", str(linked)]
             outcomes.append(_run(link))
         for outcome in outcomes:
             output.write(f"$ {' '.join(outcome.args)}\n{outcome.stdout}\n")
@@ -174,6 +176,15 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
             raise SimUnavailable(msg)
         linked.replace(built)
     log.unlink()
+
+
+def _units(work: Path) -> list[Path]:
+    bindings = [_SOURCES / name for name in _BINDINGS]
+    core = [source for source in sorted(_SOURCES.glob("*.cpp")) if source not in bindings]
+    units = {work / "core.cpp": core, work / "bindings.cpp": bindings}
+    for unit, sources in units.items():
+        unit.write_text("".join(f'#include "{source}"\n' for source in sources))
+    return list(units)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ using ScalarType = SIM_OPTIONAL<c10::ScalarType>;
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-void check_strided(const Layout& layout) {
+void check_layout(const Layout& layout) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       layout.value_or(c10::kStrided) == c10::kStrided, "the simulated accelerator holds strided tensors only, not one of layout ",
       *layout);
@@ -41,14 +41,14 @@ c10::Device device_or_current(const Device& device) {
 at::Tensor empty(
     c10::IntArrayRef size, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/,
     SIM_OPTIONAL<c10::MemoryFormat> format) {
-  check_strided(layout);
+  check_layout(layout);
   const c10::DeviceGuard guard(device_or_current(device));
   return at::detail::empty_generic(size, c10::GetAllocator(kDevice), kKeys, type_or_default(type), format);
 }
 
 at::Tensor empty_strided(
     c10::IntArrayRef size, c10::IntArrayRef stride, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
-  check_strided(layout);
+  check_layout(layout);
   const c10::DeviceGuard guard(device_or_current(device));
   return at::detail::empty_strided_generic(size, stride, c10::GetAllocator(kDevice), kKeys, type_or_default(type));
 }
