@@ -3,22 +3,23 @@
 Every process gets a folder `CELL/processes/PID/` with
 
 - `events.jsonl`, one object a line, written with a single `write` so that a killed process leaves whole lines:
-  `start` (role, rank), `raised` (the exception chain), `finished` (the script ran to its end), `exit` (`os._exit` was
-  called), `reaped` (the wait status of a child), `stopped` (a child that was ended on the engine's behalf); each with `time`, seconds of `time.monotonic`, which on Linux and macOS all
-  processes of a machine share;
+  `start` (role, rank), `raised` (the exception chain), `finished` (the script ran to its end), `exit` (`os._exit`
+  was called), `reaped` (the wait status of a child), `stopped` (a child that was ended on the engine's behalf);
+  each with `time`, seconds of `time.monotonic`, which on Linux and macOS all processes of a machine share;
 - `stacks.txt`, where faulthandler writes every thread's stack at a fatal signal and when the engine asks for it;
 - `log.txt`, stdout and stderr of a process other than the main one, whose log the engine opens itself.
 
-How an exception is seen depends on how the process was made. The main process and re-launched ranks: `sys.excepthook`, and
-`sys.last_value` for a script that set its own. Processes of `multiprocessing` (spawned and forked ranks): their `run` is
-wrapped, since `multiprocessing` and torch's `spawn` catch the exception, print it and leave with an exit code; torch leaves
-with `sys.exit(1)` inside the `except`, so the chain hangs below that SystemExit. `os.waitpid` is wrapped as only a parent
-learns that its child died of a signal.
+How an exception is seen depends on how the process was made. The main process and re-launched ranks:
+`sys.excepthook`, and `sys.last_value` for a script that set its own. Processes of `multiprocessing` (spawned and
+forked ranks): their `run` is wrapped, since `multiprocessing` and torch's `spawn` catch the exception, print it and
+leave with an exit code; torch leaves with `sys.exit(1)` inside the `except`, so the chain hangs below that SystemExit.
+`os.waitpid` is wrapped as only a parent learns that its child died of a signal.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import faulthandler
 import json
 import os
@@ -27,6 +28,8 @@ import sys
 import threading
 import time
 import traceback
+from types import TracebackType
+from typing import Any, NoReturn
 
 from .imports import when_imported
 
@@ -44,12 +47,12 @@ _real_waitpid = os.waitpid
 class _Recorder:
     """The open files of this process; made anew in a forked child, which has another pid."""
 
-    def __init__(self, cell):
+    def __init__(self, cell: str) -> None:
         self.cell = cell
-        self.pid = None
+        self.pid: int | None = None
         self.raised = False
 
-    def begin(self, role, rank):
+    def begin(self, role: str, rank: int | None) -> None:
         """Open this process's files and write its `start`."""
         self.pid = os.getpid()
         self.raised = False
@@ -63,18 +66,18 @@ class _Recorder:
         faulthandler.register(STACKS_SIGNAL, self.stacks, all_threads=True, chain=False)
         self.write("start", ppid=os.getppid(), role=role, rank=rank)
 
-    def write(self, event, **details):
+    def write(self, event: str, **details: Any) -> None:
         """Append one event; a recorder must never be what makes a script fail."""
         try:
             if os.getpid() != self.pid:
                 self.begin("helper", None)
             # A line break first too: a line that somebody else left open must not swallow this one.
-            line = "\n%s\n" % json.dumps(dict(details, event=event, time=time.monotonic()))
+            line = f"\n{json.dumps(dict(details, event=event, time=time.monotonic()))}\n"
             os.write(self.events, line.encode("utf-8", "backslashreplace"))
         except Exception:
             pass
 
-    def exception(self, error, where):
+    def exception(self, error: BaseException, where: str) -> None:
         """Write the chain of an exception that ends this process."""
         self.raised = True
         try:
@@ -84,7 +87,7 @@ class _Recorder:
         self.write("raised", where=where, rank=_rank(), chain=chain)
 
 
-def install(cell, role="main"):
+def install(cell: str, role: str = "main") -> _Recorder:
     """Start recording this process below the folder `cell`; the first one of the cell has that role.
 
     It reads and sets for its children: `REPROS_LOG`, the file that stdout and stderr of a new process go to, and
@@ -107,13 +110,13 @@ def install(cell, role="main"):
     return recorder
 
 
-def _is_script():
+def _is_script() -> bool:
     """Whether this process runs a script file, as re-launched ranks do; helpers run `-c` or `-m`."""
     argv = getattr(sys, "orig_argv", None) or _command_line()
     return any(word.endswith(".py") for word in argv[1:3])
 
 
-def _command_line():
+def _command_line() -> list[str]:
     # Before Python 3.10 nothing in `sys` holds the command line this early.
     try:
         with open("/proc/self/cmdline", "rb") as file:
@@ -122,7 +125,7 @@ def _command_line():
         return sys.argv
 
 
-def _launched_rank():
+def _launched_rank() -> int | None:
     """Return the rank that a launcher gave this process through its environment, if any."""
     for name in ("RANK", "LOCAL_RANK"):
         if os.environ.get(name, "").isdigit():
@@ -130,16 +133,16 @@ def _launched_rank():
     return None
 
 
-def _rank():
+def _rank() -> int | None:
     """Return this process's rank in the default process group, if it is in one now."""
-    distributed = sys.modules.get("torch.distributed")
+    distributed: Any = sys.modules.get("torch.distributed")
     try:
         return distributed.get_rank() if distributed.is_initialized() else _launched_rank()
     except Exception:
         return _launched_rank()
 
 
-def own_log(path):
+def own_log(path: str) -> None:
     """Send stdout and stderr to a log of this process's own, unless somebody captures them."""
     inherited = os.environ.get("REPROS_LOG")
     if inherited is None:
@@ -150,26 +153,24 @@ def own_log(path):
     except OSError:  # the shared log is gone, or there is no room: it stays as it is
         return
     for stream in (1, 2):
-        try:
+        with contextlib.suppress(OSError):  # closed
             if os.path.samestat(os.fstat(stream), shared):
                 os.dup2(log, stream)
-        except OSError:  # closed
-            pass
     os.close(log)
     os.environ["REPROS_LOG"] = path
 
 
-def _watch_exceptions(recorder):
+def _watch_exceptions(recorder: _Recorder) -> None:
     previous = sys.excepthook
 
-    def excepthook(kind, error, trace):
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         recorder.exception(error, "excepthook")
         previous(kind, error, trace)
 
     sys.excepthook = excepthook
     previous_thread = threading.excepthook
 
-    def thread_excepthook(args):
+    def thread_excepthook(args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None:
             recorder.write("thread", chain=_chain(args.exc_value))
         previous_thread(args)
@@ -177,37 +178,39 @@ def _watch_exceptions(recorder):
     threading.excepthook = thread_excepthook
 
 
-def _watch_exits(recorder):
-    def finished():
-        if not recorder.raised and getattr(sys, "last_value", None) is not None:
-            recorder.exception(sys.last_value, "last_value")
+def _watch_exits(recorder: _Recorder) -> None:
+    def finished() -> None:
+        last = getattr(sys, "last_value", None)
+        if not recorder.raised and last is not None:
+            recorder.exception(last, "last_value")
         if not recorder.raised:
             recorder.write("finished", rank=_rank())
 
-    def exit_now(status):
+    def exit_now(status: int) -> NoReturn:
         recorder.write("exit", code=status)
         real_exit(status)
 
-    def waitpid(pid, options):
+    def waitpid(pid: int, options: int) -> tuple[int, int]:
         reaped, status = _real_waitpid(pid, options)
         if reaped:
             recorder.write("reaped", child=reaped, status=status)
         return reaped, status
 
-    def last_of_all():
+    def last_of_all() -> None:
         atexit.register(finished)
 
-    # Exit handlers run in reverse, so one registered at the last moment runs first: the script has ended, its threads too, and
-    # whatever another handler does (an abort, say) is the interpreter's way out. Without the private place: among the last.
+    # Exit handlers run in reverse, so one registered at the last moment runs first: the script has ended, its
+    # threads too, and whatever another handler does (an abort, say) is the interpreter's way out. Without the
+    # private place it runs among the last.
     getattr(threading, "_register_atexit", lambda act: act())(last_of_all)
     os._exit = exit_now
     os.waitpid = waitpid
 
 
-def _watch_multiprocessing(recorder, module):
+def _watch_multiprocessing(recorder: _Recorder, module: Any) -> None:
     original = module.BaseProcess.run
 
-    def run(self):
+    def run(self: Any) -> None:
         target = getattr(self, "_target", None)
         if getattr(target, "__module__", None) == "torch.multiprocessing.spawn":
             recorder.write("start", ppid=os.getppid(), role="rank", rank=self._args[1])
@@ -225,9 +228,11 @@ def _watch_multiprocessing(recorder, module):
     module.BaseProcess.run = run
 
 
-def _chain(error):
+def _chain(error: BaseException) -> list[dict[str, Any]]:
     """Return the exception and what it came from, outermost first, as plain values."""
-    chain, seen, queue = [], set(), [(error, None)]
+    chain: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    queue: list[tuple[BaseException, str | None]] = [(error, None)]
     while queue and len(chain) < _MOST_LINKS:
         error, via = queue.pop(0)
         if id(error) in seen:
@@ -245,11 +250,11 @@ def _chain(error):
     return chain
 
 
-def _one(error, via):
+def _one(error: BaseException, via: str | None) -> dict[str, Any]:
     try:
         message = str(error)
     except BaseException as broken:  # a library's __str__ may fail
-        message = "<no message: its __str__ raised %s>" % type(broken).__name__
+        message = f"<no message: its __str__ raised {type(broken).__name__}>"
     if len(message) > _LONGEST_MESSAGE:
         half = _LONGEST_MESSAGE // 2
         message = message[:half] + " [...] " + message[-half:]
@@ -258,10 +263,10 @@ def _one(error, via):
         "type": _dotted(type(error)),
         "bases": [_dotted(base) for base in type(error).__mro__[1:-1]],
         "message": message,
-        "frames": ["%s:%s %s" % (frame.filename, frame.lineno, frame.name) for frame in frames],
+        "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
         "via": via,
     }
 
 
-def _dotted(kind):
-    return "%s.%s" % (kind.__module__, kind.__qualname__)
+def _dotted(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -3,16 +3,18 @@
 `python probe.py [sim]`: with `sim` the simulated accelerator is built if it is not in the cache yet.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import platform
 import sys
 
 
-def _versions():
+def _versions() -> dict[str, str]:
     import importlib.metadata
 
-    found = {}
+    found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name:
@@ -21,32 +23,33 @@ def _versions():
     return found
 
 
-def _cuda():
+def _cuda() -> tuple[int, str | None]:
     """Return the number of GPUs that torch can use, and why there are none."""
     try:
         import torch
     except ImportError as error:
-        return 0, "torch cannot be imported here: %s" % error
+        return 0, f"torch cannot be imported here: {error}"
     if not torch.backends.cuda.is_built():
-        return 0, "torch %s is a build without CUDA" % torch.__version__
+        return 0, f"torch {torch.__version__} is a build without CUDA"
     count = torch.cuda.device_count()
-    return count, None if count else "torch %s finds no CUDA device on this machine" % torch.__version__
+    return count, None if count else f"torch {torch.__version__} finds no CUDA device on this machine"
 
 
-def _sim():
+def _sim() -> str | None:
     """Build the simulated accelerator if need be; return why it is not to be had."""
     try:
-        from repros_inside.sim import build
+        from repros_inside.sim import build  # type: ignore[import-not-found] # the name that it has inside
 
         build.shared_object()
     except ImportError as error:
-        return "torch cannot be imported here: %s" % error
+        return f"torch cannot be imported here: {error}"
     except RuntimeError as error:
         return str(error)
     return None
 
 
-def main():
+def main() -> None:
+    """Print the description."""
     count, why_no_cuda = _cuda()
     description = {
         "python": platform.python_version(),
@@ -57,7 +60,7 @@ def main():
         "sim": {"absent": _sim()} if "sim" in sys.argv[1:] else None,
     }
     sys.stdout.flush()
-    print(json.dumps(description))
+    print(json.dumps(description))  # noqa: T201 - its answer
 
 
 if __name__ == "__main__":
@@ -67,6 +70,7 @@ if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location(
         "repros_inside", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
+    assert spec is not None
     sys.modules["repros_inside"] = importlib.util.module_from_spec(spec)
     # This folder's modules must be reached through the package alone, never as top-level names.
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != folder]

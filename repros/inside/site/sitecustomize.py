@@ -4,6 +4,8 @@ Python imports a module of this name at start-up if one is on the path. Another 
 distribution's, conda's) is run as well, since this one hides it.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
@@ -12,14 +14,14 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _run_the_hidden_one():
+def _run_the_hidden_one() -> None:
     elsewhere = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", elsewhere)
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def _load_inside():
+def _load_inside() -> None:
     folder = os.path.dirname(_HERE)
     spec = importlib.util.spec_from_file_location(
         "repros_inside", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
