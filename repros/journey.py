@@ -107,7 +107,7 @@ def prepare(wishes: Sequence[Wish], where: Where, say: Say) -> Callable[[Repro],
     """
     sim = any(wish.device is Device.SIM for wish in wishes)
     if where.python is not None:
-        own = probe(where.python, sim=sim)
+        own = _probed(where.python, None, sim=sim, say=say)
         return lambda _: [own]
     names = dict.fromkeys(name for wish in wishes for name in stack_names(wish.repro, where.stacks))
     made = {name: _made(name, sim=sim, say=say) for name in names}
@@ -119,9 +119,16 @@ def _made(name: str, *, sim: bool, say: Say) -> Environment:
     wanted = stack(name)
     try:
         python = environments.ensure(wanted, say)
-        return probe(python, name, sim=sim)
+        return _probed(python, name, sim=sim, say=say)
     except (environments.EnvironmentFailedError, ProbeError) as error:
-        return Environment(name, Path(), wanted.python, {}, broken=f"stack {name}: {error}")
+        return Environment(name, Path(), wanted.python, {}, broken=str(error))
+
+
+def _probed(python: Path, name: str | None, *, sim: bool, say: Say) -> Environment:
+    """Probe an environment; a compiler that works for a minute is announced."""
+    if sim:
+        say(f"looking at {name or python} (the first time, its simulated accelerator is compiled: a minute or so)")
+    return probe(python, name, sim=sim)
 
 
 def run_all(

@@ -106,7 +106,7 @@ def test_a_stack_that_cannot_be_made_is_a_result(
     monkeypatch.setattr(environments, "ensure", ensure)
     (result,) = travel(shelf, Selection(variants=("fixed",)), Where(stacks=("home",)), tmp_path / "r.jsonl", Watch())
     assert (result.verdict, result.observation) == (Verdict.UNAVAILABLE, None)
-    assert result.reason == "stack current: the environment of stack current could not be made: no network"
+    assert result.reason == "the environment of stack current could not be made: no network"
     (line,) = record.read(tmp_path / "r.jsonl")
     assert line["reason"] == result.reason
 
