@@ -49,9 +49,7 @@ def portable(lines: Iterable[str]) -> list[str]:
     Args:
         lines: uv's output, one distribution a line with whom it is there for.
     """
-    asked_by = {
-        found["name"]: set(found["via"].split(", ")) for line in lines if (found := _LINE.match(line))
-    }
+    asked_by = {found["name"]: set(found["via"].split(", ")) for line in lines if (found := _LINE.match(line))}
     dropped = {name for name in asked_by if name.startswith(_TORCH_OWN)}
     while more := {name for name, via in asked_by.items() if via <= dropped} - dropped:
         dropped |= more

@@ -14,9 +14,7 @@ from tests.stacks.conftest import MakeStack
 
 
 def installed(python: Path, module: str) -> bool:
-    return (
-        subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0
-    )
+    return subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0
 
 
 def test_it_is_made_once_and_then_reused(make_stack: MakeStack) -> None:
@@ -90,9 +88,7 @@ def test_what_cannot_be_resolved_is_one_sentence_with_uvs_words(make_stack: Make
     with pytest.raises(EnvironmentFailedError) as failed:
         ensure(stack, lambda _: None)
     sentence = str(failed.value)
-    assert sentence.startswith(
-        "the environment of stack tiny could not be made: uv pip install: No solution found"
-    )
+    assert sentence.startswith("the environment of stack tiny could not be made: uv pip install: No solution found")
     assert "tiny-two" in sentence
     assert "\n" not in sentence
     assert not place(stack).exists()
@@ -106,9 +102,7 @@ def test_a_python_that_is_nowhere_is_refused(make_stack: MakeStack, monkeypatch:
         ensure(stack, lambda _: None)
 
 
-def test_a_disk_without_the_room_is_refused_before_the_download(
-    make_stack: MakeStack, tmp_path: Path
-) -> None:
+def test_a_disk_without_the_room_is_refused_before_the_download(make_stack: MakeStack, tmp_path: Path) -> None:
     stack, said = make_stack("tiny_one", unpacked=10**18), list[str]()
     with pytest.raises(EnvironmentFailedError) as failed:
         ensure(stack, said.append)

@@ -40,9 +40,7 @@ def test_pytorch_lightning_has_not_drifted_from_lightning(stack: Stack) -> None:
 
 @every_stack
 def test_a_lock_is_no_older_than_its_stack(stack: Stack) -> None:
-    head = (
-        f"# Every version of stack {stack.name} on Python {stack.python}, nothing younger than {stack.until}."
-    )
+    head = f"# Every version of stack {stack.name} on Python {stack.python}, nothing younger than {stack.until}."
     assert stack.lock.read_text(encoding="utf-8").startswith(head)
 
 

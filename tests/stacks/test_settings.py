@@ -36,9 +36,7 @@ def test_variables_are_handed_on_unless_uv_has_its_own(pip: dict[str, str], uv: 
 
 def test_configuration_files_count_and_variables_win_over_them(tmp_path: Path) -> None:
     first, second = tmp_path / "first.conf", tmp_path / "second.conf"
-    first.write_text(
-        "[global]\nfind-links =\n    /a\n    /b\nindex-url = https://mirror/simple\ntimeout = 60\n"
-    )
+    first.write_text("[global]\nfind-links =\n    /a\n    /b\nindex-url = https://mirror/simple\ntimeout = 60\n")
     second.write_text("[install]\nindex-url = https://nearer/simple\n")
     absent = tmp_path / "absent.conf"
     assert uv_settings({}, [first, second, absent]) == {
@@ -59,9 +57,7 @@ def test_a_file_that_is_no_configuration_is_left_to_pip_to_complain_about(tmp_pa
 
 def test_files_are_where_pip_says_it_looks(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PIP_CONFIG_FILE": "/chosen.conf"}
-    python = Path(
-        sys.base_prefix, "bin", "python3"
-    )  # the one below a virtual environment has a pip more often
+    python = Path(sys.base_prefix, "bin", "python3")  # the one below a virtual environment has a pip more often
     told = subprocess.run(
         [python, "-m", "pip", "config", "debug"], env=environ, capture_output=True, text=True, check=False
     )
