@@ -123,9 +123,8 @@ results: .repros/latest.jsonl
 
 def test_a_run_that_does_not(repros: Command, here: Path) -> None:
     (here / "own.py").write_text(CLAIMED)
-    code, out, err = repros(
-        "run", "--catalogue", "own.py", "--variant", "claimed", "--variant", "fixed", "--stack", "home"
-    )
+    words = ("run", "--catalogue", "own.py", "--stack", "home", "--launch", "cold")
+    code, out, err = repros(*words, "--variant", "claimed", "--variant", "fixed")
     assert (code, err) == (1, "")
     folder = next(Path(".repros/runs").iterdir())
     assert (
@@ -144,7 +143,7 @@ script    own.py
 expected  returns, since this variant is a fix
           affected without it: torch>=2.1; here: torch 2.13.0
           variant: fails all the same
-observed  1 of 1 rank in 1.0 s (deadline 120 s)
+observed  1 of 1 rank, launched cold, in 1.0 s (deadline 120 s)
           rank 0: raised after 1.0 s
             ValueError: as documented
               at {here}/own.py:32 <module>

@@ -23,7 +23,10 @@ AGREES, DISAGREES = 0, 1
 INTERRUPTED = 130
 
 
-@click.command(epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv"))
+@click.command(
+    short_help="Run repros; say what happened in each cell.",
+    epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv"),
+)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--stack",
@@ -62,7 +65,7 @@ INTERRUPTED = 130
     "--jobs",
     type=click.IntRange(min=1),
     default=1,
-    show_default="1",
+    show_default=True,
     metavar="N",
     help="Cells to run side by side.",
 )

@@ -74,7 +74,7 @@ def _observed(cell: Cell, observation: Observation) -> list[str]:
     ranks = list(observation.ranks)
     numbered = sum(process.rank is not None for process in ranks)
     seconds = f"{observation.seconds:.1f} s (deadline {cell.repro.deadline:g} s)"
-    lines = [f"{numbered} of {count(cell.processes, 'rank')} in {seconds}"]
+    lines = [f"{numbered} of {count(cell.processes, 'rank')}, launched {observation.launch}, in {seconds}"]
     if observation.leftovers:
         lines.append(f"{count(observation.leftovers, 'further process')} left running, ended by the engine")
     for process in ranks:

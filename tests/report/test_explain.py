@@ -72,7 +72,7 @@ script    toy.py
 expected  fails with RuntimeError: the documented failure
           affected: lightning>=2.1,<2.4; here: torch 2.13.0+cpu, lightning 2.1.3
           variant: does it
-observed  2 of 2 ranks in 61.2 s (deadline 60 s)
+observed  2 of 2 ranks, launched cold, in 61.2 s (deadline 60 s)
           rank 0: raised after 3.2 s
             RuntimeError: Please call `iter(combined_loader)` first.
               at lightning/loops/fetchers.py:31 reset
@@ -102,7 +102,7 @@ def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
         "expected  returns, since this variant is a fix\n"
         "          affected without it: lightning>=2.1,<2.4; here:" in text
     )
-    assert "observed  1 of 2 ranks in 61.2 s" in text
+    assert "observed  1 of 2 ranks, launched cold, in 61.2 s" in text
     assert "          launcher: exited after 1.0 s with code 3\n" in text
     assert "          rank 1: ended after 1.0 s by SIGSEGV\n            in, innermost first:\n" in text
     assert "log of launcher, rank 1: empty\n" in text
