@@ -217,6 +217,8 @@ def _run_and_leave(act):
             print(code, file=sys.stderr)
             code = 1
     except BaseException as error:
+        # As the interpreter does: the hook finds it there when the script has an excepthook of its own.
+        sys.last_value = error
         sys.excepthook(type(error), error, error.__traceback__)
     try:
         # What Py_Finalize does before it takes the modules apart, which forked native threads might not survive.

@@ -107,7 +107,7 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
     finally:
         timeline.cutoff = min(timeline.cutoff, time.monotonic())
         timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
-        leftovers = len(timeline.stopped - _pids(folder, "main", "rank"))
+        leftovers = len(timeline.stopped - _pids(folder, "main", "leader", "rank"))
         containment.end(folder, main.pid)
         main.wait()
         logs.trim(folder)

@@ -40,7 +40,7 @@ GARBAGE = b'\xff\x00\n[1]\n"text"\n{"event": 1, "time": "x"}\n' + b"[" * 100_000
 
 
 def main(variant="failing", strategy="plain", accelerator="cpu"):
-    (events,) = Path(os.environ["REPROS_CELL"]).glob("processes/*/events.jsonl")
+    events = Path(os.environ["REPROS_CELL"], "processes", str(os.getpid()), "events.jsonl")
     if variant == "failing":
         with events.open("ab") as file:
             file.write(GARBAGE)
