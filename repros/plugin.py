@@ -2,8 +2,8 @@
 
 pytest loads this module in every project of an environment that has `repros`, so it imports nothing of the
 project before it is asked to do something, and it takes no file unless it was asked for: a script with a
-`[tool.repro]` header that is named on the command line or lies in the project's catalogue and that is named,
-or any such script once a `--repro...` option is given.
+`[tool.repro]` header that is named on the command line, those of the catalogue when it or a folder of it is
+named there, and all that pytest comes across once a `--repro...` option is given.
 
 Collecting reads headers and nothing else. An environment is made when its first cell runs.
 """
@@ -245,12 +245,12 @@ def _environment(item: CellItem) -> Environment:
 
 
 def _servers(config: pytest.Config, out: Path) -> Servers:
-    """Return this process's warm servers; every worker of pytest-xdist has its own, so that none waits for another's."""
+    """Return this process's warm servers; workers of pytest-xdist have their own, so that none waits."""
     from repros.run import Servers
 
     if _warm_servers not in config.stash:
         config.stash[_warm_servers] = Servers(_runs_folder(config, out) / "servers")
-        config.add_cleanup(lambda: config.stash[_warm_servers].close())
+        config.add_cleanup(config.stash[_warm_servers].close)
     return config.stash[_warm_servers]
 
 

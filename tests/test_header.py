@@ -188,6 +188,11 @@ REFUSED = [
         "script.py:17: deadline = -1 in [tool.repro]; expected a number of seconds",
     ),
     ("deadline = 90", "silent = 1", "script.py:17: silent = 1 in [tool.repro]; expected true or false"),
+    (
+        "deadline = 90",
+        'cold = ["fsdp"]',
+        "script.py:17: cold names 'fsdp'; expected some of the repro's strategies: ddp, ddp_spawn",
+    ),
     # variants
     (
         "[tool.repro.variants.failing]",

@@ -48,7 +48,7 @@ class Cell:
     @property
     def label(self) -> str:
         """The cell in one line: `RPR-0001 failing ddp sim 2023-12`."""
-        return " ".join((self.repro.id, self.variant.name, self.strategy, self.device, self.environment.name))
+        return f"{self.repro.id} {self.variant.name} {self.strategy} {self.device} {self.environment.name}"
 
 
 @dataclass(frozen=True)

@@ -98,4 +98,8 @@ class Observation:
     @property
     def ranks(self) -> Iterator[Process]:
         """The processes whose ending matters: no helpers, and the engine's own launcher only if something befell it."""
-        return (p for p in self.processes if p.role in {"main", "rank"} or (p.role == "leader" and p.ending in _BEFALLEN))
+        return (
+            process
+            for process in self.processes
+            if process.role in {"main", "rank"} or (process.role == "leader" and process.ending in _BEFALLEN)
+        )

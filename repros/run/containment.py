@@ -1,8 +1,9 @@
 """Finds and ends every process of a cell.
 
-What belongs to a cell is told by its token: the cell's folder, which every process inherits in `REPROS_CELL`. That finds
-processes that left the cell's process group and session (a daemon's double fork), which `killpg` misses. A process that wiped its
-environment is still found as long as it stays in the session. One that did both escapes; none of the libraries does.
+What belongs to a cell is told by its token: the cell's folder, which every process inherits in `REPROS_CELL`.
+That finds processes that left the cell's process group and session (a daemon's double fork), which `killpg`
+misses. A process that wiped its environment is still found as long as it stays in the session. One that did both
+escapes; none of the libraries does.
 """
 
 from __future__ import annotations
