@@ -44,7 +44,7 @@ real_exit = os._exit
 _real_waitpid = os.waitpid
 
 
-class _Recorder:
+class Recorder:
     """The open files of this process; made anew in a forked child, which has another pid."""
 
     def __init__(self, cell: str) -> None:
@@ -87,7 +87,7 @@ class _Recorder:
         self.write("raised", where=where, rank=_rank(), chain=chain)
 
 
-def install(cell: str, role: str = "main") -> _Recorder:
+def install(cell: str, role: str = "main") -> Recorder:
     """Start recording this process below the folder `cell`; the first one of the cell has that role.
 
     It reads and sets for its children: `REPROS_LOG`, the file that stdout and stderr of a new process go to, and
@@ -95,7 +95,7 @@ def install(cell: str, role: str = "main") -> _Recorder:
     """
     is_main = "REPROS_HOOKED" not in os.environ
     os.environ["REPROS_HOOKED"] = "1"
-    recorder = _Recorder(cell)
+    recorder = Recorder(cell)
     if is_main:
         recorder.begin(role, _launched_rank())
     else:
@@ -160,7 +160,7 @@ def own_log(path: str) -> None:
     os.environ["REPROS_LOG"] = path
 
 
-def _watch_exceptions(recorder: _Recorder) -> None:
+def _watch_exceptions(recorder: Recorder) -> None:
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -178,7 +178,7 @@ def _watch_exceptions(recorder: _Recorder) -> None:
     threading.excepthook = thread_excepthook
 
 
-def _watch_exits(recorder: _Recorder) -> None:
+def _watch_exits(recorder: Recorder) -> None:
     def finished() -> None:
         last = getattr(sys, "last_value", None)
         if not recorder.raised and last is not None:
@@ -207,7 +207,7 @@ def _watch_exits(recorder: _Recorder) -> None:
     os.waitpid = waitpid
 
 
-def _watch_multiprocessing(recorder: _Recorder, module: Any) -> None:
+def _watch_multiprocessing(recorder: Recorder, module: Any) -> None:
     original = module.BaseProcess.run
 
     def run(self: Any) -> None:

@@ -2,20 +2,25 @@
 
     python -c 'from repros_inside import warm; warm.main()' MODULE [MODULE ...]
 
-It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the server answers
-`{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended. `{"ready": seconds}` comes first,
-once everything is imported. At the end of stdin, which the death of the engine brings about too, it ends every cell
-and itself.
+It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the server
+answers `{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended.
+`{"ready": seconds}` comes first, once everything is imported. At the end of stdin, which the death of the engine brings
+about too, it ends every cell and itself.
 
     server ── leader (a session of its own, plays torchrun's agent) ── rank 0, rank 1, ...
 
-Ranks find torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit handlers. The
-leader is a child subreaper: what a rank leaves behind, a daemon of a double fork too, becomes the leader's child and is
-ended by it; the server is one for a leader that is killed. CUDA is never initialised here, since it does not survive a fork.
+Ranks find torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit
+handlers. The leader is a child subreaper: what a rank leaves behind, a daemon of a double fork too, becomes the
+leader's child and is ended by it; the server is one for a leader that is killed. CUDA is never initialised here,
+since it does not survive a fork.
 """
 
+from __future__ import annotations
+
 import atexit
+import contextlib
 import ctypes
+import functools
 import importlib
 import json
 import os
@@ -28,6 +33,8 @@ import threading
 import time
 import traceback
 import types
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from . import hook
 
@@ -39,7 +46,7 @@ STACKS_PATIENCE = 0.5
 """Seconds that ranks get to write their stacks before they are ended."""
 
 
-def main():
+def main() -> None:
     """Import the modules that the command line names, then serve until stdin ends."""
     started = time.monotonic()
     requests, answers = _private_pipes()
@@ -63,15 +70,16 @@ def main():
 class _Server:
     """The running leaders and the way back to the engine."""
 
-    def __init__(self, answers, private):
+    def __init__(self, answers: int, private: tuple[int, ...]) -> None:
         self.answers = answers
         self.private = private
-        self.leaders = {}
+        self.leaders: dict[int, int] = {}
 
-    def say(self, answer):
+    def say(self, answer: dict[str, Any]) -> None:
+        """Send one answer."""
         os.write(self.answers, (json.dumps(answer) + "\n").encode())
 
-    def serve(self, requests, wake):
+    def serve(self, requests: int, wake: int) -> None:
         """Start a leader for each request and report each that ended, until the requests end."""
         pending = b""
         while True:
@@ -92,16 +100,17 @@ class _Server:
             _kill_session(pid)
         _kill_children()
 
-    def start(self, request):
+    def start(self, request: dict[str, Any]) -> None:
+        """Fork the leader of a cell."""
         pid = os.fork()
         if pid == 0:
             for descriptor in self.private:
                 os.close(descriptor)
-            _run_and_leave(lambda: _lead(request))
+            _run_and_leave(functools.partial(_lead, request))
         self.leaders[pid] = request["id"]
         self.say({"id": request["id"], "pid": pid})
 
-    def reap(self):
+    def reap(self) -> None:
         """Report the leaders that ended; end the orphans that one of them may have left."""
         while True:
             try:
@@ -117,7 +126,7 @@ class _Server:
                 _kill(child)
 
 
-def _lead(request):
+def _lead(request: dict[str, Any]) -> int:
     """Be the leader of one cell: fork its ranks, wait for them, end what they leave behind."""
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -132,11 +141,11 @@ def _lead(request):
     os.dup2(log, 2)
     os.close(log)
     recorder = hook.install(os.environ["REPROS_CELL"], role="leader")
-    ranks = {}
+    ranks: dict[int, int] = {}
     for rank in range(request["ranks"]):
         pid = os.fork()
         if pid == 0:
-            _run_and_leave(lambda rank=rank: _be_rank(recorder, rank, request))
+            _run_and_leave(functools.partial(_be_rank, recorder, rank, request))
         ranks[pid] = rank
     late = _wait_for(ranks)
     for pid in late:
@@ -148,9 +157,9 @@ def _lead(request):
     return 0
 
 
-def _wait_for(ranks):
+def _wait_for(ranks: dict[int, int]) -> list[int]:
     """Wait for all ranks; return those that still run when one has failed and the others had their while to notice."""
-    until = None
+    until: float | None = None
     while ranks and (until is None or time.monotonic() < until):
         # Orphans that became ours end here too. A blocking wait would not see the end of the others' while.
         pid, status = os.waitpid(-1, 0 if until is None else os.WNOHANG)
@@ -161,7 +170,7 @@ def _wait_for(ranks):
     return list(ranks)
 
 
-def _be_rank(recorder, rank, request):
+def _be_rank(recorder: hook.Recorder, rank: int, request: dict[str, Any]) -> int:
     """Run the script as this rank; return the exit code."""
     count = request["ranks"]
     if count > 1:
@@ -184,7 +193,7 @@ def _be_rank(recorder, rank, request):
     script = sys.argv[0]
     module = types.ModuleType("__main__")
     module.__file__ = script
-    module.__builtins__ = __builtins__
+    module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     with open(script, "rb") as file:
         code = compile(file.read(), script, "exec")
@@ -192,7 +201,7 @@ def _be_rank(recorder, rank, request):
     return 0
 
 
-def _forget_the_server(rank):
+def _forget_the_server(rank: int) -> None:
     """Undo what belongs to the process that did the imports rather than to this one."""
     tempfile.tempdir = None
     random.seed()
@@ -206,15 +215,15 @@ def _forget_the_server(rank):
             rank_zero.rank = rank
 
 
-def _run_and_leave(act):
-    """Run what a forked process is for and end the process as the interpreter would, without unwinding into the server."""
-    code = 1
+def _run_and_leave(act: Callable[[], int]) -> NoReturn:
+    """Run what a forked process is for and end it as the interpreter would, without unwinding into the server."""
+    code: Any = 1
     try:
         code = act()
     except SystemExit as error:
         code = error.code
         if code is not None and not isinstance(code, int):
-            print(code, file=sys.stderr)
+            sys.stderr.write(f"{code}\n")
             code = 1
     except BaseException as error:
         # As the interpreter does: the hook finds it there when the script has an excepthook of its own.
@@ -222,7 +231,7 @@ def _run_and_leave(act):
         sys.excepthook(type(error), error, error.__traceback__)
     try:
         # What Py_Finalize does before it takes the modules apart, which forked native threads might not survive.
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -230,7 +239,7 @@ def _run_and_leave(act):
         hook.real_exit(code or 0)
 
 
-def _private_pipes():
+def _private_pipes() -> tuple[int, int]:
     """Take stdin and stdout for the conversation with the engine; whoever prints prints to stderr."""
     requests, answers = os.dup(0), os.dup(1)
     os.set_inheritable(requests, False)
@@ -242,25 +251,25 @@ def _private_pipes():
     return requests, answers
 
 
-def _become_subreaper():
+def _become_subreaper() -> None:
     # Linux only; elsewhere an orphan goes to init and is found by its session alone.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _children():
+def _children() -> list[int]:
     """Return the pids of this process's living children, adopted ones too; zombies are collected on the way."""
-    found = []
+    found: list[int] = []
     for task in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ():
         try:
-            with open("/proc/self/task/%s/children" % task) as file:
+            with open(f"/proc/self/task/{task}/children") as file:
                 found.extend(int(word) for word in file.read().split())
         except OSError:
             continue
     return found
 
 
-def _kill_children():
+def _kill_children() -> None:
     """End every child, and what they leave behind as it becomes ours, until there is none."""
     for _ in range(200):
         children = _children()
@@ -268,21 +277,17 @@ def _kill_children():
             return
         for pid in children:
             _kill(pid)
-            try:
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                pass
         time.sleep(0.01)
 
 
-def _kill(pid, number=signal.SIGKILL):
-    try:
+def _kill(pid: int, number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(OSError):
         os.kill(pid, number)
-    except OSError:
-        pass
 
 
-def _kill_session(pid):
+def _kill_session(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except OSError:

@@ -1,8 +1,8 @@
 """Launches cells through warm servers: processes that have imported the libraries once and fork the ranks.
 
-One server per interpreter, device tier and number of devices (which the simulated accelerator fixes when it loads). It is
-started when the first cell needs it and ends with its :class:`Servers`, or with this process, whose death closes the pipe that the
-server reads. What happens inside is in :mod:`repros.inside.warm`.
+One server per interpreter, device tier and number of devices (which the simulated accelerator fixes when it loads). It
+is started when the first cell needs it and ends with its :class:`Servers`, or with this process, whose death closes the
+pipe that the server reads. What happens inside is in :mod:`repros.inside.warm`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from packaging.utils import canonicalize_name
 
@@ -167,7 +167,7 @@ class Servers:
         self._servers: dict[tuple[Path, Device, int], Server] = {}
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Servers:
+    def __enter__(self) -> Self:
         """Return itself; servers start when they are needed."""
         return self
 
