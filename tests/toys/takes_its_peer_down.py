@@ -12,7 +12,7 @@
 # strategies = ["plain"]
 # devices = ["cpu"]
 # processes = 2
-# deadline = 60
+# deadline = 120
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
