@@ -215,17 +215,21 @@ def _stacks(lines: Iterable[Line], width: int) -> Iterator[Text]:
     versions: dict[str, dict[str, str]] = {}
     for line in lines:
         stack = line["stack"]
-        versions.setdefault(stack["name"], {"python": stack["python"]}).update(stack["versions"])
+        versions.setdefault(stack["name"], {}).update(stack["versions"], python=stack["python"])
     longest = max(map(len, names.values()), default=0)
     if versions:
         yield Text()
-    for stack, found in versions.items():
+    for stack, found in sorted(versions.items()):
         place = f" ({PurePath(stack)})" if stack != names[stack] else ""
-        held = listed(f"{name} {number}" for name, number in found.items())
+        held = listed(f"{name} {number}" for name, number in sorted(found.items(), key=_python_first))
         said = f"{names[stack]:<{longest}}  {held}{place}"
         yield from (Text(part, "dim") for part in wrap(said, width, hanging=" " * (longest + 2)))
     if versions:
         yield Text()
+
+
+def _python_first(version: tuple[str, str]) -> tuple[bool, str]:
+    return version[0] != "python", version[0]
 
 
 def _not_run(lines: Iterable[Line], width: int) -> Iterator[Text]:
