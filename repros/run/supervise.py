@@ -14,13 +14,15 @@ from typing import Protocol
 
 from repros.inside.hook import STACKS_SIGNAL
 from repros.model import Cell, Observation
-from repros.run import containment, logs
+from repros.run import containment, keeper, logs
 from repros.run.gather import Timeline, gather
 
 RANK_GRACE = 15.0
 """Seconds that ranks get to end by themselves once the main process has: they have a peer's death to notice."""
 _POLL = 0.1
 _STACKS_PATIENCE = 1.0
+_ROOM = 64 * 1024
+"""Bytes that the logs' disk must take in the end; the longest record of an exception is about as long."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,15 @@ def run(cell: Cell, folder: Path, launch: Launch, how: str, stop: threading.Even
     except OSError as error:
         return broken(f"the cell's folder could not be made: {error}")
     try:
+        keeper.of_this_runner.hold(scene.scratch)
         timeline, main, leftovers = _run(cell, scene, launch, stop)
         processes = gather(folder, timeline, main.pid, main.returncode)
+        _prove_room(folder)
     except OSError as error:
-        return broken(f"the engine failed: {error}")
+        return broken("interrupted" if stop.is_set() else f"the engine failed: {error}")
     finally:
         shutil.rmtree(scene.scratch, ignore_errors=True)
+        keeper.of_this_runner.release(scene.scratch)
     if stop.is_set():
         return broken("interrupted")
     if not processes:
@@ -94,6 +99,7 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
     """Start the main process, wait for it and its ranks, end what is left."""
     folder = scene.folder
     main = launch(cell, scene)
+    keeper.of_this_runner.hold(scene.scratch, main.pid)
     timeline = Timeline(started=time.monotonic())
     try:
         deadline = timeline.started + cell.repro.deadline
@@ -112,6 +118,13 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
         main.wait()
         logs.trim(folder)
     return timeline, main, leftovers
+
+
+def _prove_room(folder: Path) -> None:
+    """Raise when the disk of the logs is full: then what the processes wanted to write down may be missing."""
+    proof = folder / ".room"
+    proof.write_bytes(bytes(_ROOM))
+    proof.unlink()
 
 
 def _wait(main: Main, folder: Path, deadline: float, stop: threading.Event) -> bool:

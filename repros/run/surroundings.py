@@ -9,13 +9,14 @@ from pathlib import Path
 
 import repros.inside
 from repros.model import Cell, Device
+from repros.run import keeper
 
 INSIDE = Path(repros.inside.__file__).parent
 
 # Set by launchers and schedulers; a cell that inherited them would take itself for a rank of somebody else's job.
 _FOREIGN = re.compile(
     r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*|SLURM_.*"
-    r"|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|REPROS_(CELL|LOG|HOOKED|SIM|SIM_DEVICES)"
+    r"|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|REPROS_(CELL|LOG|HOOKED|SERVER|SIM|SIM_DEVICES)"
     r"|PYTHONHOME|PYTHONSTARTUP|PYTHONINSPECT|PYTHONWARNINGS|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
 )
 
@@ -33,6 +34,7 @@ def of_tier(device: Device, processes: int) -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(processes))) if device is Device.CUDA else "",
         "HF_HUB_OFFLINE": "1",
+        keeper.VARIABLE: keeper.of_this_runner.token,
     }
     if device is Device.SIM:
         ours |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(processes)}
