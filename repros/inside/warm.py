@@ -2,8 +2,8 @@
 
     python -c 'from repros_inside import warm; warm.main()' MODULE [MODULE ...]
 
-It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the server
-answers `{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended.
+It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the
+server answers `{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended.
 `{"ready": seconds}` comes first, once everything is imported. At the end of stdin, which the death of the engine brings
 about too, it ends every cell and itself.
 
@@ -12,7 +12,8 @@ about too, it ends every cell and itself.
 Ranks find torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit
 handlers. The leader is a child subreaper: what a rank leaves behind, a daemon of a double fork too, becomes the
 leader's child and is ended by it; the server is one for a leader that is killed. CUDA is never initialised here,
-since it does not survive a fork.
+since it does not survive a fork. By the parent-death signal a leader does not outlive its server, nor a rank its
+leader.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, NoReturn
 
 from . import hook
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 RANK_GRACE = 15.0
@@ -120,15 +122,17 @@ class _Server:
             if pid == 0:
                 break
             if pid in self.leaders:
-                self.say({"id": self.leaders.pop(pid), "status": status})
-        for child in _children():
-            if child not in self.leaders:
-                _kill(child)
+                id_ = self.leaders.pop(pid)
+                # First, as the engine takes the answer for the end of the cell.
+                _kill_children(but=self.leaders)
+                self.say({"id": id_, "status": status})
+        _kill_children(but=self.leaders)
 
 
 def _lead(request: dict[str, Any]) -> int:
     """Be the leader of one cell: fork its ranks, wait for them, end what they leave behind."""
     os.setsid()
+    _die_with_the_parent()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -172,6 +176,7 @@ def _wait_for(ranks: dict[int, int]) -> list[int]:
 
 def _be_rank(recorder: hook.Recorder, rank: int, request: dict[str, Any]) -> int:
     """Run the script as this rank; return the exit code."""
+    _die_with_the_parent()
     count = request["ranks"]
     if count > 1:
         os.environ.update(
@@ -257,6 +262,12 @@ def _become_subreaper() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def _die_with_the_parent() -> None:
+    # Linux only; elsewhere the engine finds what is left by its session.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def _children() -> list[int]:
     """Return the pids of this process's living children, adopted ones too; zombies are collected on the way."""
     found: list[int] = []
@@ -269,10 +280,10 @@ def _children() -> list[int]:
     return found
 
 
-def _kill_children() -> None:
-    """End every child, and what they leave behind as it becomes ours, until there is none."""
+def _kill_children(but: Container[int] = ()) -> None:
+    """End every child but some, and what they leave behind as it becomes ours, until there is none."""
     for _ in range(200):
-        children = _children()
+        children = [pid for pid in _children() if pid not in but]
         if not children:
             return
         for pid in children:

@@ -1,9 +1,20 @@
 """Finds and ends every process of a cell.
 
-What belongs to a cell is told by its token: the cell's folder, which every process inherits in `REPROS_CELL`.
-That finds processes that left the cell's process group and session (a daemon's double fork), which `killpg`
-misses. A process that wiped its environment is still found as long as it stays in the session. One that did both
-escapes; none of the libraries does.
+What catches what:
+
+- The **token**, the cell's folder, which every process that is started inherits in `REPROS_CELL`: what left the process
+  group and the session, as a daemon's double fork does and `killpg` misses.
+- The **session** that a cell's main process leads: what wiped its environment or never had the token in it, such as the
+  ranks that a warm server forked, which show the server's own.
+- **Child subreapers** (Linux), the leader of a warm cell and the server: what a rank left in another session becomes
+  their child and is ended by them (:mod:`repros.inside.warm`), whatever its environment.
+- The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
+- The **server's mark** in `REPROS_SERVER`: what a warm server that was killed could not end any more (`end_marked`).
+- The **keeper**: everything, when the runner itself was killed (:mod:`repros.run.keeper`).
+
+What escapes: a process of a cold cell that left the session *and* wiped its environment. None of the libraries does. On
+macOS there are no subreapers and no parent-death signal, and a rank that a warm server forked and that left its
+session escapes too; psutil reads the environments of one's own processes there, so tokens and sessions still hold.
 """
 
 from __future__ import annotations
@@ -33,6 +44,20 @@ def members(token: Path, session: int) -> list[psutil.Process]:
             if os.getsid(process.pid) == session or process.environ().get("REPROS_CELL") == str(token):
                 found.append(process)
     return found
+
+
+def end_marked(variable: str, value: str) -> None:
+    """Kill every process that was started with that environment variable."""
+    for _ in range(20):
+        marked = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(variable) == value and process.status() != psutil.STATUS_ZOMBIE:
+                    marked.append(process)
+        if not marked:
+            return
+        signal_all(marked, signal.SIGKILL)
+        psutil.wait_procs(marked, timeout=1)
 
 
 def end(token: Path, session: int) -> int:

@@ -29,10 +29,14 @@ def trim(folder: Path) -> None:
 def _cut(path: Path, size: int) -> None:
     """Keep head and tail. Writers append, so they go on at the new end; what they write meanwhile may be lost."""
     with path.open("rb+") as file:
-        file.seek(size - _TAIL)
-        tail = file.read(_TAIL)
         file.seek(_HEAD)
         head_ends_with = file.read(1)
+        file.seek(size - _TAIL)
+        tail = b""
+        # To the end as it is now: the last lines of a process that ends meanwhile are the ones that matter.
+        while more := file.read(_TAIL):
+            size += max(0, len(tail) + len(more) - _TAIL)
+            tail = (tail + more)[-_TAIL:]
         file.truncate(_HEAD)
     left_out = size - _HEAD - len(tail)
     line_break = b"" if head_ends_with == b"\n" else b"\n"

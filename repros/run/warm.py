@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import threading
+import uuid
 from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, Self
 from packaging.utils import canonicalize_name
 
 from repros.model import Cell, Device
+from repros.run import containment
 from repros.run.cold import arguments
 from repros.run.supervise import Scene
 from repros.run.surroundings import of_cell, of_tier
@@ -28,6 +30,9 @@ from repros.run.surroundings import of_cell, of_tier
 _START = "from repros_inside import warm; warm.main()"
 _PATIENCE = 300.0
 """Seconds that a server gets for its imports."""
+_ANSWER = 30.0
+"""Seconds that it gets to fork a leader; one that was stopped is ended then, and the next cell gets a new one."""
+_MARK = "REPROS_SERVER"
 
 
 class ServerGoneError(OSError):
@@ -69,13 +74,14 @@ class Server:
             modules: what to import once.
             log: what its stdout and stderr go to.
         """
+        self._mark = uuid.uuid4().hex
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [str(python), "-c", _START, *modules],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                env=of_tier(device, processes),
+                env=of_tier(device, processes) | {_MARK: self._mark},
                 start_new_session=True,
             )
         self._ids = itertools.count()
@@ -116,8 +122,9 @@ class Server:
                     "log": str(scene.log),
                 }
             )
-            return Main(pid.result(_PATIENCE), status)
+            return Main(pid.result(_ANSWER), status)
         except (OSError, TimeoutError) as error:
+            self._process.kill()
             raise ServerGoneError(f"the warm server {self.pid} does not answer: {error}") from error
 
     def close(self) -> None:
@@ -125,6 +132,8 @@ class Server:
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
+        if not self._ready.done():
+            self._process.kill()  # it would notice only after its imports
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -150,7 +159,8 @@ class Server:
                     self._pids[answer["id"]].set_result(answer["pid"])
                 else:
                     self._statuses[answer["id"]].set_result(answer["status"])
-        self._process.wait()
+        if self._process.wait() != 0:
+            containment.end_marked(_MARK, self._mark)
         gone = ServerGoneError(f"it ended with {self._process.returncode}")
         waiting: list[Future[Any]] = [self._ready, *self._pids.values(), *self._statuses.values()]
         for future in waiting:
@@ -165,6 +175,7 @@ class Servers:
         """Take the folder for the servers' logs."""
         self._logs = logs
         self._servers: dict[tuple[Path, Device, int], Server] = {}
+        self._closed = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -176,7 +187,9 @@ class Servers:
         self.close()
 
     def close(self) -> None:
-        """End every server and what it still runs."""
+        """End every server and what it still runs; there will be no further ones."""
+        with self._lock:
+            self._closed = True
         for server in self._servers.values():
             server.close()
 
@@ -184,6 +197,8 @@ class Servers:
         """Have the cell launched by the server that is for it, started anew if it is gone."""
         key = (cell.environment.python, cell.device, cell.processes)
         with self._lock:
+            if self._closed:
+                raise ServerGoneError("no server is started any more")
             server = self._servers.get(key)
             if server is None or not server.alive:
                 self._logs.mkdir(parents=True, exist_ok=True)
