@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from repros import record
-from repros.judge import judge
+from repros.judge import judge, together
 from repros.model import Cell, Device, Environment, Repro, Result, Unavailable, Verdict
 from repros.plan import Selection, Wish, plan, select, stack_names
 from repros.probe import ProbeError, probe
@@ -72,6 +72,7 @@ def travel(
     *,
     jobs: int = 1,
     launch: Launch = Launch.AUTO,
+    repeat: int = 1,
 ) -> Iterator[Result]:
     """Run what is selected and yield each result as it comes, recorded already.
 
@@ -83,6 +84,7 @@ def travel(
         watch: is told of everything that is not a result.
         jobs: how many cells to run side by side.
         launch: how to start them.
+        repeat: how often to run each; one result says how often they agree.
 
     Raises:
         ReprosError: a selection or an environment that is not there.
@@ -90,7 +92,8 @@ def travel(
     wishes = select(shelf, selection)
     cells = plan(wishes, prepare(wishes, where, watch.say))
     watch.planned(cells)
-    for result in run_all(cells, new_runs_folder(out), jobs=jobs, launch=launch, started=watch.started):
+    runs = new_runs_folder(out)
+    for result in run_all(cells, runs, jobs=jobs, launch=launch, repeat=repeat, started=watch.started):
         try:
             record.append(out, result)
         except OSError as error:
@@ -137,6 +140,7 @@ def run_all(
     *,
     jobs: int = 1,
     launch: Launch = Launch.AUTO,
+    repeat: int = 1,
     started: Callable[[Cell], None] | None = None,
 ) -> Iterator[Result]:
     """Run and judge, `jobs` cells side by side; yield each as it is done.
@@ -148,7 +152,7 @@ def run_all(
     def next_one(item: Cell | Unavailable) -> Result:
         if started is not None and isinstance(item, Cell):
             started(item)
-        return one(item, runs, stop, servers if is_warm(item, launch) else None)
+        return one(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
 
     with Servers(runs / "servers") as servers, ThreadPoolExecutor(max_workers=jobs) as pool:
         pending = [pool.submit(next_one, item) for item in cells]
@@ -158,6 +162,8 @@ def run_all(
                 yield future.result()
         finally:
             stop.set()
+            # Before the pool, which waits for the cells: one may be waiting for a server's imports.
+            servers.close()
             pool.shutdown(cancel_futures=True)
 
 
@@ -168,12 +174,24 @@ def is_warm(item: Cell | Unavailable, launch: Launch) -> bool:
 
 
 def one(
-    item: Cell | Unavailable, runs: Path, stop: threading.Event | None = None, servers: Servers | None = None
+    item: Cell | Unavailable,
+    runs: Path,
+    stop: threading.Event | None = None,
+    servers: Servers | None = None,
+    repeat: int = 1,
 ) -> Result:
-    """Run and judge one cell; what is not to be had is a result too."""
+    """Run and judge one cell, several times if need be; what is not to be had is a result too."""
     if isinstance(item, Unavailable):
         return Result(item.cell, Verdict.UNAVAILABLE, item.reason)
-    return judge(item, run(item, runs / folder_name(item), stop, servers))
+    folder = runs / folder_name(item)
+    if repeat == 1:
+        return judge(item, run(item, folder, stop, servers))
+    results = []
+    for number in range(1, repeat + 1):
+        results.append(judge(item, run(item, folder / f"{number:03}", stop, servers)))
+        if stop is not None and stop.is_set():
+            break
+    return together(results)
 
 
 def folder_name(cell: Cell) -> str:

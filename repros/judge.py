@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from repros.model import (
@@ -14,6 +16,7 @@ from repros.model import (
     Outcome,
     Process,
     Raised,
+    Repeats,
     Result,
     Signature,
     Verdict,
@@ -36,7 +39,8 @@ _CONSEQUENCE_TYPES = (
 )
 _MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Address already in use|EADDRINUSE|Too many open files"
-    r"|Cannot allocate memory|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
+    r"|File too large|Cannot allocate memory"
+    r"|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
 )
 
 
@@ -60,6 +64,28 @@ def judge(cell: Cell, observation: Observation) -> Result:
     cause = reading.failed[0] if reading.failed else None
     signature = describe(cause, expected.signature) if cause else None
     return Result(cell, verdict, reason, signature, observation)
+
+
+def together(results: Sequence[Result]) -> Result:
+    """Return one result for the repeats of one cell: how it always ended, or `flaky`.
+
+    To end the same is to have the same verdict and the same signature. A repeat that could not be judged says nothing
+    either way: it makes no cell flaky, and does not count as agreeing.
+    """
+    judged = [result for result in results if result.verdict is not Verdict.INFRA]
+    if not judged:
+        return replace(results[0], repeats=Repeats(len(results), 0))
+    ends = Counter((result.verdict, result.signature) for result in judged)
+    (usual, agreeing), *_ = ends.most_common()
+    repeats = Repeats(len(results), agreeing)
+    others = [result for result in judged if (result.verdict, result.signature) != usual]
+    if not others:
+        result = next(result for result in judged)
+        lost = len(results) - len(judged)
+        reason = f"{result.reason}; {lost} of {len(results)} runs could not be judged" if lost else result.reason
+        return replace(result, reason=reason, repeats=repeats)
+    told = ", ".join(f"{count} {verdict}" + (f" ({text})" if text else "") for (verdict, text), count in ends.items())
+    return replace(others[0], verdict=Verdict.FLAKY, reason=f"of {len(results)} runs: {told}", repeats=repeats)
 
 
 def _verdict(expected: Expectation, reading: _Reading) -> tuple[Verdict, str]:
@@ -110,12 +136,13 @@ def _weight(process: Process, signature: Signature) -> int:
     which it takes its other ranks down, a connection that a dead peer closed, a wait for somebody who is gone.
     """
     if bears(process, signature):
-        return 4
+        # Even a documented hang: whoever waits for a rank that was killed hangs in the same way.
+        return 2 if process.ending is Ending.TIMED_OUT else 4
     match process.ending:
         case Ending.RAISED:
             return 1 if any(map(_is_consequence, process.chain)) else 4
         case Ending.SIGNALLED:
-            return 2 if process.signal in {"SIGTERM", "SIGKILL", None} else 4
+            return 2 if process.signal in {"SIGTERM", "SIGKILL", "SIGSTOP", None} else 4
         case Ending.EXITED:
             return 3
         case Ending.TIMED_OUT | Ending.STOPPED | Ending.RETURNED:
@@ -138,4 +165,6 @@ def _machine_failure(process: Process) -> str | None:
             return f"{process.name} met a failure of the machine: {said}"
     if process.ending is Ending.SIGNALLED and process.signal == "SIGKILL":
         return f"{process.name} was killed from outside (SIGKILL), for want of memory perhaps"
+    if process.ending is Ending.SIGNALLED and process.signal == "SIGSTOP":
+        return f"{process.name} was stopped from outside (SIGSTOP)"
     return None

@@ -5,6 +5,7 @@ The lines carry what a reader of evidence needs and nothing else of the machine:
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -57,6 +58,7 @@ def line(result: Result) -> dict[str, Any]:
         ],
         "signature": result.signature,
         "verdict": result.verdict.value,
+        "repeats": {"n": result.repeats.n, "agreeing": result.repeats.agreeing} if result.repeats else None,
         "reason": result.reason,
         "seconds": round(seen.seconds, 2) if seen else None,
         "logs": str(seen.folder) if seen else None,
@@ -85,9 +87,15 @@ def append(path: Path, result: Result) -> None:
         if end and _last_byte(file.fileno(), end) != b"\n":
             text = "\n" + text
         # A lone surrogate, from undecodable bytes in a message, becomes the escape that JSON has for it.
-        file.write(text.encode("utf-8", "backslashreplace"))
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            # A full disk takes half a line; without it there is room for what somebody else appends.
+            with contextlib.suppress(OSError):
+                os.ftruncate(file.fileno(), end)
+            raise
 
 
 def _last_byte(descriptor: int, end: int) -> bytes:

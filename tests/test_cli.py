@@ -432,7 +432,8 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_ctrl_c_shows_what_is_done(here: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_shows_what_is_done(here: Path, number: signal.Signals) -> None:
     words = [
         "run",
         "--python",
@@ -454,10 +455,10 @@ def test_ctrl_c_shows_what_is_done(here: Path) -> None:
     while time.monotonic() < give_up and not (latest.exists() and latest.stat().st_size):
         time.sleep(0.1)
     time.sleep(1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     begun = time.monotonic()
     out, err = process.communicate(timeout=60)
     assert time.monotonic() - begun < 10
-    assert (process.returncode, err) == (130, "")
+    assert (process.returncode, err) == (128 + number, "")
     assert "[1/2] reproduced  RPR-9001 failing plain cpu venv" in out
     assert "\n1 agree, 0 news, 0 trouble\ninterrupted after 1 of 2 cells\nresults: .repros/latest.jsonl\n" in out

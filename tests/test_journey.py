@@ -13,7 +13,7 @@ import pytest
 from repros import journey, record
 from repros.errors import ReprosError, UnknownNameError
 from repros.journey import Watch, Where, travel
-from repros.model import Cell, Device, Environment, Observation, Result, Unavailable, Verdict
+from repros.model import Cell, Device, Ending, Environment, Observation, Repeats, Result, Unavailable, Verdict
 from repros.plan import Selection
 from repros.probe import ProbeError
 from repros.shelf import Shelf, load
@@ -175,6 +175,28 @@ def test_an_interruption_ends_the_running_cells_and_starts_no_more(
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert len(begun) <= 3
+
+
+def test_repeats_make_one_result(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+    out = tmp_path / "results.jsonl"
+    selection, where = Selection(variants=("failing",)), Where(stacks=("home",))
+    (result,) = travel(shelf, selection, where, out, Watch(), repeat=3)
+    assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
+    (line,) = record.read(out)
+    assert line["repeats"] == {"n": 3, "agreeing": 3}
+    folders = (tmp_path / "runs").glob("*/RPR-9001-failing-plain-cpu-current/*")
+    assert sorted(folder.name for folder in folders) == ["001", "002", "003"]
+
+
+def test_a_cell_that_ends_now_this_way_now_that_is_flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([Ending.RAISED, Ending.RETURNED, Ending.RAISED])
+
+    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
+        return observation(process(0), process(1, next(ends)), folder=folder)
+
+    monkeypatch.setattr(journey, "run", run)
+    result = journey.one(cell(), tmp_path, repeat=3)
+    assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(3, 2))
 
 
 def test_a_folders_name_is_one_that_any_file_system_takes() -> None:

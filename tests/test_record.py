@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from repros import record
-from repros.model import Ending, Result, Verdict
+from repros.model import Ending, Repeats, Result, Verdict
 from tests.factories import cell, environment, observation, process
 
 
@@ -46,6 +48,7 @@ def test_one_line_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         ],
         "signature": "RuntimeError: the documented failure",
         "verdict": "reproduced",
+        "repeats": None,
         "reason": "rank 1 showed the documented signature",
         "seconds": 12.35,
         "logs": "/nowhere/cell",
@@ -80,6 +83,27 @@ def test_a_half_written_line_spoils_only_itself(tmp_path: Path) -> None:
     record.append(out, result("two"))
     assert [line["reason"] for line in record.read(out)] == ["one", "two"]
     assert out.read_bytes().count(b"\n") == 3
+
+
+def test_repeats_are_counted() -> None:
+    repeated = replace(result(), repeats=Repeats(20, 19))
+    assert record.line(repeated)["repeats"] == {"n": 20, "agreeing": 19}
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "results.jsonl"
+    record.append(out, result("one"))
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            record.append(out, result("two"))
+    record.append(out, result("three"))
+    assert [line["reason"] for line in record.read(out)] == ["one", "three"]
+    assert out.read_bytes().count(b"\n") == 2
 
 
 def test_damaged_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:

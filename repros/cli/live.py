@@ -119,6 +119,7 @@ class Live(Watch):
         line.append(f"{result.verdict:<11} ", table.style(result.verdict))
         line.append(_label(result.cell))
         if result.observation is not None:
+            line.append(f"  {result.repeats}" if result.repeats else "")
             # Rounded as it is recorded, so that the table says the same.
             line.append(f"  {round(result.observation.seconds, 2):.1f} s", "dim")
         else:

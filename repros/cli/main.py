@@ -13,11 +13,10 @@ from repros.cli.look import list_repros, show, stacks
 from repros.cli.new import new
 from repros.cli.options import example
 from repros.cli.run import run, summary
+from repros.cli.signals import exit_code
 from repros.errors import ReprosError, UnknownNameError
 
 BAD_INPUT = 2
-INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
 
 
 class _Commands(click.Group):
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0: every cell that was run agrees. 1: one does not, or could not be judged. 2: the input was not right;
-    one line on stderr says what. 130: interrupted.
+    one line on stderr says what. 130: interrupted; 128 and its number: ended by another signal.
     """
     try:
         code = cli.main(arguments, prog_name="repros", standalone_mode=False)
@@ -64,8 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(error.format_message(), _usage(error))
     except ReprosError as error:
         return _refuse(str(error))
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+    except KeyboardInterrupt as interruption:
+        return exit_code(interruption)
+    except click.Abort:
+        return exit_code(KeyboardInterrupt())
     except BrokenPipeError:
         # The reader has seen enough (`repros list | head`); what is still buffered must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,6 +13,7 @@ from repros import record
 from repros.cli.live import Live
 from repros.cli.options import LATEST, catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
+from repros.cli.signals import exit_code, interrupting
 from repros.errors import ReprosError
 from repros.journey import Launch, Where, travel
 from repros.model import Device
@@ -20,7 +21,6 @@ from repros.plan import HOME, Selection
 from repros.report import table
 
 AGREES, DISAGREES = 0, 1
-INTERRUPTED = 130
 
 
 @click.command(
@@ -77,6 +77,14 @@ INTERRUPTED = 130
     help="Fork ranks from a process that has imported the libraries (warm), or `python script.py` as a user would "
     "(cold); auto is warm except where the launcher is part of the failure.",
 )
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Run each cell N times; one that does not always end the same is flaky.",
+)
 @click.option("--no-summary", is_flag=True, help="Leave the table out, for `repros summary` to show later.")
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
 @catalogue_option
@@ -84,7 +92,8 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     """Run repros and say for each cell what happened.
 
     Without an ID the whole catalogue is run. Exit code: 0 when every cell that was run agrees with what its
-    repro documents, 1 when one does not, 2 when the request cannot be met.
+    repro documents, 1 when one does not, 2 when the request cannot be met. Ctrl-C, SIGTERM and SIGHUP end what runs
+    and show what is done so far; then it is 128 and the signal's number.
     """
     where = _where(options["stacks"], options["python"])
     devices = tuple(Device(name) for name in options["devices"])
@@ -92,17 +101,18 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     shelf = load_shelf(places)
     results: Path = options["results"]
     watch = Live(console(), results, append=options["append"], verbose=options["verbose"])
-    interrupted = False
-    jobs, launch = options["jobs"], Launch(options["launch"])
+    interruption: KeyboardInterrupt | None = None
+    jobs, launch, repeat = options["jobs"], Launch(options["launch"]), options["repeat"]
     with watch:
         try:
-            for result in travel(shelf, selection, where, results, watch, jobs=jobs, launch=launch):
-                watch.finished(result)
-        except KeyboardInterrupt:
-            interrupted = True
-    watch.close(interrupted=interrupted, summary=not options["no_summary"])
-    if interrupted:
-        return INTERRUPTED
+            with interrupting():
+                for result in travel(shelf, selection, where, results, watch, jobs=jobs, launch=launch, repeat=repeat):
+                    watch.finished(result)
+        except KeyboardInterrupt as error:
+            interruption = error
+    watch.close(interrupted=interruption is not None, summary=not options["no_summary"])
+    if interruption is not None:
+        return exit_code(interruption)
     return DISAGREES if watch.lost or table.disagreeing(watch.lines) else AGREES
 
 

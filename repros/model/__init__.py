@@ -7,7 +7,7 @@ from repros.model.environment import Environment
 from repros.model.observation import Ending, Observation, Process, Raised
 from repros.model.repro import Device, Outcome, Repro, Signature, Variant
 from repros.model.stack import Stack
-from repros.model.verdict import Result, Tone, Verdict
+from repros.model.verdict import Repeats, Result, Tone, Verdict
 
 __all__ = [
     "Cell",
@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "Process",
     "Raised",
+    "Repeats",
     "Repro",
     "Result",
     "Signature",

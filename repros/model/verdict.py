@@ -60,6 +60,19 @@ _TONES = {
 
 
 @dataclass(frozen=True)
+class Repeats:
+    """How often a cell was run, and how often it ended as its result says."""
+
+    n: int
+    agreeing: int
+    """Runs with the same verdict and signature; those that could not be judged are not among them."""
+
+    def __str__(self) -> str:
+        """Return `19/20`."""
+        return f"{self.agreeing}/{self.n}"
+
+
+@dataclass(frozen=True)
 class Result:
     """A cell, its verdict and the evidence."""
 
@@ -70,4 +83,7 @@ class Result:
     signature: str | None = None
     """The root cause as observed, normalised: `RuntimeError: ...`; None when nothing failed."""
     observation: Observation | None = None
-    """None for a cell that was not run."""
+    """None for a cell that was not run; of several runs, the first that ended as the result says, or for a flaky one
+    the first that ended otherwise than most."""
+    repeats: Repeats | None = None
+    """None for a cell that was not repeated."""

@@ -186,9 +186,15 @@ def _columns(line: Line, names: Mapping[str, str]) -> tuple[str, ...]:
         line["strategy"],
         line["device"],
         names[line["stack"]["name"]],
-        line["verdict"],
+        _ended(line),
         "" if seconds is None else f"{seconds:.1f}",
     )
+
+
+def _ended(line: Line) -> str:
+    """Return the verdict, with how many of its repeats agree: `flaky 3/5`."""
+    repeats = line.get("repeats")
+    return f"{line['verdict']} {repeats['agreeing']}/{repeats['n']}" if repeats else str(line["verdict"])
 
 
 def _folded(name: str, width: int) -> list[str]:

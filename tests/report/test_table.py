@@ -225,3 +225,9 @@ def test_a_real_record_line_is_all_it_needs() -> None:
         "\n"
         "1 agree, 0 news, 0 trouble\n"
     )
+
+
+def test_repeats_stand_beside_the_verdict() -> None:
+    repeats = {"n": 20, "agreeing": 19}
+    flaky = line("RPR-0005", FABRIC, "failing ddp cpu current", Verdict.FLAKY, 10.9, repeats=repeats, reason="because")
+    assert "current  flaky 19/20     10.9\n    because\n" in table.table([flaky], 100).plain
