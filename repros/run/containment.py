@@ -46,6 +46,16 @@ def members(token: Path, session: int) -> list[psutil.Process]:
     return found
 
 
+def stopped(token: Path, session: int) -> set[int]:
+    """Return the pids of the cell's processes that a signal has stopped and nothing has continued."""
+    found = set()
+    for process in members(token, session):
+        with contextlib.suppress(psutil.Error):
+            if process.status() == psutil.STATUS_STOPPED:
+                found.add(process.pid)
+    return found
+
+
 def end_marked(variable: str, value: str) -> None:
     """Kill every process that was started with that environment variable."""
     for _ in range(20):

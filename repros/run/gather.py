@@ -42,6 +42,8 @@ class Timeline:
     """When the engine began to end what was left; what processes wrote down later was its doing."""
     stopped: set[int] = field(default_factory=set)
     """Processes that the engine ended."""
+    frozen: set[int] = field(default_factory=set)
+    """Processes found stopped (SIGSTOP) when the cell's time was up."""
 
     @property
     def last(self) -> float:
@@ -129,6 +131,8 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
         return ended(Ending.RAISED, raised["time"], chain=_chain(raised))
     if finished is not None and (status is None or status <= 0):
         return ended(Ending.RETURNED, finished["time"])
+    if trace.pid in timeline.frozen:
+        return ended(Ending.SIGNALLED, signal="SIGSTOP")
     too_late = any(event and event["time"] > timeline.cutoff for event in (trace.raised, trace.finished, trace.exit))
     if trace.pid in timeline.stopped or too_late:
         return ended(Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED)

@@ -106,9 +106,11 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
         if _wait(main, folder, deadline, stop):
             timeline.main_ended = time.monotonic()
             if not _let_ranks_end(folder, main.pid, min(deadline, timeline.main_ended + RANK_GRACE), stop):
+                timeline.frozen = containment.stopped(folder, main.pid)
                 _take_stacks(folder, main.pid)
         elif not stop.is_set():
             timeline.deadline = timeline.cutoff = time.monotonic()
+            timeline.frozen = containment.stopped(folder, main.pid)
             _take_stacks(folder, main.pid)
     finally:
         timeline.cutoff = min(timeline.cutoff, time.monotonic())

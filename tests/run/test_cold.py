@@ -70,7 +70,6 @@ def test_a_relaunched_rank_has_a_log_of_its_own(play: Play) -> None:
     ("slug", "variant", "verdict"),
     [
         ("ignores_signals", "failing", Verdict.REPRODUCED),
-        ("ignores_signals", "stopped", Verdict.REPRODUCED),
         ("ignores_signals", "asleep", Verdict.REPRODUCED),
         ("ignores_signals", "undocumented", Verdict.DIFFERENT),
         ("thread_never_ends", "failing", Verdict.REPRODUCED),
@@ -84,6 +83,12 @@ def test_what_hangs_is_ended_at_its_deadline(play: Play, slug: str, variant: str
     (process,) = result.observation.ranks
     assert process.ending is Ending.TIMED_OUT
     assert f"{slug}.py" in process.stacks
+
+
+def test_what_was_stopped_does_not_hang_on_its_own_account(play: Play) -> None:
+    result = play("ignores_signals", "stopped")
+    assert (result.verdict, result.signature) == (Verdict.INFRA, "signal SIGSTOP")
+    assert result.reason == "rank 0 was stopped from outside (SIGSTOP)"
 
 
 def test_a_hang_in_a_collective_shows_where_every_rank_waits(play: Play, current_python: Path) -> None:

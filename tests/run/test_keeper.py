@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import psutil
@@ -38,7 +38,7 @@ def bearer(of_runner: Keeper) -> Iterator[subprocess.Popen[bytes]]:
     yield from start({keeper.VARIABLE: of_runner.token})
 
 
-def start(environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def start(environ: dict[str, str]) -> Generator[subprocess.Popen[bytes], None, None]:
     command = [sys.executable, "-c", SLEEP]
     kept = {name: value for name, value in os.environ.items() if name != keeper.VARIABLE}
     with subprocess.Popen(command, env=kept | environ, stdout=subprocess.PIPE, start_new_session=True) as process:
