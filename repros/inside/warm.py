@@ -4,8 +4,9 @@
 
 It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the
 server answers `{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended.
-`{"ready": seconds}` comes first, once everything is imported. At the end of stdin, which the death of the engine brings
-about too, it ends every cell and itself.
+`{"ready": seconds}` comes first, once everything is imported; `{"id", "import"}` asks for further modules and is
+answered by `{"id", "imported"}`. At the end of stdin, which the death of the engine brings about too, it ends every
+cell and itself.
 
     server ── leader (a session of its own, plays torchrun's agent) ── rank 0, rank 1, ...
 
@@ -53,12 +54,7 @@ def main() -> None:
     started = time.monotonic()
     requests, answers = _private_pipes()
     _become_subreaper()
-    for name in sys.argv[1:]:
-        try:
-            importlib.import_module(name)
-        except Exception:
-            # The script will meet the same error, where it is seen and judged.
-            traceback.print_exc()
+    _import(sys.argv[1:])
     wake, woken = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)
@@ -67,6 +63,15 @@ def main() -> None:
     server = _Server(answers, (requests, answers, wake, woken))
     server.say({"ready": round(time.monotonic() - started, 3)})
     server.serve(requests, wake)
+
+
+def _import(names: list[str]) -> None:
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception:
+            # The script will meet the same error, where it is seen and judged.
+            traceback.print_exc()
 
 
 class _Server:
@@ -97,7 +102,12 @@ class _Server:
             pending += chunk
             *lines, pending = pending.split(b"\n")
             for line in lines:
-                self.start(json.loads(line))
+                request = json.loads(line)
+                if "import" in request:
+                    _import(request["import"])
+                    self.say({"id": request["id"], "imported": len(request["import"])})
+                else:
+                    self.start(request)
         for pid in self.leaders:
             _kill_session(pid)
         _kill_children()

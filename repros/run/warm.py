@@ -1,8 +1,9 @@
 """Launches cells through warm servers: processes that have imported the libraries once and fork the ranks.
 
 One server per interpreter, device tier and number of devices (which the simulated accelerator fixes when it loads). It
-is started when the first cell needs it and ends with its :class:`Servers`, or with this process, whose death closes the
-pipe that the server reads. What happens inside is in :mod:`repros.inside.warm`.
+is started when the first cell needs it, imports what further cells need as they come, and ends with its
+:class:`Servers`, or with this process, whose death closes the pipe that the server reads. What happens inside is in
+:mod:`repros.inside.warm`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import subprocess
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self
@@ -33,6 +34,15 @@ _PATIENCE = 300.0
 _ANSWER = 30.0
 """Seconds that it gets to fork a leader; one that was stopped is ended then, and the next cell gets a new one."""
 _MARK = "REPROS_SERVER"
+_LATE = "torch._dynamo"
+"""What torch and Lightning import when they first need it: at an optimizer's first step, in `Trainer.fit`.
+
+Left to the ranks, it was 95 % of what a cell on torch 2.1 took: 190 modules, in every rank of every cell.
+"""
+
+
+_UNINITIALISED = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""A library that asks at its import whether there is a GPU must not initialise CUDA, which does not survive a fork."""
 
 
 class ServerGoneError(OSError):
@@ -64,7 +74,7 @@ class Main:
 class Server:
     """One warm server and the conversation with it."""
 
-    def __init__(self, python: Path, device: Device, processes: int, modules: Iterable[str], log: Path) -> None:
+    def __init__(self, python: Path, device: Device, processes: int, modules: Sequence[str], log: Path) -> None:
         """Start the server; it is not waited for.
 
         Args:
@@ -75,19 +85,20 @@ class Server:
             log: what its stdout and stderr go to.
         """
         self._mark = uuid.uuid4().hex
+        self._imported = set(modules)
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [str(python), "-c", _START, *modules],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                env=of_tier(device, processes) | {_MARK: self._mark},
+                env=of_tier(device, processes) | {_MARK: self._mark} | _UNINITIALISED,
                 start_new_session=True,
             )
         self._ids = itertools.count()
         self._lock = threading.Lock()
         self._ready: Future[float] = Future()
-        self._pids: dict[int, Future[int]] = {}
+        self._answers: dict[int, Future[int]] = {}
         self._statuses: dict[int, Future[int]] = {}
         self._listener = threading.Thread(target=self._listen, daemon=True, name=f"warm server {self.pid}")
         self._listener.start()
@@ -110,18 +121,18 @@ class Server:
         """
         try:
             self._ready.result(_PATIENCE)
-            id_ = next(self._ids)
-            pid, status = self._pids.setdefault(id_, Future()), self._statuses.setdefault(id_, Future())
-            self._ask(
-                {
-                    "id": id_,
-                    "argv": arguments(cell),
-                    "cwd": str(scene.scratch),
-                    "environ": of_cell(cell, scene.folder, scene.scratch, scene.log),
-                    "ranks": cell.processes,
-                    "log": str(scene.log),
-                }
-            )
+            id_, status = next(self._ids), Future[int]()
+            self._statuses[id_] = status
+            request = {
+                "argv": arguments(cell),
+                "cwd": str(scene.scratch),
+                "environ": of_cell(cell, scene.folder, scene.scratch, scene.log),
+                "ranks": cell.processes,
+                "log": str(scene.log),
+            }
+            with self._lock:  # an import holds up whatever is asked after it
+                self._import(modules(cell))
+                pid = self._ask(id_, request)
             return Main(pid.result(_ANSWER), status)
         except (OSError, TimeoutError) as error:
             self._process.kill()
@@ -141,11 +152,20 @@ class Server:
             self._process.wait()
         self._listener.join()
 
-    def _ask(self, request: dict[str, Any]) -> None:
+    def _import(self, names: Sequence[str]) -> None:
+        """Have the server import what it has not yet."""
+        missing = [name for name in names if name not in self._imported]
+        if missing:
+            self._ask(next(self._ids), {"import": missing}).result(_PATIENCE)
+            self._imported.update(missing)
+
+    def _ask(self, id_: int, request: dict[str, Any]) -> Future[int]:
+        """Send a request; return its answer to come."""
         assert self._process.stdin is not None
-        with self._lock:
-            self._process.stdin.write((json.dumps(request) + "\n").encode())
-            self._process.stdin.flush()
+        answer = self._answers[id_] = Future[int]()
+        self._process.stdin.write((json.dumps({"id": id_, **request}) + "\n").encode())
+        self._process.stdin.flush()
+        return answer
 
     def _listen(self) -> None:
         """Take the server's answers until there are no more."""
@@ -155,14 +175,14 @@ class Server:
                 answer = json.loads(line)
                 if "ready" in answer:
                     self._ready.set_result(answer["ready"])
-                elif "pid" in answer:
-                    self._pids[answer["id"]].set_result(answer["pid"])
-                else:
+                elif "status" in answer:
                     self._statuses[answer["id"]].set_result(answer["status"])
+                else:
+                    self._answers[answer["id"]].set_result(answer.get("pid", 0))
         if self._process.wait() != 0:
             containment.end_marked(_MARK, self._mark)
         gone = ServerGoneError(f"it ended with {self._process.returncode}")
-        waiting: list[Future[Any]] = [self._ready, *self._pids.values(), *self._statuses.values()]
+        waiting: list[Future[Any]] = [self._ready, *self._answers.values(), *self._statuses.values()]
         for future in waiting:
             if not future.done():
                 future.set_exception(gone)
@@ -208,6 +228,7 @@ class Servers:
 
 
 def modules(cell: Cell) -> list[str]:
-    """Return what a cell's server imports: what the script depends on and the environment has."""
+    """Return what a cell imports: what its script depends on and the environment has, and what that imports late."""
     names = [canonicalize_name(requirement.name) for requirement in cell.repro.dependencies]
-    return [name.replace("-", "_") for name in names if name in cell.environment.versions]
+    there = [name.replace("-", "_") for name in names if name in cell.environment.versions]
+    return [*there, *([_LATE] if "torch" in there else [])]
