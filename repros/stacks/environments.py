@@ -72,7 +72,8 @@ def ensure(stack: Stack, say: Say) -> Path:
 
 def _make(stack: Stack, root: Path, say: Say) -> None:
     shutil.rmtree(root, ignore_errors=True)  # what an interrupted process may have left
-    install = ("pip", "install", "--python", _python(root), "--requirements", stack.lock)
+    # Compiled now: a user who has PYTHONDONTWRITEBYTECODE set would pay for it in every process of every cold cell.
+    install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
     try:
         run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
         intended = run_uv(*install, "--dry-run", folder=root.parent)
