@@ -1,0 +1,95 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0", "accelerate>=0.20"]
+#
+# [tool.repro]
+# id = "RPR-0013"
+# title = "A deep copy of a hooked model computes with the original's weights"
+# upstream = [
+#     "https://github.com/huggingface/accelerate/issues/1835",
+#     "https://github.com/huggingface/accelerate/pull/1971",
+# ]
+# packages = ["accelerate"]
+# affected = ["accelerate<0.24"]
+# home = "2023-05"
+# strategies = ["auto"]
+# devices = ["cpu"]
+# processes = 1
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "deepcopy a model that has a hook, then change the copy's weight"
+# raises = "AssertionError"
+# match = "expected the copy's output 10.0, got 2.0"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "take the hooks off, copy, and put hooks on both"
+# source = "https://github.com/huggingface/accelerate/pull/1971"
+#
+# [tool.repro.variants.loaded_copy]
+# outcome = "fails"
+# about = "the new weight is loaded into the copy with load_state_dict"
+# claim = "loading the state dict into the copy refreshes it"
+# ///
+"""An EMA or teacher copied from a dispatched model is the student under another name.
+
+Symptom: the copy has parameters of its own, which train or average as they should, and its output is the original's.
+Silent.
+
+Cause: `accelerate.hooks.add_hook_to_module` put a closure over the module in the place of `module.forward`. A deep copy
+copies the attribute, and a function copies as itself: the copy's `forward` runs the original module.
+
+Fix: accelerate 0.24 binds the new forward to the module it is called on. Before: copy first, dispatch afterwards.
+"""
+
+import copy
+import sys
+
+import torch
+from accelerate.hooks import ModelHook, add_hook_to_module, remove_hook_from_module
+from torch import nn
+
+
+def hooked_original():
+    original = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(original.weight, 2.0)
+    return add_hook_to_module(original, ModelHook())
+
+
+def failing():
+    twin = copy.deepcopy(hooked_original())
+    nn.init.constant_(twin.weight, 10.0)
+    return twin
+
+
+def fixed():
+    original = remove_hook_from_module(hooked_original())
+    twin = copy.deepcopy(original)
+    add_hook_to_module(original, ModelHook())
+    add_hook_to_module(twin, ModelHook())
+    nn.init.constant_(twin.weight, 10.0)
+    return twin
+
+
+def loaded_copy():
+    twin = copy.deepcopy(hooked_original())
+    twin.load_state_dict({"weight": torch.full((1, 1), 10.0)})
+    return twin
+
+
+VARIANTS = (failing, fixed, loaded_copy)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    twin = variants[variant]()
+    got = twin(torch.ones(1, 1)).item()  # its weight times 1
+    assert got == 10.0, f"expected the copy's output 10.0, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,121 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0011"
+# title = "A no_grad forward inside autocast takes the next forward's weight gradient away"
+# upstream = [
+#     "https://github.com/pytorch/pytorch/issues/65766",
+#     "https://github.com/pytorch/pytorch/issues/105211",
+#     "https://github.com/pytorch/pytorch/issues/112583",
+#     "https://github.com/pytorch/pytorch/issues/158232",
+#     "https://github.com/pytorch/pytorch/pull/165068",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20644",
+# ]
+# packages = ["torch"]
+# affected = ["torch<2.11"]
+# home = "2023-12"
+# strategies = ["auto"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "an evaluation under no_grad, then a training forward, in one autocast block"
+# raises = "AssertionError"
+# match = "expected weight gradient 3.0, got None"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "an autocast block each"
+# source = "https://github.com/pytorch/pytorch/issues/65766"
+#
+# [tool.repro.variants.cache_cleared]
+# outcome = "passes"
+# about = "torch.clear_autocast_cache() between the two"
+# source = "https://github.com/pytorch/pytorch/issues/65766"
+#
+# [tool.repro.variants.cache_disabled]
+# outcome = "passes"
+# about = "autocast(cache_enabled=False)"
+# source = "https://github.com/pytorch/pytorch/issues/65766"
+# ///
+"""Under mixed precision a layer that was first used under no_grad does not learn.
+
+Symptom: linear and convolution layers get no gradient (`None`), while norms learn on. Silent as long as anything else in
+the loss has a gradient.
+
+Cause: autocast keeps each parameter's low-precision copy until its block ends (`cached_cast` in ATen's
+autocast_mode.cpp). A copy that was made under `no_grad` has no way back to the parameter, and the training forward in
+the same block is given that copy.
+
+Fix: newer torch makes cached copies with gradients on. Before: leave the autocast block, or clear or disable its cache.
+"""
+
+import sys
+
+import torch
+from torch import nn
+
+
+class Training:
+    """Its output is w * x with x = 3: the gradient of w is 3."""
+
+    def __init__(self, device):
+        self.device = device
+        self.layer, self.x = nn.Linear(1, 1, bias=False, device=device), torch.full((1, 1), 3.0, device=device)
+        self.scale = torch.ones(1, device=device, requires_grad=True)  # goes on learning
+
+    def autocast(self, **options):
+        return torch.autocast(self.device, dtype=torch.bfloat16, **options)
+
+    def evaluate(self):
+        with torch.no_grad():
+            self.layer(self.x)
+
+
+def failing(training):
+    with training.autocast():
+        training.evaluate()
+        return training.layer(training.x)
+
+
+def fixed(training):
+    with training.autocast():
+        training.evaluate()
+    with training.autocast():
+        return training.layer(training.x)
+
+
+def cache_cleared(training):
+    with training.autocast():
+        training.evaluate()
+        torch.clear_autocast_cache()
+        return training.layer(training.x)
+
+
+def cache_disabled(training):
+    with training.autocast(cache_enabled=False):
+        training.evaluate()
+        return training.layer(training.x)
+
+
+VARIANTS = (failing, fixed, cache_cleared, cache_disabled)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    training = Training(accelerator)
+    loss = (variants[variant](training) * training.scale).sum()
+    loss.backward()
+    gradient = training.layer.weight.grad
+    got = gradient if gradient is None else gradient.item()
+    assert got == 3.0, f"expected weight gradient 3.0, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

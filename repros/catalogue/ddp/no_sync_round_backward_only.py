@@ -1,0 +1,82 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0014"
+# title = "no_sync round the backward pass alone does not keep gradients apart"
+# upstream = ["https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"]
+# packages = ["torch"]
+# affected = []
+# home = "2023-12"
+# strategies = ["ddp_spawn"]
+# cold = ["ddp_spawn"]
+# devices = ["cpu"]
+# processes = 2
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "the forward runs outside no_sync, the backward inside"
+# raises = "AssertionError"
+# match = "expected the rank's own gradient"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "forward and backward inside no_sync"
+# source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+# ///
+"""Gradient accumulation under DDP pays for a reduction in every backward although no_sync is there.
+
+Symptom: no speed-up from `no_sync`; gradients are the mean over the ranks where the rank's own are expected (for a norm,
+for clipping per rank). Silent.
+
+Cause: `DistributedDataParallel.forward` looks at `require_backward_grad_sync` and prepares the reducer; `no_sync` turns
+that flag off while it is entered. Round the backward alone it comes too late: the reducer's hooks are armed by then.
+
+Fix: put the forward inside `no_sync`, too.
+"""
+
+import os
+import sys
+import tempfile
+
+import torch
+from torch import distributed, multiprocessing, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def failing(model, x):
+    loss = model(x).sum()
+    with model.no_sync():
+        loss.backward()
+
+
+def fixed(model, x):
+    with model.no_sync():
+        loss = model(x).sum()
+        loss.backward()
+
+
+VARIANTS = (failing, fixed)
+
+
+def train(rank, variant, file):
+    distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+    layer = nn.Linear(1, 1, bias=False)
+    # Its output is w * x: the gradient of w is x, 1 on rank 0 and 3 on rank 1, their mean is 2.
+    own = 1.0 + 2.0 * rank
+    {v.__name__: v for v in VARIANTS}[variant](DistributedDataParallel(layer), torch.full((1, 1), own))
+    got = layer.weight.grad.item()
+    assert got == own, f"expected the rank's own gradient {own}, got {got}"
+
+
+def main(variant="failing", strategy="ddp_spawn", accelerator="cpu"):
+    if variant not in (names := [v.__name__ for v in VARIANTS]):
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.spawn(train, (variant, os.path.join(folder, "rendezvous")), nprocs=2)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

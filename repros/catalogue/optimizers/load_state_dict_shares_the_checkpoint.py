@@ -1,0 +1,92 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0012"
+# title = "Optimizer.load_state_dict goes on writing into the dict it was given"
+# upstream = ["https://github.com/pytorch/pytorch/issues/196083"]
+# packages = ["torch"]
+# affected = ["torch>=2.1"]
+# home = "2023-12"
+# strategies = ["auto"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "load one state dict, step, and look at the dict again"
+# raises = "AssertionError"
+# match = "the kept state: expected momentum 1.0, got 3.0"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "load a deep copy"
+# source = "https://pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html"
+#
+# [tool.repro.variants.copied]
+# outcome = "fails"
+# about = "load a shallow copy"
+# claim = "state_dict.copy() keeps the original apart"
+# ///
+"""A kept optimizer state changes as soon as training goes on from it.
+
+Symptom: rolling back to a state in memory twice (the best so far, a branch, a population) does not give the same
+state twice: the second roll-back starts with the momentum of the first's training. Silent.
+
+Cause: up to torch 2.0 `Optimizer.load_state_dict` made a deep copy of its argument. From 2.1 it copies the outer dict only
+and casts each tensor with `value.to(...)`, which gives back the same tensor where device and dtype fit already. The
+optimizer then updates that tensor in place.
+
+Fix: pass `copy.deepcopy(state)`. A state that was read from a file for this one load needs none.
+"""
+
+import copy
+import sys
+
+import torch
+
+
+def failing(state):
+    return state
+
+
+def fixed(state):
+    return copy.deepcopy(state)
+
+
+def copied(state):
+    return state.copy()
+
+
+VARIANTS = (failing, fixed, copied)
+
+
+def step(weight, optimizer, gradient):
+    weight.grad = torch.full_like(weight, gradient)
+    optimizer.step()
+
+
+def new_optimizer(weight):
+    return torch.optim.SGD([weight], lr=0.1, momentum=1.0)  # a momentum that is the sum of all gradients
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    weight = torch.nn.Parameter(torch.zeros(1, device=accelerator))
+    first = new_optimizer(weight)
+    step(weight, first, gradient=1.0)
+    kept = copy.deepcopy(first.state_dict())  # with a momentum of 1
+
+    second = new_optimizer(weight)
+    second.load_state_dict(variants[variant](kept))
+    step(weight, second, gradient=2.0)
+    got = kept["state"][0]["momentum_buffer"].item()
+    assert got == 1.0, f"the kept state: expected momentum 1.0, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
