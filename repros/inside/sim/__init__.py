@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import functools
 import os
-
-from .build import SimUnavailable, shared_object
+from pathlib import Path
 
 __all__ = ["SimUnavailable", "load", "shared_object"]
 
 
-@functools.lru_cache(maxsize=None)
+class SimUnavailable(RuntimeError):  # noqa: N818 # it says what is so
+    """The simulated accelerator cannot be had here; the message is one sentence that says why and what would help."""
+
+
+def shared_object() -> Path:
+    """Builds the extension for this interpreter and its torch unless it is in the cache; torch is not imported.
+
+    Raises:
+        SimUnavailable: no torch (or one too old, or without headers), no compiler, or a build that failed.
+    """
+    from . import build  # late: arming a process imports this package, and must cost it nothing
+
+    return build.shared_object()
+
+
+@functools.cache
 def load() -> None:
     """Makes `torch.device("sim")` and `torch.sim` work in this process; builds the extension first where needed.
 

@@ -1,12 +1,12 @@
 """Arms a process: the backend is loaded as soon as torch is imported, each library's bridge as soon as it is.
 
-It costs nothing in a process that never imports torch. Spawned and re-launched processes arm themselves the same way, as
-the environment that armed this one is theirs too; forked ones are armed already.
+It costs nothing in a process that never imports torch. Spawned and re-launched processes arm themselves the same way,
+as the environment that armed this one is theirs too; forked ones are armed already.
 """
 
 from __future__ import annotations
 
-from ..imports import when_imported
+from ..imports import when_imported  # noqa: TID252 # this package has two names
 
 
 def install() -> None:

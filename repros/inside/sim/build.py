@@ -6,7 +6,6 @@ accelerator can be built without paying for `import torch`.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -21,16 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from . import SimUnavailable
+
 _SOURCES = Path(__file__).parent / "csrc"
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
 _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-w", "-DTORCH_EXTENSION_NAME=_sim")
-# PyTorch's headers take most of the time, so the sources are compiled in two units, side by side: each pays for them once.
+# PyTorch's headers take most of the time, so the sources are compiled in two units, side by side: each pays for them
+# once.
 _BINDINGS = ("collectives.cpp", "module.cpp")
-
-
-class SimUnavailable(RuntimeError):
-    """The simulated accelerator cannot be had here; the message is one sentence that says why and what would help."""
 
 
 class _Torch(NamedTuple):
@@ -57,13 +55,17 @@ def shared_object() -> Path:
     if built.exists():
         return built
     try:
+        import fcntl  # not on Windows, which has been refused by now
+
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not built.exists():
                 _build(torch, folder, built)
     except OSError as error:
-        msg = f"the simulated accelerator cannot be kept in {folder} ({error}); set REPROS_CACHE_DIR to a writable folder"
+        msg = (
+            f"the simulated accelerator cannot be kept in {folder} ({error}); set REPROS_CACHE_DIR to a writable folder"
+        )
         raise SimUnavailable(msg) from error
     return built
 
@@ -97,8 +99,8 @@ def _operator_list(root: Path) -> Path:
 
 
 def _uses_cxx11_abi(root: Path) -> bool:
-    # Which of libstdc++'s two strings torch was built with (wheels: the old one until 2.5) shows in the mangled name of a
-    # function that takes one: "Ss" is the old one.
+    # Which of libstdc++'s two strings torch was built with (wheels: the old one until 2.5) shows in the mangled name of
+    # a function that takes one: "Ss" is the old one.
     library = root / "lib" / "libc10.so"
     return not library.exists() or b"torchCheckFailEPKcS2_jRKSs" not in library.read_bytes()
 
@@ -142,7 +144,10 @@ def _compiler() -> str:
         if shutil.which(name):
             return name
     looked_for = f"$CXX ({wanted})" if wanted else ", ".join(_COMPILERS)
-    msg = f"the simulated accelerator needs a C++ compiler and found none of {looked_for}; install one (apt-get install g++)"
+    msg = (
+        f"the simulated accelerator needs a C++ compiler and found none of {looked_for};"
+        " install one (apt-get install g++)"
+    )
     raise SimUnavailable(msg)
 
 

@@ -6,6 +6,7 @@ Work is done when a call returns, so streams and events exist but there is never
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
-    Device = torch.device | str | int | None
+    Device = Any  # torch.device | str | int | None
 
 _extension: Any = None
 
 
 def use(extension: ModuleType) -> None:
     """Says which extension answers."""
-    global _extension
+    global _extension  # noqa: PLW0603 # a process has one
     _extension = extension
 
 
@@ -41,10 +42,12 @@ def _index(device: Device) -> int:
 
 
 def is_available() -> bool:
+    """Whether there is a device: always."""
     return True
 
 
 def is_initialized() -> bool:
+    """Whether `init` has been called: as good as."""
     return True
 
 
@@ -62,14 +65,17 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
+    """How many devices there are."""
     return int(_extension.device_count())
 
 
 def current_device() -> int:
+    """The index of this thread's current device."""
     return int(_extension.current_device())
 
 
 def set_device(device: Device) -> None:
+    """Makes a device the current one of this thread."""
     _extension.exchange_device(_index(device))
 
 
@@ -82,6 +88,7 @@ def _maybe_exchange_device(index: int) -> int:
 
 
 def get_device_name(device: Device = None) -> str:
+    """A name for people."""
     return f"Simulated accelerator {_index(device)}"
 
 
@@ -96,7 +103,7 @@ def _check(device: Device) -> None:
         raise RuntimeError(f"sim error: invalid device ordinal {index}")
 
 
-class device:
+class device:  # noqa: N801 # as in torch.cuda
     """Context in which another device is the current one."""
 
     def __init__(self, device: Device) -> None:
@@ -110,7 +117,7 @@ class device:
         _exchange_device(self.prev_idx)
 
 
-class device_of(device):
+class device_of(device):  # noqa: N801 # as in torch.cuda
     """Context in which the device of a tensor is the current one; none for a tensor elsewhere."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
@@ -128,15 +135,20 @@ class Stream:
         self.priority = priority
 
     def query(self) -> bool:
+        """Whether all is done: always."""
         return True
 
-    def synchronize(self) -> None: ...
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
 
-    def wait_stream(self, stream: Stream) -> None: ...
+    def wait_stream(self, stream: Stream) -> None:
+        """There is nothing to wait for."""
 
-    def wait_event(self, event: Event) -> None: ...
+    def wait_event(self, event: Event) -> None:
+        """There is nothing to wait for."""
 
     def record_event(self, event: Event | None = None) -> Event:
+        """Records an event, a new one unless given."""
         event = event or Event()
         event.record(self)
         return event
@@ -145,21 +157,23 @@ class Stream:
 class Event:
     """A moment that has passed."""
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+    def __init__(self, enable_timing: bool = False, **_: Any) -> None:
         self._enable_timing = enable_timing
         self._moment = 0.0
 
-    def record(self, stream: Stream | None = None) -> None:
-        import time
-
+    def record(self, stream: Stream | None = None) -> None:  # noqa: ARG002 # all streams are one
+        """Notes the time."""
         self._moment = time.perf_counter()
 
     def query(self) -> bool:
+        """Whether all is done: always."""
         return True
 
-    def synchronize(self) -> None: ...
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
 
-    def wait(self, stream: Stream | None = None) -> None: ...
+    def wait(self, stream: Stream | None = None) -> None:
+        """There is nothing to wait for."""
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this event to another."""
@@ -172,15 +186,18 @@ _current_streams: dict[int, Stream] = {}
 
 
 def current_stream(device: Device = None) -> Stream:
+    """The current stream of a device."""
     index = _index(device)
     return _current_streams.get(index) or default_stream(index)
 
 
 def default_stream(device: Device = None) -> Stream:
+    """The stream that is current when nobody has set another."""
     return Stream(device)
 
 
 def set_stream(stream: Stream) -> None:
+    """Makes a stream the current one of its device."""
     _current_streams[stream.device.index] = stream
 
 
@@ -202,40 +219,49 @@ def stream(stream: Stream | None) -> Iterator[None]:
 
 
 def manual_seed(seed: int) -> None:
+    """Seeds the current device's generator."""
     _extension.manual_seed(-1, int(seed) & (2**64 - 1))
 
 
 def manual_seed_all(seed: int) -> None:
+    """Seeds every device's generator."""
     for index in range(device_count()):
         _extension.manual_seed(index, int(seed) & (2**64 - 1))
 
 
 def seed() -> None:
+    """Seeds the current device's generator with a random number."""
     _extension.seed(-1)
 
 
 def seed_all() -> None:
+    """Seeds every device's generator with one random number."""
     manual_seed_all(_extension.seed(-1))
 
 
 def initial_seed() -> int:
+    """The current device's seed."""
     return int(_extension.initial_seed(-1))
 
 
 def get_rng_state(device: Device = "sim") -> torch.Tensor:
+    """The state of a device's generator, a CPU tensor of bytes."""
     state: torch.Tensor = _extension.get_rng_state(_index(device))
     return state
 
 
 def set_rng_state(new_state: torch.Tensor, device: Device = "sim") -> None:
+    """Puts back a state that `get_rng_state` gave."""
     _extension.set_rng_state(_index(device), new_state.clone())
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of all devices."""
     return [get_rng_state(index) for index in range(device_count())]
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Puts back what `get_rng_state_all` gave."""
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
 
@@ -254,6 +280,7 @@ def max_memory_allocated(device: Device = None) -> int:
 
 
 def reset_peak_memory_stats(device: Device = None) -> None:
+    """Makes the peak what is held now."""
     _extension.reset_peak(_index(device))
 
 
@@ -280,8 +307,10 @@ def empty_cache() -> None:
 
 
 def is_bf16_supported() -> bool:
+    """Whether tensors of bfloat16 can be computed with: yes."""
     return True
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
+    """The types that autocast may be asked for."""
     return [torch.float16, torch.bfloat16]

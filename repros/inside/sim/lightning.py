@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ..imports import when_imported
+from ..imports import when_imported  # noqa: TID252 # this package has two names
 
 _FABRIC = ("lightning.fabric", "lightning_fabric")
 _PYTORCH = ("lightning.pytorch", "pytorch_lightning")
@@ -21,13 +21,15 @@ def install() -> None:
         when_imported(f"{fabric}.accelerators", _register_accelerator)
         when_imported(f"{fabric}.utilities.distributed", _choose_process_group_backend)
         when_imported(f"{fabric}.strategies.ddp", _wrap_without_cuda_stream)
+        when_imported(f"{fabric}.connector", _choose_single_device)
     for pytorch in _PYTORCH:
         when_imported(f"{pytorch}.accelerators", _register_accelerator)
         when_imported(f"{pytorch}.strategies.ddp", _wrap_without_cuda_stream)
+        when_imported(f"{pytorch}.trainer.connectors.accelerator_connector", _choose_single_device)
 
 
 # --- fabric/accelerators/__init__.py, pytorch/accelerators/__init__.py:
-#     `ACCELERATOR_REGISTRY.register_accelerators(...)` finds CPU, CUDA, MPS and XLA; `accelerator="sim"` must be found too
+#     `_register_classes(...)` finds CPU, CUDA, MPS and XLA; `accelerator="sim"` must be found too
 
 
 def _register_accelerator(module: Any) -> None:
@@ -41,10 +43,10 @@ def _register_accelerator(module: Any) -> None:
     registry.register("sim", accelerator, description="Simulated accelerator")
 
 
-def _accelerator(base: type) -> type:
+def _accelerator(base: Any) -> Any:  # noqa: C901 # one class, whose base is known late
     import torch
 
-    class SimAccelerator(base):  # type: ignore[misc]
+    class SimAccelerator(base):
         """One process per simulated device, as CUDAAccelerator is for GPUs."""
 
         def setup_device(self, device: torch.device) -> None:
@@ -52,8 +54,7 @@ def _accelerator(base: type) -> type:
                 raise ValueError(f"Device should be of type sim, got {device} instead.")
             torch.sim.set_device(device)
 
-        # 2.0 and later call this one on the Trainer's accelerators
-        def setup(self, trainer: Any) -> None:
+        def setup(self, trainer: Any) -> None:  # noqa: ARG002 # the Trainer's accelerators have it, Fabric's do not
             torch.sim.empty_cache()
 
         def teardown(self) -> None:
@@ -86,7 +87,7 @@ def _accelerator(base: type) -> type:
 
 
 def _parse_devices(devices: int | str | list[int], count: int) -> list[int] | None:
-    """What Lightning's `_parse_gpu_ids` makes of the argument `devices`: "2" and 2 are a number, "0,1" and "1," a list."""
+    """What `_parse_gpu_ids` makes of the argument `devices`: "2" and 2 are a number, "0,1" and "1," a list."""
     if devices in ("auto", -1, "-1"):
         return list(range(count))
     if isinstance(devices, str):
@@ -97,7 +98,8 @@ def _parse_devices(devices: int | str | list[int], count: int) -> list[int] | No
     missing = [index for index in wanted if not 0 <= index < count]
     if missing:
         raise ValueError(
-            f"You requested sim devices {wanted}, but there are {count} (REPROS_SIM_DEVICES sets how many), without {missing}."
+            f"You requested sim devices {wanted}, but there are {count} (REPROS_SIM_DEVICES sets how many),"
+            f" without {missing}."
         )
     return wanted or None
 
@@ -120,12 +122,14 @@ def _choose_process_group_backend(module: Any) -> None:
 
 # --- fabric/strategies/ddp.py `setup_module`, pytorch/strategies/ddp.py `_setup_model`:
 #     `torch.cuda.stream(torch.cuda.Stream()) if device_ids is not None else nullcontext()`
-#     device ids are given for every device but the CPU; DDP needs them only to scatter over several devices per process,
-#     which neither does
+#     device ids are given for every device but the CPU; DDP needs them only to scatter over several devices per
+#     process, which neither does
 
 
 def _wrap_without_cuda_stream(module: Any) -> None:
-    original = module.DDPStrategy.determine_ddp_device_ids if hasattr(module.DDPStrategy, "determine_ddp_device_ids") else None
+    original = (
+        module.DDPStrategy.determine_ddp_device_ids if hasattr(module.DDPStrategy, "determine_ddp_device_ids") else None
+    )
     name = "determine_ddp_device_ids"
     if original is None:
         name, original = "_determine_ddp_device_ids", module.DDPStrategy._determine_ddp_device_ids
@@ -135,3 +139,22 @@ def _wrap_without_cuda_stream(module: Any) -> None:
         return None if self.root_device.type == "sim" else original(self)
 
     setattr(module.DDPStrategy, name, determine)
+
+
+# --- fabric/connector.py and pytorch/trainer/connectors/accelerator_connector.py `_choose_strategy`, for one device:
+#     the root device is that of "cuda", "gpu" and "mps"; `else: device = "cpu"`
+
+
+def _choose_single_device(module: Any) -> None:
+    connector = getattr(module, "_AcceleratorConnector", None) or module._Connector
+    original = connector._choose_strategy
+
+    @functools.wraps(original)
+    def choose(self: Any) -> Any:
+        chosen = original(self)
+        device = self._parallel_devices[0]
+        if isinstance(chosen, module.SingleDeviceStrategy) and getattr(device, "type", None) == "sim":
+            return module.SingleDeviceStrategy(device=device)
+        return chosen
+
+    connector._choose_strategy = choose

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,12 @@ _extension: Any = None
 
 def register(extension: ModuleType) -> None:
     """Registers the file format's location handlers and the reducer for spawned processes."""
-    global _extension
+    global _extension  # noqa: PLW0603 # a process has one
     _extension = extension
     # torch's own handlers for such a device are there from 2.1 only; one pair for all versions behaves alike in all.
     serialization.register_package(_PRIORITY, _location, _place)
     for tensor_class in (torch.Tensor, torch.nn.Parameter):
         _share(tensor_class)
-    _share(torch.UntypedStorage)
 
 
 # --- torch.save and torch.load
@@ -57,9 +55,8 @@ def _storage_on_device(storage: Any, index: int) -> Any:
 
 
 # --- spawned processes
-# CUDA hands memory to another process through CUDA IPC. Here a tensor goes by value, as the file format packs it, and is put
-# on its device at the other end. Not as shared host memory: that travels as a file descriptor, which lives only as long as
-# the host copy does, and nothing keeps the copy until the process has been started.
+# CUDA hands memory to another process through CUDA IPC. Here the bytes are host memory, which torch can share already:
+# a tensor goes as shared host memory and is put on its device at the other end, as a copy.
 
 
 def _share(kind: type) -> None:
@@ -68,38 +65,24 @@ def _share(kind: type) -> None:
     def reduce(value: Any) -> Any:
         if value.device.type != "sim":
             return original(value) if original is not None else value.__reduce_ex__(2)
-        if isinstance(value, torch.UntypedStorage):
-            bare = torch.empty(0, dtype=torch.uint8, device=value.device).set_(value)
-            return _storage_from_host, (_packed(bare.cpu()), value.device.index)
         if value.requires_grad and not value.is_leaf:
             raise RuntimeError(
-                "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
-                "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
-                "serializing (e.g., putting it on the queue)."
+                "a tensor that requires gradients and is no leaf cannot be sent to another process, as its history"
+                " stays here; send tensor.detach()"
             )
-        packed = _packed(value.detach().cpu())
-        return _tensor_from_host, (type(value), packed, value.device.index, value.requires_grad)
+        host = value.detach().cpu().share_memory_()
+        # Until the other process has opened it, the shared memory must outlive this call.
+        value._shared_with_others = host
+        return _tensor_from_host, (type(value), host, value.device.index, value.requires_grad)
 
     ForkingPickler.register(kind, reduce)
 
 
-def _packed(host: torch.Tensor) -> bytes:
-    with io.BytesIO() as file:
-        torch.save(host, file)
-        return file.getvalue()
+def _tensor_from_host(kind: type, host: torch.Tensor, index: int, requires_grad: bool) -> torch.Tensor:
+    from . import load
 
-
-def _unpacked(packed: bytes) -> Any:
-    with io.BytesIO(packed) as file:
-        return torch.load(file, map_location="cpu")
-
-
-def _tensor_from_host(kind: type, packed: bytes, index: int, requires_grad: bool) -> torch.Tensor:
-    tensor = _unpacked(packed).to(torch.device("sim", index))
+    load()  # in a fresh process, arguments arrive before the program's own code has run
+    tensor = host.to(torch.device("sim", index))
     if issubclass(kind, torch.nn.Parameter):
         return torch.nn.Parameter(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)
-
-
-def _storage_from_host(packed: bytes, index: int) -> Any:
-    return _storage_on_device(_unpacked(packed).untyped_storage(), index)

@@ -36,7 +36,7 @@ def _seed_with_cuda() -> None:
 
 
 # torch/storage.py `cpu` and `clone`, torch/_tensor.py and torch/_utils.py through `Tensor.set_`: code that is handed a
-# storage from Python knows those on "cpu" and "cuda" only. `torch.save`, `torch.load` and `copy.deepcopy` go through them.
+# storage from Python knows those on "cpu" and "cuda" only. `torch.save`, `torch.load` and `copy.deepcopy` use it.
 
 
 def _accept_storages(extension: Any) -> None:

@@ -26,7 +26,11 @@ class Call {
     }
     if (value.isTensorList()) {
       c10::List<at::Tensor> list;
+      const bool first = positions_.empty();
       for (const at::Tensor& tensor : value.toTensorList()) {
+        if (first) {
+          positions_.push_back(is_sim(tensor) ? tensor.device().index() : c10::DeviceIndex(-1));
+        }
         list.push_back(to_host(tensor));
       }
       return list;
@@ -69,7 +73,9 @@ class Call {
     if (value.isTensorList()) {
       c10::List<at::Tensor> list;
       for (const at::Tensor& tensor : value.toTensorList()) {
-        list.push_back(to_device(tensor, index));
+        const auto position = list.size();
+        const bool own = position < positions_.size() && positions_[position] >= 0;
+        list.push_back(to_device(tensor, own ? positions_[position] : index));
       }
       return list;
     }
@@ -135,6 +141,8 @@ class Call {
     return storages_.back().device;
   }
 
+  // Where the first list's tensors are: a foreach operator's results lie where its arguments do, one by one.
+  std::vector<c10::DeviceIndex> positions_;
   std::vector<TensorPair> tensors_;
   std::vector<StoragePair> storages_;
 };
@@ -169,6 +177,10 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
     } else if (argument.name() == "pin_memory") {
       value = c10::IValue();
     } else if (argument.name() == "generator") {
+      // As CUDA's randperm, for a generator whose type alone has brought a call on CPU tensors here.
+      TORCH_CHECK(
+          on_sim || value.isNone(), "Expected a '", *device, "' generator device but found '",
+          value.isNone() ? c10::Device(kDevice) : value.toGenerator().device(), "'");
       value = host_generator(value.isNone() ? SIM_OPTIONAL<at::Generator>() : value.toGenerator(), index);
     } else {
       value = call.to_host(value);

@@ -1,0 +1,57 @@
+"""Loads the simulated accelerator for the tests here; those that need it skip where it cannot be had."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).absolute().parents[3]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+
+@pytest.fixture
+def root() -> Path:
+    """The clone: what an interpreter needs on its path to find `repros`."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def sim() -> Any:
+    """`torch.sim`, loaded."""
+    torch = pytest.importorskip("torch", reason="these tests run in an environment with torch")
+    from repros.inside import sim as package
+
+    try:
+        package.load()
+    except package.SimUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    return torch.sim
+
+
+@pytest.fixture
+def fresh_device(sim: Any) -> Any:
+    """`torch.sim` with device 0 current before and after."""
+    sim.set_device(0)
+    yield sim
+    sim.set_device(0)
+
+
+@pytest.fixture
+def run_python() -> Any:
+    """Runs a script in a fresh interpreter of this environment, with settings added to the environment."""
+
+    def run(script: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        places = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": places, **settings}
+        return subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            env=environment, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+
+    return run

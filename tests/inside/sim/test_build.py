@@ -1,0 +1,138 @@
+"""Building the extension: once, by one of many, and with a sentence that helps where it cannot be built."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from importlib.util import find_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros.inside.sim import SimUnavailable, build
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="not built for Windows")
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="runs in an environment with torch")
+
+# Writes down that it was called and makes its output, slowly enough for two builds to overlap.
+COMPILER = """#!{python}
+import sys, time
+with open({calls!r}, "a") as calls:
+    calls.write("call\\n")
+time.sleep(0.5)
+open(sys.argv[sys.argv.index("-o") + 1], "w").close()
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def compiler(tmp_path: Path, text: Any) -> Any:
+    path = tmp_path / "compiler"
+    path.write_text(text.format(python=sys.executable, calls=str(tmp_path / "calls")))
+    path.chmod(path.stat().st_mode | stat.S_IEXEC)
+    return str(path)
+
+
+@needs_torch
+def test_many_processes_at_once_build_once(
+    cache: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
+    script = "from repros.inside.sim import build; print(build.shared_object())"
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    builders = [
+        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    made = {builder.communicate(timeout=120)[0].strip() for builder in builders}
+    assert [builder.returncode for builder in builders] == [0] * 4
+    assert len(made) == 1
+    assert (tmp_path / "calls").read_text().count("call") == 3  # two units and the link, by one process
+    folder = cache / "sim"
+    left = sorted(path.name for path in next(folder.iterdir()).iterdir())
+    assert left == sorted(["lock", Path(made.pop()).name])
+
+
+@needs_torch
+def test_what_is_built_is_not_built_again(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
+    first = build.shared_object()
+    begun = time.monotonic()
+    assert build.shared_object() == first
+    assert time.monotonic() - begun < 0.4
+    assert (tmp_path / "calls").read_text().count("call") == 3
+
+
+@needs_torch
+def test_a_build_that_fails_keeps_its_log(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", compiler(tmp_path, "#!/bin/sh\necho no such header\nexit 1\n"))
+    with pytest.raises(SimUnavailable, match="did not compile") as raised:
+        build.shared_object()
+    log = str(raised.value).rpartition(" ")[2]
+    assert "no such header" in Path(log).read_text()
+    assert "\n" not in str(raised.value)
+
+
+@needs_torch
+def test_without_a_compiler(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(SimUnavailable) as raised:
+        build.shared_object()
+    assert str(raised.value) == (
+        "the simulated accelerator needs a C++ compiler and found none of g++, c++, clang++;"
+        " install one (apt-get install g++)"
+    )
+    monkeypatch.setenv("CXX", "/nowhere/g++")
+    with pytest.raises(SimUnavailable, match=r"found none of \$CXX \(/nowhere/g\+\+\)"):
+        build.shared_object()
+
+
+def torch_of(version: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "torch"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "version.py").write_text(f"__version__ = '{version}'\ngit_version = 'abc'\n")
+    spec = spec_from_file_location("torch", package / "__init__.py")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+
+
+def test_without_torch(cache: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SimUnavailable, match="needs torch, which this environment does not have"):
+        build.shared_object()
+
+
+def test_with_a_torch_too_old(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_of("1.13.1", tmp_path, monkeypatch)
+    with pytest.raises(SimUnavailable, match=r"needs torch 2\.0 or newer, and this environment has 1\.13\.1"):
+        build.shared_object()
+
+
+def test_with_a_torch_without_headers(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_of("2.1.0", tmp_path, monkeypatch)
+    with pytest.raises(SimUnavailable, match=r"torch 2\.1\.0 comes without .*Tensor\.h; install torch from its wheel"):
+        build.shared_object()
+
+
+def test_on_windows(cache: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SimUnavailable, match="not for Windows"):
+        build.shared_object()
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec("torch") is None:
+        pytest.skip("runs in an environment with torch")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(SimUnavailable, match="set REPROS_CACHE_DIR to a writable folder"):
+        build.shared_object()

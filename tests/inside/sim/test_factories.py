@@ -1,0 +1,96 @@
+"""Making tensors, and `torch.sim` as users of `torch.cuda` expect it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+pytestmark = pytest.mark.usefixtures("sim")
+
+FACTORIES = {
+    "empty": lambda d: torch.empty(2, device=d),
+    "zeros": lambda d: torch.zeros(2, device=d),
+    "full": lambda d: torch.full((2,), 3.0, device=d),
+    "arange": lambda d: torch.arange(4, device=d),
+    "linspace": lambda d: torch.linspace(0, 1, 5, device=d),
+    "eye": lambda d: torch.eye(3, device=d),
+    "tensor": lambda d: torch.tensor([1, 2], device=d),
+    "as_tensor": lambda d: torch.as_tensor([1, 2], device=d),
+    "randint": lambda d: torch.randint(3, (2,), device=d),
+    "tril_indices": lambda d: torch.tril_indices(3, 3, device=d),
+    "hann_window": lambda d: torch.hann_window(4, device=d),
+    "ones_like": lambda d: torch.ones_like(torch.ones(2), device=d),
+    "new_zeros": lambda d: torch.ones(1).new_zeros(2, device=d),
+    "empty_strided": lambda d: torch.empty_strided((2, 2), (1, 2), device=d),
+    "channels_last": lambda d: torch.empty(1, 2, 3, 3, device=d, memory_format=torch.channels_last),
+}
+
+
+@pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES.keys())
+def test_a_factory_makes_its_tensor_on_the_device_asked_for(make: Any, fresh_device: Any) -> None:
+    assert make("sim:1").device == torch.device("sim:1")
+    assert make("sim").device == torch.device("sim:0")
+    assert make("cpu").device == torch.device("cpu")
+
+
+def test_the_default_device_is_used_by_factories() -> None:
+    with torch.device("sim:1"):
+        assert torch.zeros(2).device == torch.device("sim:1")
+        assert torch.nn.Linear(2, 2).weight.device == torch.device("sim:1")
+    assert torch.zeros(2).device == torch.device("cpu")
+
+
+def test_the_current_device(fresh_device: Any) -> None:
+    assert fresh_device.is_available()
+    assert fresh_device.device_count() == 2
+    fresh_device.set_device("sim:1")
+    assert fresh_device.current_device() == 1
+    assert torch.zeros(1, device="sim").device == torch.device("sim:1")
+    with fresh_device.device(0):
+        assert torch.zeros(1, device="sim").device == torch.device("sim:0")
+    assert fresh_device.current_device() == 1
+    with fresh_device.device_of(torch.zeros(1, device="sim:0")):
+        assert fresh_device.current_device() == 0
+
+
+def test_a_device_that_does_not_exist() -> None:
+    with pytest.raises(RuntimeError, match="invalid device ordinal 5"):
+        torch.zeros(1, device="sim:5")
+    with pytest.raises(ValueError, match="invalid device ordinal 5: there are 2 sim devices"):
+        torch.sim.set_device(5)
+    with pytest.raises(RuntimeError, match="invalid device ordinal 5"):
+        torch.sim.synchronize(5)
+
+
+def test_streams_and_events_are_there_and_never_wait(sim: Any) -> None:
+    stream = sim.Stream(device="sim:1", priority=-1)
+    with sim.stream(stream):
+        assert sim.current_stream(1) is stream
+    assert sim.current_stream(1) is not stream
+    start, end = sim.Event(enable_timing=True), sim.Event(enable_timing=True)
+    start.record()
+    end.record(stream)
+    assert end.query()
+    assert start.elapsed_time(end) >= 0
+    stream.wait_event(end)
+    stream.wait_stream(sim.default_stream())
+    sim.synchronize()
+
+
+def test_the_seventh_device_exists_when_asked_for(run_python: Any) -> None:
+    script = "from repros.inside import sim; sim.load(); import torch; print(torch.zeros(1, device='sim:6').device)"
+    assert run_python(script, REPROS_SIM_DEVICES="7").stdout.strip() == "sim:6"
+
+
+def test_a_number_of_devices_that_is_none(run_python: Any) -> None:
+    script = "from repros.inside import sim; sim.load(); import torch; torch.sim.device_count()"
+    ended = run_python(script, REPROS_SIM_DEVICES="many")
+    assert ended.returncode != 0
+    assert "REPROS_SIM_DEVICES must be a number from 1 to 64, not 'many'" in ended.stderr
+
+
+def test_sparse_layouts_are_refused_with_a_reason() -> None:
+    with pytest.raises(NotImplementedError, match="holds strided tensors only"):
+        torch.ones(2, device="sim").to_sparse()
