@@ -50,7 +50,7 @@ def test_importing_torch_loads_the_backend(sim: Any, armed: Any) -> None:
 def test_a_forked_and_a_spawned_process_have_it_too(sim: Any, armed: Any) -> None:
     script = """
         import multiprocessing, torch
-        def work(results: Any) -> Any:
+        def work(results):
             tensor = torch.ones(3, device="sim:1", requires_grad=True)
             tensor.pow(2).sum().backward()
             results.put(tensor.grad.tolist())
@@ -73,14 +73,14 @@ TRAINER = """
     import {library} as pl
 
     class Model(pl.LightningModule):
-        def __init__(self) -> Any:
+        def __init__(self):
             super().__init__()
             self.layer = torch.nn.Linear(8, 2)
-        def training_step(self, batch: Any, index: Any) -> Any:
+        def training_step(self, batch, index):
             loss = self.layer(batch).pow(2).mean()
             self.log("loss", loss, sync_dist=True, on_epoch=True, on_step=True)
             return loss
-        def configure_optimizers(self) -> Any:
+        def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
     if __name__ == "__main__":
