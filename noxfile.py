@@ -82,6 +82,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def bench(session: nox.Session) -> None:
+    """Measure cells by hand, cold and warm [-- --catalogue --jobs --rounds N ...]."""
+    install(session, "tests")
+    session.run("python", "-m", "tests.bench", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
 def lock(session: nox.Session) -> None:
     """Resolve the stacks' locks anew [-- NAME ...]."""
     install(session)

@@ -1,0 +1,98 @@
+"""From measured series to the figures that are reported, and the targets they are held against."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from repros.model import Ending, Process, Raised, Signature
+from repros.signature import bears
+from tests.bench.measure import Sample, Series
+
+HAND, COLD, WARM = "by hand", "cold", "warm"
+
+
+def of_series(series: Mapping[str, Series]) -> dict[str, Any]:
+    """Return the figures of one cell, run every way."""
+    figures: dict[str, Any] = {
+        way: {
+            "seconds": {"median": one.median, "min": min(one.seconds), "max": max(one.seconds), "all": one.seconds},
+            "cpu_seconds": one.cpu,
+            "peak_bytes": one.peak,
+        }
+        for way, one in series.items()
+    }
+    hand = series[HAND]
+    figures["times_as_fast"] = {way: _ratio(hand, one) for way, one in series.items() if way != HAND}
+    if COLD in series:
+        figures["overhead"] = overhead(hand.samples, series[COLD].samples)
+    return figures
+
+
+def _ratio(hand: Series, other: Series) -> dict[str, float]:
+    return {"wall": round(hand.median / other.median, 2), "cpu": round(hand.cpu / other.cpu, 2)}
+
+
+def overhead(hand: Iterable[Sample], cold: Iterable[Sample]) -> dict[str, float]:
+    """Return what the engine adds to a cold cell: the median over the rounds, as neighbours in time shared the load."""
+    pairs = list(zip(hand, cold, strict=True))
+    return {
+        "seconds": round(statistics.median(b.seconds - a.seconds for a, b in pairs), 3),
+        "percent": round(statistics.median(100 * (b.seconds / a.seconds - 1) for a, b in pairs), 1),
+        "cpu_seconds": round(statistics.median(b.cpu - a.cpu for a, b in pairs), 3),
+    }
+
+
+def targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the project promises, and what was measured."""
+    held: list[dict[str, Any]] = []
+    for cell in report["cells"]:
+        if cell["strategy"] == "ddp" and WARM in cell["times_as_fast"]:
+            held.append(_at_least(f"warm, {cell['label']}", 10.0, cell["times_as_fast"][WARM]["wall"]))
+        if "overhead" in cell:
+            added = cell["overhead"]
+            met = added["percent"] <= 5.0 or added["seconds"] <= 0.3
+            measured = f"{added['percent']:+.1f} %, {added['seconds']:+.2f} s"
+            held.append(
+                {"what": f"cold, {cell['label']}", "wanted": "at most +5 % or +0.3 s", "measured": measured, "met": met}
+            )
+    if catalogue := report.get("catalogue"):
+        what = f"the catalogue, {catalogue['cells']} cells, server starts included"
+        held.append(_at_least(what, 5.0, catalogue["times_as_fast"]["auto"]))
+    return held
+
+
+def _at_least(what: str, wanted: float, measured: float) -> dict[str, Any]:
+    return {
+        "what": what,
+        "wanted": f"at least {wanted:.0f}x by hand",
+        "measured": f"{measured:.1f}x",
+        "met": measured >= wanted,
+    }
+
+
+def matches_per_second(signatures: Iterable[Signature], seconds: float = 0.5) -> dict[str, int]:
+    """Return how many exceptions a second are held against a signature: messages not seen before, and known ones."""
+    known = [signature for signature in signatures if signature.raises]
+
+    def rate(number_of: int) -> int:
+        count, until = 0, time.monotonic() + seconds
+        started = time.monotonic()
+        while time.monotonic() < until:
+            signature = known[count % len(known)]
+            text = f"{_MESSAGE} step {count % number_of}"
+            raised = Raised(f"builtins.{signature.raises}", ("builtins.Exception",), text, ())
+            bears(Process(1, "rank", 0, Ending.RAISED, chain=(raised,)), signature)
+            count += 1
+        return round(count / (time.monotonic() - started))
+
+    return {"new": rate(10**9), "known": rate(100)}
+
+
+_MESSAGE = (
+    "Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0! "
+    "(when checking argument for argument mat1 in method wrapper_CUDA_addmm) at 0x7f00deadbeef, rank 1 of pid 4711, "
+    "in /usr/lib/python3/site-packages/torch/nn/modules/linear.py from 127.0.0.1:29500"
+)

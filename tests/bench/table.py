@@ -1,0 +1,86 @@
+"""The figures as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+
+def report(figures: Mapping[str, Any]) -> Group:
+    """Return everything that was measured."""
+    return Group(*_parts(figures))
+
+
+def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
+    yield _cells(figures)
+    if "catalogue" in figures:
+        yield _catalogue(figures["catalogue"])
+    if "jobs" in figures:
+        told = ", ".join(f"{jobs} at a time {seconds:.1f} s" for jobs, seconds in figures["jobs"]["seconds"].items())
+        yield Text(f"{figures['jobs']['cells']} warm cells: {told}")
+    matches = figures["signature_matches_per_second"]
+    yield Text(f"signature matches per second: {matches['new']:,} new messages, {matches['known']:,} known ones")
+    servers = ", ".join(f"{name} {_megabytes(size)}" for name, size in figures["servers"].items())
+    yield Text(f"a warm server that waits holds: {servers}")
+    yield _targets(figures)
+    yield _machine(figures["machine"])
+
+
+def _cells(figures: Mapping[str, Any]) -> Table:
+    environment = figures["environment"]
+    table = Table(
+        title=f"one cell on {environment['name']}: {environment['versions']}; bytecode {environment['bytecode']}"
+    )
+    for column in ("cell", "way"):
+        table.add_column(column)
+    for column in ("median s", "min", "max", "cpu s", "x by hand", "x cpu", "peak MB"):
+        table.add_column(column, justify="right")
+    for cell in figures["cells"]:
+        label = cell["label"]
+        for way in ("by hand", "cold", "warm"):
+            if way not in cell:
+                continue
+            one, ratio = cell[way], cell["times_as_fast"].get(way, {"wall": 1.0, "cpu": 1.0})
+            seconds = [f"{one['seconds'][which]:.2f}" for which in ("median", "min", "max")]
+            ratios = [f"{ratio[which]:.1f}" for which in ("wall", "cpu")]
+            table.add_row(label, way, *seconds, f"{one['cpu_seconds']:.2f}", *ratios, _megabytes(one["peak_bytes"]))
+            label = ""
+        table.add_section()
+    return table
+
+
+def _catalogue(catalogue: Mapping[str, Any]) -> Table:
+    table = Table(title=f"{', '.join(catalogue['repros'])}: {catalogue['cells']} cells, each way in turn for each cell")
+    table.add_column("way")
+    for column in ("sum s", "x by hand"):
+        table.add_column(column, justify="right")
+    for way, seconds in catalogue["seconds"].items():
+        table.add_row(way, f"{seconds:.1f}", f"{catalogue['times_as_fast'].get(way, 1.0):.1f}")
+    return table
+
+
+def _targets(figures: Mapping[str, Any]) -> Table:
+    table = Table(title="targets")
+    for column in ("what", "wanted", "measured", ""):
+        table.add_column(column)
+    for target in figures["targets"]:
+        verdict = Text("met", "green") if target["met"] else Text("missed", "red")
+        table.add_row(target["what"], target["wanted"], target["measured"], verdict)
+    return table
+
+
+def _machine(machine: Mapping[str, Any]) -> Text:
+    loads = [f"{machine[when]['load'][0]} {when}" for when in ("before", "after")]
+    others = [f"{machine[when]['others_percent']:.0f} % {when}" for when in ("before", "after")]
+    told = f"{machine['processors']} processors; load {', '.join(loads)}; others used {', '.join(others)}"
+    if machine["busy"]:
+        return Text(f"The machine was BUSY with something else, so take ratios and not seconds: {told}", "yellow")
+    return Text(f"The machine was quiet: {told}")
+
+
+def _megabytes(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e6:,.0f}"

@@ -1,0 +1,82 @@
+"""From samples to what is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from repros.model import Signature
+from tests.bench import figures, machine, table
+from tests.bench.measure import Sample, Series
+
+
+def series(*seconds: float) -> Series:
+    return Series([Sample(one, one / 2) for one in seconds], peak=100_000_000)
+
+
+REPORT = {
+    "cells": [
+        {"label": "RPR-0005 fixed ddp cpu current", "strategy": "ddp"}
+        | figures.of_series(
+            {"by hand": series(4.0, 4.2, 8.0), "cold": series(4.1, 4.3, 8.2), "warm": series(0.5, 0.4, 0.6)}
+        )
+    ],
+    "catalogue": {
+        "repros": ["RPR-0005"],
+        "cells": 2,
+        "seconds": {"by hand": 9.0, "cold": 9.2, "auto": 2.0},
+        "times_as_fast": {"cold": 0.98, "auto": 4.5},
+    },
+}
+
+
+def test_the_figures_of_a_cell() -> None:
+    (cell,) = REPORT["cells"]
+    assert isinstance(cell, dict)
+    assert cell["by hand"] == {
+        "seconds": {"median": 4.2, "min": 4.0, "max": 8.0, "all": [4.0, 4.2, 8.0]},
+        "cpu_seconds": 2.1,
+        "peak_bytes": 100_000_000,
+    }
+    assert cell["times_as_fast"] == {"cold": {"wall": 0.98, "cpu": 0.98}, "warm": {"wall": 8.4, "cpu": 8.4}}
+    assert cell["overhead"] == {"seconds": 0.1, "percent": 2.5, "cpu_seconds": 0.05}
+
+
+def test_targets_are_met_or_missed() -> None:
+    assert [(target["measured"], target["met"]) for target in figures.targets(REPORT)] == [
+        ("8.4x", False),
+        ("+2.5 %, +0.10 s", True),
+        ("4.5x", False),
+    ]
+
+
+def test_the_tables_say_it_all() -> None:
+    look = {"others_percent": 90.0, "load": [7.5, 7.0, 6.5]}
+    report = REPORT | {
+        "environment": {"name": "current", "versions": "torch 2.13.0", "bytecode": "there"},
+        "servers": {"cpu-2": 250_000_000},
+        "signature_matches_per_second": {"new": 16_000, "known": 170_000},
+        "jobs": {"cells": 12, "seconds": {1: 20.0, 2: 12.0}},
+        "machine": {"processors": 2, "before": look, "after": look, "busy": True},
+        "targets": figures.targets(REPORT),
+    }
+    screen = Console(width=160)
+    with screen.capture() as captured:
+        screen.print(table.report(report))
+    text = captured.get()
+    for told in ("8.4", "missed", "12 warm cells: 1 at a time 20.0 s, 2 at a time 12.0 s", "16,000 new", "was BUSY"):
+        assert told in text
+
+
+def test_matches_are_counted() -> None:
+    rates = figures.matches_per_second([Signature("RuntimeError", ("on the same device",))], 0.05)
+    assert 0 < rates["new"] < rates["known"]
+
+
+def test_bytecode_is_told_from_its_absence(tmp_path: Path) -> None:
+    (tmp_path / "one.py").touch()
+    assert not machine.compiled(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "one.cpython-311.pyc").touch()
+    assert machine.compiled(tmp_path)
