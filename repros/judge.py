@@ -51,7 +51,10 @@ class _Reading:
     broken: str | None
     """Why it cannot be judged."""
     failed: tuple[Process, ...]
-    """The processes that failed on their own account, earliest first; empty when everything returned."""
+    """The processes that failed on their own account; empty when everything returned.
+
+    By rank where each of them shows the documented signature, else earliest first.
+    """
     missing: int
     """Ranks that were expected and never seen."""
 
@@ -124,6 +127,9 @@ def _read(cell: Cell, observation: Observation) -> _Reading:
     own = tuple(process for process, weight in zip(failed, weights, strict=True) if weight == max(weights))
     # A repro may document what is otherwise the machine's fault, such as an end by SIGKILL.
     strange = [process for process in own if not bears(process, signature)]
+    if not strange:
+        # Ranks that fail side by side do so in an order of chance, and a message may hold what only one of them saw.
+        own = tuple(sorted(own, key=lambda process: (process.rank is None, process.rank or 0)))
     broken = observation.broken or next((why for why in map(_machine_failure, strange) if why), None)
     seen = {process.rank for process in ranks if process.rank is not None}
     return _Reading(broken, own, missing=max(0, cell.processes - len(seen)))

@@ -28,6 +28,12 @@ TOYS = Path(__file__).parent / "toys"
 Play = Callable[..., Result]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-cells", action="store_true", help="hold warm and cold together on every cell: an hour or so"
+    )
+
+
 @pytest.fixture(scope="session")
 def current_python() -> Path:
     """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `current`, made if need be."""

@@ -337,3 +337,13 @@ def test_who_waits_for_a_killed_rank_shows_no_documented_hang(fault: str) -> Non
     hangs = cell(variant=variant(signature=Signature(ends="hang")))
     seen = observation(process(0, Ending.TIMED_OUT, at=9.0), process(1, Ending.SIGNALLED, signal=fault))
     assert judge(hangs, seen).verdict is Verdict.INFRA
+
+
+def test_of_ranks_that_fail_side_by_side_the_lowest_is_the_witness() -> None:
+    late = process(0, Ending.RAISED, at=2.0, chain=(raised("the documented failure, got -4"),))
+    early = process(1, Ending.RAISED, at=1.0, chain=(raised("the documented failure, got -16"),))
+    result = judge(cell(), observation(late, early))
+    assert (result.reason, result.signature) == (
+        "rank 0 showed the documented signature",
+        "RuntimeError: the documented failure, got -4",
+    )
