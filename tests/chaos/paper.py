@@ -1,0 +1,94 @@
+"""Faults in what lies on disk: results files and headers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from dataclasses import replace
+
+from repros import header, record
+from repros.errors import ReprosError
+from repros.model import Result, Verdict
+from tests.chaos.cells import Place, _kill
+from tests.chaos.sham import TARGET, cell
+from tests.chaos.witness import Violation
+
+
+def damage_results(place: Place, rng: random.Random) -> str:
+    """Half lines, garbage and foreign lines between results: every whole one is read, in order."""
+    file, written = place.new(), []
+    for number in range(rng.randrange(2, 12)):
+        result = _result(f"{number} " + "é€\udc80" * rng.randrange(5))
+        record.append(file, result)
+        written.append(result.reason)
+        if rng.random() < 0.6:
+            whole = file.read_bytes().splitlines()[-1]
+            kinds = [whole[: rng.randrange(len(whole))], rng.randbytes(rng.randrange(400)), b"[]\n{}", b"\xff\xfe\x00"]
+            with file.open("ab") as out:
+                out.write(rng.choice(kinds))
+    if [line["reason"] for line in record.read(file)] != written:
+        raise Violation("a result that was complete is lost")
+    return "all read"
+
+
+def kill_a_writer(place: Place, rng: random.Random) -> str:
+    """Several processes append to one file, one of them is killed at any moment: every other line is whole."""
+    file, each = place.new(), 15
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(str(file), number, each)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    until = time.monotonic() + 30
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(rng.uniform(0, 0.1))
+    killed = rng.randrange(3)
+    _kill(writers[killed].pid or 0)
+    for writer in writers:
+        writer.join()
+    found = [line["reason"] for line in record.read(file)]
+    for number in set(range(3)) - {killed}:
+        if [reason for reason in found if reason.startswith(f"{number} ")] != [f"{number} {n}" for n in range(each)]:
+            raise Violation("a writer's results are lost")
+    return "all read"
+
+
+def damage_a_header(place: Place, rng: random.Random) -> str:
+    """Change, drop, double or move bytes and lines of a script's header: it is read or refused, with its place."""
+    path = place.new().with_suffix(".py")
+    text = bytearray(TARGET.read_bytes())
+    end = text.index(b"# ///\n", 10)
+    for _ in range(rng.randrange(1, 12)):
+        at = rng.randrange(end)
+        match rng.randrange(4):
+            case 0:
+                text[at] = rng.randrange(256)
+            case 1:
+                del text[at : at + rng.randrange(1, 30)]
+            case 2:
+                text[at:at] = text[at : at + rng.randrange(1, 60)]
+            case _:
+                lines = bytes(text).split(b"\n")
+                one, other = rng.randrange(30), rng.randrange(30)
+                lines[one], lines[other] = lines[other], lines[one]
+                text = bytearray(b"\n".join(lines))
+    path.write_bytes(text)
+    try:
+        header.read(path)
+    except ReprosError as error:
+        if str(path) not in str(error):
+            raise Violation(f"a refusal that does not say where: {error}") from error
+        return "refused"
+    return "read"
+
+
+def _result(reason: str) -> Result:
+    return replace(Result(cell("plain", "failing", 1), Verdict.REPRODUCED, reason))
+
+
+def _write(file: str, number: int, count: int) -> None:
+    from pathlib import Path
+
+    for index in range(count):
+        record.append(Path(file), _result(f"{number} {index}"))
