@@ -181,6 +181,9 @@ class Server:
                     self._answers[answer["id"]].set_result(answer.get("pid", 0))
         if self._process.wait() != 0:
             containment.end_marked(_MARK, self._mark)
+        with self._lock, contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
         gone = ServerGoneError(f"it ended with {self._process.returncode}")
         waiting: list[Future[Any]] = [self._ready, *self._answers.values(), *self._statuses.values()]
         for future in waiting:
