@@ -69,6 +69,12 @@ def ready():
     os.rename(f"{CELL}/making-{RANK}", f"{CELL}/ready-{RANK}")
 
 
+def meet():
+    # What the hook writes when ranks meet in torch's process group, which this toy mostly does without.
+    with open(f"{CELL}/processes/{os.getpid()}/events.jsonl", "a") as file:
+        file.write(f'\n{{"event": "joined", "rank": {RANK}, "world_size": 2, "time": {time.monotonic()}}}\n')
+
+
 def gone(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -192,6 +198,7 @@ def on_the_way(mode):  # noqa: C901, PLR0912 - a table of modes
 
 def main(variant="failing", strategy="plain", accelerator="cpu"):
     witness()
+    meet()
     if "WORLD_SIZE" not in os.environ and RANK == 0:
         children.append(subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1")))
     on_the_way(strategy)
