@@ -116,7 +116,7 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
         timeline.cutoff = min(timeline.cutoff, time.monotonic())
         timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
         leftovers = len(timeline.stopped - _pids(folder, "main", "leader", "rank"))
-        containment.end(folder, main.pid)
+        containment.end(folder, main.pid, containment.HASTY if stop.is_set() else containment.LADDER)
         main.wait()
         logs.trim(folder)
     return timeline, main, leftovers
