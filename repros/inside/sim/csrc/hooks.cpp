@@ -63,7 +63,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 namespace {
 
-// Where the interface cannot make generators (until 2.6), they come from a function registered apart.
+// Where the interface cannot make generators, they come from a function registered apart.
 template <class Interface, class = void>
 struct MakesGenerators : std::false_type {};
 template <class Interface>

@@ -107,7 +107,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   const auto run = [] { return torch::CppFunction::makeFromBoxedFunction<&run_on_host>(); };
   library.impl("convolution", run());
   library.impl("convolution_backward", run());
-  library.impl("linalg_eigvals", run());
 }
 
 // To conjugate lazily conjugated memory, PyTorch copies it. A copy must thus be taken with the mark still on; otherwise the
