@@ -1,6 +1,6 @@
 """Injects faults, chosen by a seed, and looks after each of them at everything that must hold.
 
-    python -m tests.chaos.storm [--seed N] [--faults N] [--minutes N] [--torch PYTHON] [--only NAME]
+    python -m tests.chaos.storm [--seed N] [--faults N] [--minutes N] [--torch PYTHON | --no-torch] [--only NAME]
 
 After each fault: no process of the cell lives, no complete result is lost, no wrong verdict is recorded, and the next
 cell runs.
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from repros.run import Servers
+from repros.stacks import environments, stack
 from tests.chaos import cells, paper, runners
 from tests.chaos.cells import NotInjectedError, Place
 from tests.chaos.witness import Violation
@@ -139,13 +140,15 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=330)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--torch", type=Path, help="an interpreter with torch; without it no cell is real")
+    parser.add_argument("--torch", type=Path, help="an interpreter with torch (default: that of the stack `current`)")
+    parser.add_argument("--no-torch", action="store_true", help="no cell with torch and Gloo")
     parser.add_argument("--only", help="this fault only")
     given = parser.parse_args()
-    plan = choose(given.seed, given.faults, given.torch, given.only)
+    torch = None if given.no_torch else given.torch or environments.ensure(stack("current"), print)
+    plan = choose(given.seed, given.faults, torch, given.only)
     print(f"seed {given.seed}: {len(plan)} faults", flush=True)
     begun = time.monotonic()
-    storm = Storm(plan, given.seed, given.torch, begun + 60 * given.minutes)
+    storm = Storm(plan, given.seed, torch, begun + 60 * given.minutes)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     try:
         storm.rage(folder, given.workers, lambda line: print(line, flush=True))
