@@ -66,9 +66,7 @@ def tests(session: nox.Session) -> None:
 def chaos(session: nox.Session) -> None:
     """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
     install(session, "tests")
-    code = "from repros.stacks import environments, stack; print(environments.ensure(stack('current'), lambda _: None))"
-    torch = str(session.run("python", "-c", code, silent=True)).splitlines()[-1].strip()
-    session.run("python", "-m", "tests.chaos.storm", "--torch", torch, *session.posargs)
+    session.run("python", "-m", "tests.chaos.storm", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False, venv_backend="uv")
