@@ -43,8 +43,9 @@ def repro(session: nox.Session, strategy: str) -> None:
     append = ["--append"] if chosen.results in begun else []
     begun.add(chosen.results)
     session.notify("summary", [chosen.results])  # it comes last, once, even when a cell disagrees here
-    stacks = ["--stack", "home", "--stack", "current"]
-    results = ["--results", chosen.results, *append, "--no-summary"]
+    own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in others)
+    stacks = ["--stack", "home", "--stack", "current"] if own else []
+    results = ["--results", chosen.results, *append, "--no-summary", "--allow-empty"]
     session.run("repros", "run", "--strategy", strategy, *stacks, *results, *others)
 
 

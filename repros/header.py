@@ -19,12 +19,15 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.errors import ReprosError
 from repros.model.repro import Device, Outcome, Repro, Signature, Variant
+from repros.signature import normalise
 
 # The reference expression of PEP 723 ("inline script metadata") for the opening line and the content lines.
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
+_MEANT = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
 _ID = re.compile(r"RPR-\d{4}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_ENDS = re.compile(r"hang|exit \d{1,3}|signal SIG[A-Z0-9]+")
+_ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
+_FEWEST_LETTERS = 5
 _LINK = re.compile(r"https://\S+")
 
 
@@ -39,12 +42,14 @@ class HeaderError(ReprosError):
 
 
 def has_header(path: Path) -> bool:
-    """Whether the file is a repro script at all: it carries a script block with a `[tool.repro]` table."""
+    """Whether the file means to be a repro script: a comment of it opens a table such as `[tool.repro]`.
+
+    Whether it succeeds is for :func:`read` to say, so that a slip in the header does not take a script out of sight.
+    """
     try:
-        block = _BLOCK.search(path.read_text(encoding="utf-8"))
+        return _MEANT.search(path.read_text(encoding="utf-8")) is not None
     except (OSError, UnicodeDecodeError):
         return False
-    return block is not None and "[tool.repro]" in block["content"]
 
 
 def read(path: Path) -> Repro:
@@ -165,8 +170,16 @@ def _flag(value: Any) -> bool:
     return value
 
 
+def _wording(value: Any) -> str:
+    # What is left when the placeholders are gone has to tell one failure from another.
+    telling = re.sub(r"\{\w+\}|[^A-Za-z]", "", normalise(_text(value)))
+    if len(telling) < _FEWEST_LETTERS:
+        raise ValueError
+    return str(value)
+
+
 def _wordings(value: Any) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) and value else _several(_text, empty=False)(value)
+    return (_wording(value),) if isinstance(value, str) else _several(_wording, empty=False)(value)
 
 
 def _ends(value: Any) -> str:
@@ -203,7 +216,7 @@ _VARIANT: Mapping[str, _Key] = {
     "outcome": _Key("'fails' or 'passes'", Outcome, required=True),
     "about": _Key("a line saying what this variant does", _text, required=True),
     "raises": _Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
-    "match": _Key("text of the message, or a list of alternative wordings", _wordings),
+    "match": _Key("telling text of the message, or a list of alternative wordings", _wordings),
     "ends": _Key("'hang', 'exit N' or 'signal SIGNAME'", _ends),
     "claim": _Key("what the documented solution promises", _text),
     "source": _Key("an https:// link", _matching(_LINK)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from repros import record
+from repros.errors import ReprosError
 from repros.judge import judge, together
 from repros.model import Cell, Device, Environment, Repro, Result, Unavailable, Verdict
 from repros.plan import Selection, Wish, plan, select, stack_names
@@ -73,6 +75,7 @@ def travel(
     jobs: int = 1,
     launch: Launch = Launch.AUTO,
     repeat: int = 1,
+    require: Sequence[Device] = (),
 ) -> Iterator[Result]:
     """Run what is selected and yield each result as it comes, recorded already.
 
@@ -85,12 +88,14 @@ def travel(
         jobs: how many cells to run side by side.
         launch: how to start them.
         repeat: how often to run each; one result says how often they agree.
+        require: tiers that every environment must offer.
 
     Raises:
-        ReprosError: a selection or an environment that is not there.
+        ReprosError: a selection, a required tier or an environment that is not there.
     """
     wishes = select(shelf, selection)
     cells = plan(wishes, prepare(wishes, where, watch.say))
+    _insist(cells, require)
     watch.planned(cells)
     runs = new_runs_folder(out)
     for result in run_all(cells, runs, jobs=jobs, launch=launch, repeat=repeat, started=watch.started):
@@ -99,6 +104,20 @@ def travel(
         except OSError as error:
             watch.unrecorded(result, error)
         yield result
+
+
+class TierMissingError(ReprosError):
+    """A tier that was required and that an environment does not offer."""
+
+
+def _insist(cells: Sequence[Cell | Unavailable], require: Sequence[Device]) -> None:
+    """Refuse to go without a required tier: a run that leaves out what it was meant to run would look well."""
+    for item in cells:
+        if isinstance(item, Unavailable) and item.cell.device in require:
+            environment = item.cell.environment
+            why = environment.broken or environment.absent.get(item.cell.device)
+            if why:
+                raise TierMissingError(f"{item.cell.device} is required, but {why} ({environment.name}).")
 
 
 def prepare(wishes: Sequence[Wish], where: Where, say: Say) -> Callable[[Repro], Sequence[Environment]]:
@@ -185,13 +204,24 @@ def one(
         return Result(item.cell, Verdict.UNAVAILABLE, item.reason)
     folder = runs / folder_name(item)
     if repeat == 1:
-        return judge(item, run(item, folder, stop, servers))
+        return _judged(item, folder, stop, servers)
     results = []
     for number in range(1, repeat + 1):
-        results.append(judge(item, run(item, folder / f"{number:03}", stop, servers)))
+        results.append(_judged(item, folder / f"{number:03}", stop, servers))
         if stop is not None and stop.is_set():
             break
     return together(results)
+
+
+def _judged(cell: Cell, folder: Path, stop: threading.Event | None, servers: Servers | None) -> Result:
+    """Run and judge one cell once; a fault of our own costs this cell, not the rest of the run."""
+    try:
+        return judge(cell, run(cell, folder, stop, servers))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other cells go on and this one says so
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "engine.log").write_text(traceback.format_exc(), encoding="utf-8")
+        reason = f"the engine failed with {type(error).__name__}: {error} (see {folder / 'engine.log'})"
+        return Result(cell, Verdict.INFRA, reason)
 
 
 def folder_name(cell: Cell) -> str:

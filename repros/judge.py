@@ -28,7 +28,9 @@ _CONSEQUENCES = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|socket has been closed"
     r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout"
     r"|wait timeout after"
-    r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes"
+    r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes|Connection refused"
+    r"|Application timeout caused pair closure|Watchdog caught collective operation timeout"
+    r"|NCCL communicator was aborted|client socket has timed out"
 )
 _CONSEQUENCE_TYPES = (
     "torch.multiprocessing.spawn.ProcessException",
@@ -41,6 +43,7 @@ _MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Address already in use|EADDRINUSE|Too many open files"
     r"|File too large|Cannot allocate memory"
     r"|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
+    r"|CUDA out of memory|CUDA error: out of memory|CUDA-capable device\(s\) is/are busy"
 )
 
 
@@ -83,7 +86,7 @@ def together(results: Sequence[Result]) -> Result:
     repeats = Repeats(len(results), agreeing)
     others = [result for result in judged if (result.verdict, result.signature) != usual]
     if not others:
-        result = next(result for result in judged)
+        result = judged[0]
         lost = len(results) - len(judged)
         reason = f"{result.reason}; {lost} of {len(results)} runs could not be judged" if lost else result.reason
         return replace(result, reason=reason, repeats=repeats)
@@ -131,8 +134,19 @@ def _read(cell: Cell, observation: Observation) -> _Reading:
         # Ranks that fail side by side do so in an order of chance, and a message may hold what only one of them saw.
         own = tuple(sorted(own, key=lambda process: (process.rank is None, process.rank or 0)))
     broken = observation.broken or next((why for why in map(_machine_failure, strange) if why), None)
-    seen = {process.rank for process in ranks if process.rank is not None}
+    seen = {process.rank for process in ranks if _took_part(process, cell, observation)}
     return _Reading(broken, own, missing=max(0, cell.processes - len(seen)))
+
+
+def _took_part(process: Process, cell: Cell, observation: Observation) -> bool:
+    """Whether a process was really one of the cell's ranks.
+
+    A warm server numbers the ranks that it forks, so there the number proves nothing: they must have met in a process
+    group.
+    """
+    if process.rank is None:
+        return False
+    return cell.processes == 1 or observation.launch != "warm" or process.world_size == cell.processes
 
 
 def _weight(process: Process, signature: Signature) -> int:
@@ -144,9 +158,12 @@ def _weight(process: Process, signature: Signature) -> int:
     if bears(process, signature):
         # Even a documented hang: whoever waits for a rank that was killed hangs in the same way.
         return 2 if process.ending is Ending.TIMED_OUT else 4
+    if _machine_error(process):
+        return 4
     match process.ending:
         case Ending.RAISED:
-            return 1 if any(map(_is_consequence, process.chain)) else 4
+            # What was raised last and what it all began with; between them stands what a library made of it.
+            return 1 if any(map(_is_consequence, process.chain[:1] + process.chain[-1:])) else 4
         case Ending.SIGNALLED:
             return 2 if process.signal in {"SIGTERM", "SIGKILL", "SIGSTOP", None} else 4
         case Ending.EXITED:
@@ -165,12 +182,18 @@ def _is_consequence(raised: Raised) -> bool:
 
 def _machine_failure(process: Process) -> str | None:
     """Return why a process's failure says nothing about the repro, if the machine is to blame."""
-    for raised in process.chain:
-        if raised.name == "MemoryError" or _MACHINE.search(raised.message):
-            said = f"{raised.name}: {raised.message}".splitlines()[0].removesuffix(": ")
-            return f"{process.name} met a failure of the machine: {said}"
+    if error := _machine_error(process):
+        said = f"{error.name}: {error.message}".splitlines()[0].removesuffix(": ")
+        return f"{process.name} met a failure of the machine: {said}"
     if process.ending is Ending.SIGNALLED and process.signal == "SIGKILL":
         return f"{process.name} was killed from outside (SIGKILL), for want of memory perhaps"
     if process.ending is Ending.SIGNALLED and process.signal == "SIGSTOP":
         return f"{process.name} was stopped from outside (SIGSTOP)"
     return None
+
+
+def _machine_error(process: Process) -> Raised | None:
+    """Return the exception of a process's chain that speaks of the machine: its disk, memory, ports or files."""
+    return next(
+        (raised for raised in process.chain if raised.name == "MemoryError" or _MACHINE.search(raised.message)), None
+    )

@@ -44,6 +44,7 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=_PATIENCE,
             check=False,
             env=_environ(),
@@ -53,19 +54,18 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
     except subprocess.TimeoutExpired as error:
         raise ProbeError(python, f"did not answer within {_PATIENCE} s") from error
     try:
-        found = json.loads(done.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
+        return _environment(python, name or str(python), json.loads(done.stdout.splitlines()[-1]))
+    except (ValueError, IndexError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise ProbeError(python, f"did not answer ({last})") from None
-    return _environment(python, name or str(python), found)
 
 
 def _environment(python: Path, name: str, found: dict[str, object]) -> Environment:
     counts: dict[Device, int] = {}
     absent: dict[Device, str] = {}
     cuda, sim, versions = found["cuda"], found["sim"], found["versions"]
-    assert isinstance(cuda, dict)
-    assert isinstance(versions, dict)
+    if not isinstance(cuda, dict) or not isinstance(versions, dict):
+        raise TypeError
     if "torch" not in versions:
         return Environment(name, python, str(found["python"]), versions, broken=f"torch is not installed in {name}")
     counts[Device.CPU] = os.cpu_count() or 1

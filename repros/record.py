@@ -16,10 +16,13 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from repros.model import Result
+from repros.model import Result, Verdict
 
 SCHEMA = 1
 """Raised whenever a field changes its meaning; new fields do not raise it."""
+
+_ALWAYS = {"repro", "variant", "strategy", "device", "stack", "verdict", "reason", "seconds", "logs"}
+_VERDICTS = set(Verdict)
 
 
 def line(result: Result) -> dict[str, Any]:
@@ -110,5 +113,6 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 found = json.loads(raw)
             except ValueError:
                 continue
-            if isinstance(found, dict) and found.get("schema") == SCHEMA:
+            known = isinstance(found, dict) and found.get("schema") == SCHEMA and found.keys() >= _ALWAYS
+            if known and found["verdict"] in _VERDICTS:
                 yield found

@@ -271,9 +271,9 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
 
 REFUSED = {
     "lst": "unknown command 'lst'; did you mean 'list'?",
-    "show RPR-005": "unknown repro 'RPR-005'; did you mean 'RPR-0005'?",
+    "show RPR-0O05": "unknown repro 'RPR-0O05'; did you mean 'RPR-0005'?",
     "show": "Missing argument 'ID'. (try 'repros show --help')",
-    "run RPR-005": "unknown repro 'RPR-005'; did you mean 'RPR-0005'?",
+    "run RPR-0O05": "unknown repro 'RPR-0O05'; did you mean 'RPR-0005'?",
     "run RPR-0005 --variant fix": "unknown variant 'fix'; did you mean 'fixed'?",
     "run RPR-0005 --strategy dpp": "unknown strategy 'dpp'; did you mean 'ddp'?",
     "run RPR-0005 --stack curent": "unknown stack 'curent'; did you mean 'current'?",

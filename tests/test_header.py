@@ -75,8 +75,9 @@ def test_what_may_be_left_out(script: Path) -> None:
 
 
 def test_alternative_wordings(script: Path) -> None:
-    repro = read_text(script, replaced('"No backend type associated with device type cpu"', '["one", "another"]'))
-    assert repro.variants[0].signature == Signature("RuntimeError", ("one", "another"))
+    wordings = '["the first wording", "another one"]'
+    repro = read_text(script, replaced('"No backend type associated with device type cpu"', wordings))
+    assert repro.variants[0].signature == Signature("RuntimeError", ("the first wording", "another one"))
 
 
 @pytest.mark.parametrize("ends", ["hang", "exit 3", "signal SIGSEGV"])
@@ -236,7 +237,7 @@ REFUSED = [
     ),
     (
         "# source =",
-        '# raises = "E"\n# match = "m"\n# source =',
+        '# raises = "E"\n# match = "its message"\n# source =',
         "script.py:28: a variant that passes has no signature; expected it under one that fails",
     ),
     (

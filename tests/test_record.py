@@ -108,6 +108,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_damaged_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
+    whole = record.line(result())
     foreign = [
         b"",
         b"[1]",
@@ -115,10 +116,12 @@ def test_damaged_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
         b"\xff\xfe",
         b'{"schema": 99}',
         b'{"schema": 1, "verdict": "clean"}',
+        json.dumps(dict(whole, verdict="a later one")).encode(),
+        json.dumps(whole).encode(),
         b"{",
     ]
     out.write_bytes(b"\n".join(foreign))
-    assert list(record.read(out)) == [{"schema": 1, "verdict": "clean"}]
+    assert list(record.read(out)) == [json.loads(json.dumps(whole))]
 
 
 def write_many(out: Path, writer: int, count: int) -> None:

@@ -17,7 +17,7 @@ from repros.cli.signals import exit_code, interrupting
 from repros.errors import ReprosError
 from repros.journey import Launch, Where, travel
 from repros.model import Device
-from repros.plan import HOME, Selection
+from repros.plan import HOME, NothingToRunError, Selection
 from repros.report import table
 
 AGREES, DISAGREES = 0, 1
@@ -85,6 +85,13 @@ AGREES, DISAGREES = 0, 1
     metavar="N",
     help="Run each cell N times; one that does not always end the same is flaky.",
 )
+@click.option(
+    "--require",
+    multiple=True,
+    type=click.Choice([device.value for device in Device]),
+    help="Refuse to run where this tier is not to be had, rather than leave its cells out; repeatable.",
+)
+@click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
 @click.option("--no-summary", is_flag=True, help="Leave the table out, for `repros summary` to show later.")
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
 @catalogue_option
@@ -102,18 +109,30 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     results: Path = options["results"]
     watch = Live(console(), results, append=options["append"], verbose=options["verbose"])
     interruption: KeyboardInterrupt | None = None
-    jobs, launch, repeat = options["jobs"], Launch(options["launch"]), options["repeat"]
+    how = {
+        "jobs": options["jobs"],
+        "launch": Launch(options["launch"]),
+        "repeat": options["repeat"],
+        "require": tuple(Device(name) for name in options["require"]),
+    }
+    unmade = False
     with watch:
         try:
             with interrupting():
-                for result in travel(shelf, selection, where, results, watch, jobs=jobs, launch=launch, repeat=repeat):
+                for result in travel(shelf, selection, where, results, watch, **how):
                     watch.finished(result)
+                    unmade = unmade or result.cell.environment.broken is not None
+        except NothingToRunError as error:
+            if not options["allow_empty"]:
+                raise
+            watch.say(str(error))
+            return AGREES
         except KeyboardInterrupt as error:
             interruption = error
     watch.close(interrupted=interruption is not None, summary=not options["no_summary"])
     if interruption is not None:
         return exit_code(interruption)
-    return DISAGREES if watch.lost or table.disagreeing(watch.lines) else AGREES
+    return DISAGREES if watch.lost or unmade or table.disagreeing(watch.lines) else AGREES
 
 
 def _where(stacks: tuple[str, ...], python: Path | None) -> Where:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import functools
 import json
 import os
 import signal
@@ -35,6 +36,9 @@ from .imports import when_imported
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 """The engine sends it to ask for stacks; a real-time signal, which no training library uses."""
+
+RANK_GRACE = 15.0
+"""Seconds that the other ranks get to end by themselves once one has failed: they have a peer's death to notice."""
 
 _LONGEST_MESSAGE = 20_000
 _MOST_FRAMES = 60
@@ -105,15 +109,16 @@ def install(cell: str, role: str = "main") -> Recorder:
     _watch_exceptions(recorder)
     _watch_exits(recorder)
     when_imported("multiprocessing.process", lambda module: _watch_multiprocessing(recorder, module))
+    when_imported("torch.distributed.distributed_c10d", lambda module: _watch_groups(recorder, module))
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: recorder.begin("helper", None))
     return recorder
 
 
 def _is_script() -> bool:
-    """Whether this process runs a script file, as re-launched ranks do; helpers run `-c` or `-m`."""
+    """Whether this process runs the cell's script, as re-launched ranks do; a library's helpers run something else."""
     argv = getattr(sys, "orig_argv", None) or _command_line()
-    return any(word.endswith(".py") for word in argv[1:3])
+    return os.environ.get("REPROS_SCRIPT") in map(os.path.realpath, argv[1:3])
 
 
 def _command_line() -> list[str]:
@@ -168,23 +173,23 @@ def _watch_exceptions(recorder: Recorder) -> None:
         previous(kind, error, trace)
 
     sys.excepthook = excepthook
-    previous_thread = threading.excepthook
-
-    def thread_excepthook(args: threading.ExceptHookArgs) -> None:
-        if args.exc_value is not None:
-            recorder.write("thread", chain=_chain(args.exc_value))
-        previous_thread(args)
-
-    threading.excepthook = thread_excepthook
 
 
 def _watch_exits(recorder: Recorder) -> None:
+    asked_for: Any = None
+    real_sys_exit = sys.exit
+
+    def sys_exit(status: Any = None) -> NoReturn:
+        nonlocal asked_for
+        asked_for = status if status is None or isinstance(status, int) else 1
+        real_sys_exit(status)
+
     def finished() -> None:
         last = getattr(sys, "last_value", None)
         if not recorder.raised and last is not None:
             recorder.exception(last, "last_value")
         if not recorder.raised:
-            recorder.write("finished", rank=_rank())
+            recorder.write("finished", rank=_rank(), code=asked_for)
 
     def exit_now(status: int) -> NoReturn:
         recorder.write("exit", code=status)
@@ -203,8 +208,23 @@ def _watch_exits(recorder: Recorder) -> None:
     # threads too, and whatever another handler does (an abort, say) is the interpreter's way out. Without the
     # private place it runs among the last.
     getattr(threading, "_register_atexit", lambda act: act())(last_of_all)
+    sys.exit = sys_exit
     os._exit = exit_now
     os.waitpid = waitpid
+
+
+def _watch_groups(recorder: Recorder, module: Any) -> None:
+    original = module.init_process_group
+
+    @functools.wraps(original)
+    def init_process_group(*args: Any, **options: Any) -> None:
+        original(*args, **options)
+        recorder.write("joined", rank=module.get_rank(), world_size=module.get_world_size())
+
+    # By both names; where torch.distributed is not there yet, it takes it from this module.
+    for place in (module, sys.modules.get("torch.distributed")):
+        if getattr(place, "init_process_group", None) is original:
+            setattr(place, "init_process_group", init_process_group)  # noqa: B010 - what mypy takes for a module
 
 
 def _watch_multiprocessing(recorder: Recorder, module: Any) -> None:

@@ -45,6 +45,9 @@ def _sim() -> str | None:
         return f"torch cannot be imported here: {error}"
     except RuntimeError as error:
         return str(error)
+    except Exception as error:
+        # Whatever is wrong with the build must not hide the rest of the environment.
+        return f"the simulated accelerator could not be built: {type(error).__name__}: {error}"
     return None
 
 

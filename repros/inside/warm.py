@@ -43,8 +43,6 @@ from . import hook
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-RANK_GRACE = 15.0
-"""Seconds that the other ranks get once one has failed: they have a peer's death to notice."""
 STACKS_PATIENCE = 0.5
 """Seconds that ranks get to write their stacks before they are ended."""
 
@@ -180,7 +178,7 @@ def _wait_for(ranks: dict[int, int]) -> list[int]:
         if pid == 0:
             time.sleep(0.02)
         elif ranks.pop(pid, None) is not None and status != 0 and until is None:
-            until = time.monotonic() + RANK_GRACE
+            until = time.monotonic() + hook.RANK_GRACE
     return list(ranks)
 
 

@@ -41,7 +41,7 @@ class Cell:
         return Expectation(
             outcome=Outcome.FAILS if fails else Outcome.PASSES,
             affected=affected,
-            is_fix=self.variant.outcome is Outcome.PASSES,
+            is_fix=affected and self.variant.outcome is Outcome.PASSES,
             signature=self.variant.signature,
         )
 

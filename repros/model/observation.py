@@ -62,6 +62,8 @@ class Process:
     """Signal name, for `signalled`."""
     chain: tuple[Raised, ...] = ()
     """The exception and what it came from, outermost first, for `raised`."""
+    world_size: int | None = None
+    """Size of the default process group that it joined; None when it joined none."""
     at: float = 0.0
     """Seconds from the cell's start to this ending."""
     stacks: str = ""

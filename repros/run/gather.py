@@ -99,6 +99,7 @@ class _Trace:
     raised: Mapping[str, Any] | None
     finished: Mapping[str, Any] | None
     exit: Mapping[str, Any] | None
+    joined: Mapping[str, Any] | None
 
     @classmethod
     def of(cls, pid: int, events: Events, *, is_main: bool) -> _Trace | None:
@@ -113,7 +114,7 @@ class _Trace:
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {"main", "rank"} else None
         known = role if role in {"main", "rank", "leader"} else "helper"
-        return cls(pid, known, rank, last.get("raised"), last.get("finished"), last.get("exit"))
+        return cls(pid, known, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"))
 
 
 def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:
@@ -121,7 +122,19 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
 
     def ended(ending: Ending, at: float | None = None, **details: Any) -> Process:
         seconds = max(0.0, (at or timeline.last) - timeline.started)
-        return Process(trace.pid, trace.role, trace.rank, ending, at=seconds, stacks=stacks, log=log, **details)
+        size = trace.joined.get("world_size") if trace.joined else None
+        world_size = size if isinstance(size, int) else None
+        return Process(
+            trace.pid,
+            trace.role,
+            trace.rank,
+            ending,
+            world_size=world_size,
+            at=seconds,
+            stacks=stacks,
+            log=log,
+            **details,
+        )
 
     raised, finished, left = (
         event if event and event["time"] <= timeline.cutoff else None
@@ -129,6 +142,8 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
     )
     if raised is not None:
         return ended(Ending.RAISED, raised["time"], chain=_chain(raised))
+    if finished is not None and status is None and finished.get("code"):
+        return ended(Ending.EXITED, finished["time"], code=finished["code"])
     if finished is not None and (status is None or status <= 0):
         return ended(Ending.RETURNED, finished["time"])
     if trace.pid in timeline.frozen:
@@ -140,7 +155,8 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
         code = left.get("code")
         return ended(Ending.EXITED if code else Ending.RETURNED, left["time"], code=code)
     if status is not None and status >= 0:
-        return ended(Ending.EXITED if status else Ending.RETURNED, code=status)
+        # Zero too: the script did not run to its end, whatever ended it in the middle.
+        return ended(Ending.EXITED, code=status)
     if status is not None:
         return ended(Ending.SIGNALLED, signal=_signal_name(-status))
     # Nobody waited for it, or whoever did wrote nothing down: faulthandler still saw the fatal signals.

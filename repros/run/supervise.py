@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from repros.inside.hook import STACKS_SIGNAL
+from repros.inside.hook import RANK_GRACE, STACKS_SIGNAL
 from repros.model import Cell, Observation
 from repros.run import containment, keeper, logs
 from repros.run.gather import Timeline, gather
 
-RANK_GRACE = 15.0
-"""Seconds that ranks get to end by themselves once the main process has: they have a peer's death to notice."""
 _POLL = 0.1
 _STACKS_PATIENCE = 1.0
 _ROOM = 64 * 1024
@@ -105,7 +103,10 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
         deadline = timeline.started + cell.repro.deadline
         if _wait(main, folder, deadline, stop):
             timeline.main_ended = time.monotonic()
-            if not _let_ranks_end(folder, main.pid, min(deadline, timeline.main_ended + RANK_GRACE), stop):
+            # A main process that is content leaves ranks that may be slow, or hang as documented.
+            until = deadline if main.returncode == 0 else min(deadline, timeline.main_ended + RANK_GRACE)
+            if not _let_ranks_end(folder, main.pid, until, stop):
+                timeline.deadline = time.monotonic() if until == deadline else None
                 timeline.frozen = containment.stopped(folder, main.pid)
                 _take_stacks(folder, main.pid)
         elif not stop.is_set():

@@ -15,9 +15,11 @@ INSIDE = Path(repros.inside.__file__).parent
 
 # Set by launchers and schedulers; a cell that inherited them would take itself for a rank of somebody else's job.
 _FOREIGN = re.compile(
-    r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*|SLURM_.*"
-    r"|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|REPROS_(CELL|LOG|HOOKED|SERVER|SIM|SIM_DEVICES)"
-    r"|PYTHONHOME|PYTHONSTARTUP|PYTHONINSPECT|PYTHONWARNINGS|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
+    r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
+    r"|SLURM_.*|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
+    r"|REPROS_(CELL|LOG|SCRIPT|HOOKED|SERVER|SIM|SIM_DEVICES)|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
+    # Without its asserts a script that documents a silent failure could not fail.
+    r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
 )
 
 
@@ -32,13 +34,19 @@ def of_tier(device: Device, processes: int) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(processes))) if device is Device.CUDA else "",
+        "CUDA_VISIBLE_DEVICES": _gpus(processes) if device is Device.CUDA else "",
         "HF_HUB_OFFLINE": "1",
         keeper.VARIABLE: keeper.of_this_runner.token,
     }
     if device is Device.SIM:
         ours |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(processes)}
     return kept | ours
+
+
+def _gpus(count: int) -> str:
+    """Return the first GPUs of those that this process may see itself."""
+    own = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return ",".join((own or [str(index) for index in range(count)])[:count])
 
 
 def of_cell(cell: Cell, folder: Path, scratch: Path, log: Path) -> dict[str, str]:
@@ -49,6 +57,7 @@ def of_cell(cell: Cell, folder: Path, scratch: Path, log: Path) -> dict[str, str
         "TMPDIR": str(scratch),
         "REPROS_CELL": str(folder),
         "REPROS_LOG": str(log),
+        "REPROS_SCRIPT": str(cell.repro.path.resolve()),
     }
 
 

@@ -54,6 +54,13 @@ def ensure(stack: Stack, say: Say) -> Path:
         EnvironmentFailedError: no room on the disk, or uv could not resolve, reach or build something.
     """
     root = place(stack)
+    try:
+        return _ensured(stack, root, say)
+    except OSError as error:
+        raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
+
+
+def _ensured(stack: Stack, root: Path, say: Say) -> Path:
     if not _ready(root):
         root.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{root}.lock")

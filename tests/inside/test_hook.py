@@ -32,7 +32,7 @@ def hooked(tmp_path: Path) -> Hooked:
         cell.mkdir()
         subprocess.run(
             [sys.executable, script],
-            env={**os.environ, "PYTHONPATH": str(INSIDE / "site"), "REPROS_CELL": str(cell), **variables},
+            env={**os.environ, "PYTHONPATH": str(INSIDE / "site"), "REPROS_CELL": str(cell), "REPROS_SCRIPT": str(script), **variables},
             capture_output=True,
             timeout=60,
             check=False,
@@ -139,7 +139,7 @@ def test_an_exception_of_a_thread_does_not_end_the_process(hooked: Hooked) -> No
         thread.join()
         """
     )["main"]
-    assert names(events) == ["start", "thread", "finished"]
+    assert names(events) == ["start", "finished"]
 
 
 def test_an_exception_that_is_caught_is_none(hooked: Hooked) -> None:

@@ -105,7 +105,7 @@ def test_a_hang_in_a_collective_shows_where_every_rank_waits(play: Play, current
 def test_a_spawned_rank_is_the_witness_and_not_its_launcher(play: Play, current_python: Path) -> None:
     result = play("raises_in_a_spawned_rank", python=current_python)
     assert (result.verdict, result.reason) == (Verdict.REPRODUCED, "rank 1 showed the documented signature")
-    launcher, _, rank_1 = _ranks(result)
+    launcher, *_, rank_1 = _ranks(result)
     assert launcher.chain[0].name == "torch.multiprocessing.spawn.ProcessRaisedException"
     assert rank_1.chain[0].name == "RuntimeError"
 
@@ -165,15 +165,21 @@ def test_a_rank_may_need_a_moment_longer_than_the_main_process(play: Play) -> No
     assert [process.ending for process in _ranks(result)] == [Ending.RETURNED, Ending.RETURNED]
 
 
-def test_a_rank_does_not_outlive_the_main_process_for_ever(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
+def test_a_rank_does_not_outlive_a_content_main_process_for_ever(play: Play) -> None:
     result = play("outlived_by_a_rank")
-    assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: stopped")
+    assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: hang")
     main, rank_1 = _ranks(result)
-    assert (main.ending, rank_1.ending) == (Ending.RETURNED, Ending.STOPPED)
+    assert (main.ending, rank_1.ending) == (Ending.RETURNED, Ending.TIMED_OUT)
     assert "in main" in rank_1.stacks
     assert result.observation is not None
     assert result.observation.leftovers == 0
+
+
+def test_a_rank_has_a_while_to_notice_that_the_main_process_failed(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
+    result = play("outlived_by_a_rank", "raised")
+    assert result.verdict is Verdict.REPRODUCED
+    assert [process.ending for process in _ranks(result)] == [Ending.RAISED, Ending.STOPPED]
 
 
 def test_a_run_can_be_stopped_from_outside(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:

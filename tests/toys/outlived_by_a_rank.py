@@ -12,13 +12,17 @@
 # strategies = ["plain"]
 # devices = ["cpu"]
 # processes = 2
-# deadline = 20
+# deadline = 6
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
+#
+# [tool.repro.variants.raised]
+# outcome = "fails"
+# about = "the main process raises rather than returns"
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
@@ -41,6 +45,8 @@ def main(variant="failing", strategy="plain", accelerator="cpu"):
     rank_1 = subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"))
     time.sleep(0.5)
     rank_1.returncode = 0  # or Popen complains that it still runs
+    if variant == "raised":
+        raise RuntimeError("the documented failure")
 
 
 if __name__ == "__main__":
