@@ -9,8 +9,7 @@
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"
-# strategies = ["ddp_spawn"]
-# cold = ["ddp_spawn"]
+# strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
 # silent = true
@@ -39,10 +38,10 @@ Fix: put the forward inside `no_sync`, too.
 
 import os
 import sys
-import tempfile
 
 import torch
-from torch import distributed, multiprocessing, nn
+from torch import distributed, nn
+from torch.distributed import run
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -61,8 +60,9 @@ def fixed(model, x):
 VARIANTS = (failing, fixed)
 
 
-def train(rank, variant, file):
-    distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+def train(variant):
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
     layer = nn.Linear(1, 1, bias=False)
     # Its output is w * x: the gradient of w is x, 1 on rank 0 and 3 on rank 1, their mean is 2.
     own = 1.0 + 2.0 * rank
@@ -71,11 +71,13 @@ def train(rank, variant, file):
     assert got == own, f"expected the rank's own gradient {own}, got {got}"
 
 
-def main(variant="failing", strategy="ddp_spawn", accelerator="cpu"):
+def main(variant="failing", strategy="ddp", accelerator="cpu"):
     if variant not in (names := [v.__name__ for v in VARIANTS]):
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
-    with tempfile.TemporaryDirectory() as folder:
-        multiprocessing.spawn(train, (variant, os.path.join(folder, "rendezvous")), nprocs=2)
+    if "RANK" in os.environ:
+        train(variant)
+    else:  # run bare: what `torchrun --nproc-per-node=2` does
+        run.main(["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node=2", __file__, *sys.argv[1:]])
 
 
 if __name__ == "__main__":

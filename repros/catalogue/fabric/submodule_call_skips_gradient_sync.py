@@ -30,16 +30,19 @@
 # [tool.repro.variants.whole_forward]
 # outcome = "passes"
 # about = "the same set-up and the same student-only optimizer, but the loss comes from the wrapper's own forward"
+# strategies = ["ddp"]
 #
 # [tool.repro.variants.marked_method]
 # outcome = "passes"
 # about = "the same set-up, the loss is a method made known with mark_forward_method"
+# strategies = ["ddp"]
 # requires = ["lightning>=2.3"]
 # source = "https://lightning.ai/docs/fabric/stable/api/wrappers.html"
 #
 # [tool.repro.variants.unmarked_method]
 # outcome = "fails"
 # about = "the loss is a method that Fabric does not know: Fabric refuses it, while a submodule goes unnoticed"
+# strategies = ["ddp"]
 # raises = "RuntimeError"
 # match = "You are calling the method `Models.loss()` from outside the model"
 # requires = ["lightning>=2.1.1"]
@@ -47,16 +50,19 @@
 # [tool.repro.variants.no_backward_sync]
 # outcome = "fails"
 # about = "no_backward_sync(enabled=False) round the forward and backward pass"
+# strategies = ["ddp"]
 # claim = "synchronisation has to be switched on with no_backward_sync(enabled=False)"
 #
 # [tool.repro.variants.reduced_loss]
 # outcome = "fails"
 # about = "backward through fabric.all_reduce(loss)"
+# strategies = ["ddp"]
 # claim = "reducing the loss over the ranks before backward brings their gradients together"
 #
 # [tool.repro.variants.type_check]
 # outcome = "fails"
 # about = "the fixed set-up, guarded by a check of the module's type"
+# strategies = ["ddp"]
 # claim = "type(model) shows whether the module was wrapped in DDP"
 # raises = "AssertionError"
 # match = "type(student) is _FabricModule, not DistributedDataParallel"

@@ -1,0 +1,97 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0017"
+# title = "Calling ddp.module goes round DDP: no gradient is ever synchronised"
+# upstream = [
+#     "https://github.com/kohya-ss/sd-scripts/issues/924",
+#     "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+# ]
+# packages = ["torch"]
+# affected = []
+# home = "2023-12"
+# strategies = ["ddp"]
+# devices = ["cpu"]
+# processes = 2
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "the training loop calls ddp.module"
+# raises = "AssertionError"
+# match = "expected gradient 2.0, the mean of 1 and 3"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "the training loop calls ddp"
+# source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+#
+# [tool.repro.variants.wrapped_first]
+# outcome = "fails"
+# about = "one forward through ddp, then ddp.module in the training loop"
+# claim = "once a forward went through DDP its hooks stay armed"
+# ///
+"""A training loop that unwraps its DDP model trains every rank on its own.
+
+Symptom: several GPUs learn like one: the ranks' losses and weights drift apart. Silent.
+
+Cause: `DistributedDataParallel.forward` prepares the reducer for the backward that follows. `ddp.module(x)`, reached for
+a method or attribute of the model, is a plain call; the reducer's hooks are there, but it is not expecting a backward.
+Preparing lasts for one backward, so that a forward through the wrapper hides the error for one step only.
+
+Fix: call the wrapper; give the module's `forward` a switch for what else it should do.
+"""
+
+import os
+import sys
+
+import torch
+from torch import distributed, nn
+from torch.distributed import run
+from torch.nn.parallel import DistributedDataParallel
+
+
+def failing(ddp, x):
+    return ddp.module(x)
+
+
+def fixed(ddp, x):
+    return ddp(x)
+
+
+def wrapped_first(ddp, x, done=[]):  # noqa: B006 - remembers that it was called
+    done.append(x)
+    return ddp(x) if len(done) == 1 else ddp.module(x)
+
+
+VARIANTS = (failing, fixed, wrapped_first)
+
+
+def train(variant):
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    layer = nn.Linear(1, 1, bias=False)
+    ddp = DistributedDataParallel(layer)
+    forward = {v.__name__: v for v in VARIANTS}[variant]
+    # The output is w * x: the gradient of w is x, 1 on rank 0 and 3 on rank 1.
+    x = torch.full((1, 1), 1.0 + 2.0 * rank)
+    for step in range(2):
+        layer.zero_grad()
+        forward(ddp, x).sum().backward()
+        got = layer.weight.grad.item()
+        assert got == 2.0, f"step {step}: expected gradient 2.0, the mean of 1 and 3, got {got} on rank {rank}"
+
+
+def main(variant="failing", strategy="ddp", accelerator="cpu"):
+    if variant not in (names := [v.__name__ for v in VARIANTS]):
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if "RANK" in os.environ:
+        train(variant)
+    else:  # run bare: what `torchrun --nproc-per-node=2` does
+        run.main(["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node=2", __file__, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
