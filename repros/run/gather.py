@@ -142,10 +142,12 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
     )
     if raised is not None:
         return ended(Ending.RAISED, raised["time"], chain=_chain(raised))
-    if finished is not None and status is None and finished.get("code"):
-        return ended(Ending.EXITED, finished["time"], code=finished["code"])
-    if finished is not None and (status is None or status <= 0):
-        return ended(Ending.RETURNED, finished["time"])
+    if finished is not None:
+        if status is None and isinstance(finished.get("code"), int):
+            # Nobody waited for it: what it asked `sys.exit` for is all there is.
+            status = finished["code"]
+        if status is None or status <= 0:
+            return ended(Ending.RETURNED, finished["time"])
     if trace.pid in timeline.frozen:
         return ended(Ending.SIGNALLED, signal="SIGSTOP")
     too_late = any(event and event["time"] > timeline.cutoff for event in (trace.raised, trace.finished, trace.exit))

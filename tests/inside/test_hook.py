@@ -32,7 +32,13 @@ def hooked(tmp_path: Path) -> Hooked:
         cell.mkdir()
         subprocess.run(
             [sys.executable, script],
-            env={**os.environ, "PYTHONPATH": str(INSIDE / "site"), "REPROS_CELL": str(cell), "REPROS_SCRIPT": str(script), **variables},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(INSIDE / "site"),
+                "REPROS_CELL": str(cell),
+                "REPROS_SCRIPT": str(script),
+                **variables,
+            },
             capture_output=True,
             timeout=60,
             check=False,
