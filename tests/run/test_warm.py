@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from repros.judge import judge
 from repros.model import Cell, Ending, Observation, Verdict
 from repros.run import Servers, logs, run
+from repros.run import warm as launching
 from tests.conftest import living
 from tests.endings import ENDINGS
 
@@ -103,3 +106,18 @@ def test_every_rank_has_a_log_of_its_own_and_a_flood_is_cut(warm: Warm) -> None:
         assert log.stat().st_size <= logs.CAP
         assert log.read_text().startswith("the first line\n")
         assert logs.tail(log)[-1] == "RuntimeError: the documented failure"
+
+
+def test_a_server_that_was_stopped_costs_its_cell_and_no_more(
+    toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "_ANSWER", 1.0)
+    cell = toy_cell("raises")
+    with Servers(tmp_path / "servers") as own:
+        assert judge(cell, run(cell, tmp_path / "first", servers=own)).verdict is Verdict.REPRODUCED
+        (server,) = own._servers.values()
+        os.kill(server.pid, signal.SIGSTOP)
+        result = judge(cell, run(cell, tmp_path / "second", servers=own))
+        assert result.verdict is Verdict.INFRA
+        assert "does not answer" in result.reason
+        assert judge(cell, run(cell, tmp_path / "third", servers=own)).verdict is Verdict.REPRODUCED
