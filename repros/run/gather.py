@@ -119,51 +119,55 @@ class _Trace:
 
 def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:
     """Decide how one process ended, from what it wrote, its wait status and what the engine did to it."""
+    at, details = _ending(trace, status, timeline, stacks)
+    size = trace.joined.get("world_size") if trace.joined else None
+    return Process(
+        trace.pid,
+        trace.role,
+        trace.rank,
+        world_size=size if isinstance(size, int) else None,
+        at=max(0.0, (at or timeline.last) - timeline.started),
+        stacks=stacks,
+        log=log,
+        **details,
+    )
 
-    def ended(ending: Ending, at: float | None = None, **details: Any) -> Process:
-        seconds = max(0.0, (at or timeline.last) - timeline.started)
-        size = trace.joined.get("world_size") if trace.joined else None
-        world_size = size if isinstance(size, int) else None
-        return Process(
-            trace.pid,
-            trace.role,
-            trace.rank,
-            ending,
-            world_size=world_size,
-            at=seconds,
-            stacks=stacks,
-            log=log,
-            **details,
-        )
 
+def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) -> tuple[float | None, dict[str, Any]]:
+    """Return when a process ended, if it said so, and how."""
     raised, finished, left = (
         event if event and event["time"] <= timeline.cutoff else None
         for event in (trace.raised, trace.finished, trace.exit)
     )
     if raised is not None:
-        return ended(Ending.RAISED, raised["time"], chain=_chain(raised))
+        return raised["time"], {"ending": Ending.RAISED, "chain": _chain(raised)}
     if finished is not None:
         if status is None and isinstance(finished.get("code"), int):
             # Nobody waited for it: what it asked `sys.exit` for is all there is.
             status = finished["code"]
         if status is None or status <= 0:
-            return ended(Ending.RETURNED, finished["time"])
+            return finished["time"], {"ending": Ending.RETURNED}
     if trace.pid in timeline.frozen:
-        return ended(Ending.SIGNALLED, signal="SIGSTOP")
+        return None, {"ending": Ending.SIGNALLED, "signal": "SIGSTOP"}
     too_late = any(event and event["time"] > timeline.cutoff for event in (trace.raised, trace.finished, trace.exit))
     if trace.pid in timeline.stopped or too_late:
-        return ended(Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED)
+        return None, {"ending": Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED}
     if left is not None:
         code = left.get("code")
-        return ended(Ending.EXITED if code else Ending.RETURNED, left["time"], code=code)
+        return left["time"], {"ending": Ending.EXITED if code else Ending.RETURNED, "code": code}
+    return None, _silent_ending(status, stacks)
+
+
+def _silent_ending(status: int | None, stacks: str) -> dict[str, Any]:
+    """Return how a process ended that wrote no ending down."""
     if status is not None and status >= 0:
         # Zero too: the script did not run to its end, whatever ended it in the middle.
-        return ended(Ending.EXITED, code=status)
+        return {"ending": Ending.EXITED, "code": status}
     if status is not None:
-        return ended(Ending.SIGNALLED, signal=_signal_name(-status))
+        return {"ending": Ending.SIGNALLED, "signal": _signal_name(-status)}
     # Nobody waited for it, or whoever did wrote nothing down: faulthandler still saw the fatal signals.
     fatal = _FATAL_LINE.search(stacks)
-    return ended(Ending.SIGNALLED, signal=_FATAL[fatal[1]] if fatal else None)
+    return {"ending": Ending.SIGNALLED, "signal": _FATAL[fatal[1]] if fatal else None}
 
 
 def _signal_name(number: int) -> str:
