@@ -7,7 +7,8 @@
 # title = "Calling ddp.module goes round DDP: no gradient is ever synchronised"
 # upstream = [
 #     "https://github.com/kohya-ss/sd-scripts/issues/924",
-#     "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+#     "https://github.com/k2-fsa/icefall/issues/226",
+#     "https://github.com/pytorch/pytorch/pull/20282",
 # ]
 # packages = ["torch"]
 # affected = []

@@ -5,7 +5,11 @@
 # [tool.repro]
 # id = "RPR-0014"
 # title = "no_sync round the backward pass alone does not keep gradients apart"
-# upstream = ["https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"]
+# upstream = [
+#     "https://github.com/huggingface/accelerate/pull/1726",
+#     "https://github.com/pytorch/PiPPy/issues/1133",
+#     "https://github.com/speechbrain/speechbrain/issues/1802",
+# ]
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"
