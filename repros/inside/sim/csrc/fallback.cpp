@@ -220,10 +220,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   }
 }
 
-#if SIM_NEEDS_AUTOGRAD_FALLTHROUGH
+// Operators without a derivative (c10d::allreduce_) need a way past autograd. Early versions register none for this device
+// (2.1 and 2.2 do not, 2.13 does); a second one would be refused, so the dispatcher is asked.
 TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFallthrough());
+  if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::AutogradPrivateUse1)) {
+    library.fallback(torch::CppFunction::makeFallthrough());
+  }
 }
-#endif
 
 }  // namespace sim

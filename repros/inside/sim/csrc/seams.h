@@ -25,7 +25,3 @@
 // From 2.1 a c10d backend can be registered for a device type of its own. Before, a group held one backend for "cpu" and
 // "cuda" only, so 2.0 gets no collectives.
 #define SIM_HAS_COLLECTIVES SIM_TORCH_AT_LEAST(2, 1)
-
-// Until 2.1 nothing is registered for AutogradPrivateUse1, so an operator without a derivative (c10d::broadcast_) found no
-// kernel. From 2.2 PyTorch registers a fallback there itself.
-#define SIM_NEEDS_AUTOGRAD_FALLTHROUGH !SIM_TORCH_AT_LEAST(2, 2)
