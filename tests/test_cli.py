@@ -271,9 +271,11 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
 
 REFUSED = {
     "lst": "unknown command 'lst'; did you mean 'list'?",
-    "show RPR-0O05": "unknown repro 'RPR-0O05'; did you mean 'RPR-0005'?",
+    "show submodule_call_skips_grad": "unknown repro 'submodule_call_skips_grad'; did you mean "
+    "'submodule_call_skips_gradient_sync'?",
     "show": "Missing argument 'ID'. (try 'repros show --help')",
-    "run RPR-0O05": "unknown repro 'RPR-0O05'; did you mean 'RPR-0005'?",
+    "run submodule_call_skips_grad": "unknown repro 'submodule_call_skips_grad'; did you mean "
+    "'submodule_call_skips_gradient_sync'?",
     "run RPR-0005 --variant fix": "unknown variant 'fix'; did you mean 'fixed'?",
     "run RPR-0005 --strategy dpp": "unknown strategy 'dpp'; did you mean 'ddp'?",
     "run RPR-0005 --stack curent": "unknown stack 'curent'; did you mean 'current'?",

@@ -1,47 +1,72 @@
 """Keeps a cell's logs small while it runs.
 
 Logs are plain files that the processes append to, not pipes: an orphan that holds one open blocks nobody, and they
-survive a killed runner. A file that grows past the cap is cut back to its head and its latest lines.
+survive a killed runner. Of a file that grows past the cap only the head and the latest lines are kept: while it is
+written to, the middle is given back to the disk as a hole, which takes nothing from under a writer; afterwards the
+hole is cut out.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 CAP = 2_000_000
-"""Bytes that one log may have before it is cut."""
+"""Bytes of disk that one log may take before it is cut."""
 _HEAD = 200_000
 _TAIL = 100_000
+# linux/falloc.h: FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+_PUNCH_HOLE = 0x03
+_BLOCK = 512
+"""What `st_blocks` counts, whatever the file system."""
 
 
 def trim(folder: Path) -> None:
-    """Cut every log below the cell's folder that has grown past the cap."""
-    for path in (folder / "main.log", *folder.glob("processes/*/log.txt")):
-        try:
-            size = path.stat().st_size
-        except OSError:
-            continue
+    """Give back the middle of every log of a running cell that takes more disk than the cap."""
+    for path, size, taken in _logs(folder):
+        if taken > CAP:
+            _punch(path, _HEAD, size - _TAIL)
+
+
+def compact(folder: Path) -> None:
+    """Cut every log that has grown past the cap to head and tail, once nobody writes to it any more."""
+    for path, size, _ in _logs(folder):
         if size > CAP:
             _cut(path, size)
 
 
-def _cut(path: Path, size: int) -> None:
-    """Keep head and tail. Writers append, so they go on at the new end; what they write meanwhile may be lost."""
+def _logs(folder: Path) -> Iterator[tuple[Path, int, int]]:
+    """Yield the cell's logs with their length and the disk they take, in bytes."""
+    for path in (folder / "main.log", *folder.glob("processes/*/log.txt")):
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        yield path, found.st_size, found.st_blocks * _BLOCK
+
+
+def _punch(path: Path, start: int, end: int) -> None:
+    """Turn a part of a file into a hole; without effect where the file system has none (and on macOS)."""
+    if sys.platform != "linux" or end <= start:
+        return
+    length = ctypes.c_int64(end - start)
     with path.open("rb+") as file:
-        file.seek(_HEAD)
-        head_ends_with = file.read(1)
+        ctypes.CDLL(None).fallocate(file.fileno(), _PUNCH_HOLE, ctypes.c_int64(start), length)
+
+
+def _cut(path: Path, size: int) -> None:
+    """Put head, a line that says what is missing, and tail in the place of the whole."""
+    with path.open("rb+") as file:
         file.seek(size - _TAIL)
-        tail = b""
-        # To the end as it is now: the last lines of a process that ends meanwhile are the ones that matter.
-        while more := file.read(_TAIL):
-            size += max(0, len(tail) + len(more) - _TAIL)
-            tail = (tail + more)[-_TAIL:]
+        tail = file.read()
+        file.seek(_HEAD - 1)
+        line_break = b"" if file.read(1) == b"\n" else b"\n"
         file.truncate(_HEAD)
-    left_out = size - _HEAD - len(tail)
-    line_break = b"" if head_ends_with == b"\n" else b"\n"
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
-        file.write(line_break + f"[... {left_out:,} bytes left out ...]\n".encode() + tail)
+        file.seek(0, os.SEEK_END)
+        file.write(line_break + f"[... {size - _HEAD - len(tail):,} bytes left out ...]\n".encode() + tail)
 
 
 def tail(path: Path | None, lines: int = 20) -> list[str]:

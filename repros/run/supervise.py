@@ -119,7 +119,7 @@ def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tup
         leftovers = len(timeline.stopped - _pids(folder, "main", "leader", "rank"))
         containment.end(folder, main.pid, containment.HASTY if stop.is_set() else containment.LADDER)
         main.wait()
-        logs.trim(folder)
+        logs.compact(folder)
     return timeline, main, leftovers
 
 

@@ -136,6 +136,7 @@ class Server:
             return Main(pid.result(_ANSWER), status)
         except (OSError, TimeoutError) as error:
             self._process.kill()
+            self._process.wait()  # so that the next cell does not take it for alive
             raise ServerGoneError(f"the warm server {self.pid} does not answer: {error}") from error
 
     def close(self) -> None:

@@ -169,7 +169,9 @@ def train(fabric, variant):
     for step, expected in enumerate(FULL_BATCH_GRADIENTS):
         backward(x)
         got = weight.grad.item()
-        message = f"step {step}: expected gradient {expected}, the mean over ranks, got {got} on rank {fabric.global_rank}"
+        message = (
+            f"step {step}: expected gradient {expected}, the mean over ranks, got {got} on rank {fabric.global_rank}"
+        )
         assert abs(got - expected) < 1e-6, message
         optimizer.step()
         optimizer.zero_grad()

@@ -106,7 +106,12 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, **quiet}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "step=1.ckpt")

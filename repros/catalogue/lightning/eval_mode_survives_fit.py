@@ -107,7 +107,12 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
     model = variants[variant]()
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=1, **quiet)
     trainer.fit(model, DataLoader(torch.tensor(BATCH * 2).view(4, 1), batch_size=2))
     got = model.network[0].running_mean.item()

@@ -101,11 +101,23 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
     torch.manual_seed(0)
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
 
         def new_trainer(**options):
-            options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, **quiet, **options}
+            options = {
+                "accelerator": accelerator,
+                "strategy": strategy,
+                "devices": 1,
+                "max_epochs": 1,
+                **quiet,
+                **options,
+            }
             return Trainer(default_root_dir=folder, **options)
 
         model = variants[variant](new_trainer, DataLoader(torch.ones(40, 1)))

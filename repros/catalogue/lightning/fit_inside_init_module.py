@@ -136,7 +136,12 @@ def main(variant="failing", strategy="ddp", accelerator="cuda"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, **quiet)
     variants[variant](trainer)
 

@@ -149,7 +149,12 @@ def main(variant="failing", strategy="ddp", accelerator="cuda"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
         options = {"accelerator": accelerator, "strategy": strategy, "devices": "auto", "max_epochs": 1, **quiet}
         variants[variant](partial(Trainer, default_root_dir=folder, **options))

@@ -97,7 +97,12 @@ def main(variant="failing", strategy="ddp", accelerator="cpu"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
 
     def new_trainer(max_epochs):
         return Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=max_epochs, **quiet)

@@ -101,7 +101,12 @@ def main(variant="failing", strategy="ddp", accelerator="cpu"):
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
     sampler = ByEpoch()
     model, options = variants[variant](sampler)
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=2, **quiet, **options)
     trainer.fit(model, DataLoader(torch.ones(2, 1), sampler=sampler))
     epochs = sampler.epochs[-2:]

@@ -99,7 +99,12 @@ def main(variant="failing", strategy="ddp", accelerator="cpu"):
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
     model, strategy = variants[variant]()
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, **quiet)
     trainer.fit(model, DataLoader(torch.ones(4, 1)))
 

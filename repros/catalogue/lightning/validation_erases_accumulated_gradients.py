@@ -80,7 +80,12 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, **quiet}
     trainer = Trainer(**options, **variants[variant]())
     trainer.fit(Model(), DataLoader(torch.tensor([[1.0], [3.0]] * 2)), DataLoader(torch.ones(1, 1)))
