@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 # nox's own Python will do unless it is too old; then uv brings one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
 STRATEGIES = ["ddp", "ddp_spawn", "fused_adamw", "auto"]
+STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
 
@@ -68,6 +69,20 @@ def chaos(session: nox.Session) -> None:
     """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
     install(session, "tests")
     session.run("python", "-m", "tests.chaos.storm", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+@nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
+def sim(session: nox.Session, stack: str) -> None:
+    """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
+    install(session)
+    made = session.run("python", "-m", "repros.stacks.environments", stack, silent=True, stderr=None)
+    python = str(made).strip().splitlines()[-1]
+    pytest = session.create_tmp()
+    # Beside the environment, not into it: what is under test stays as it is locked.
+    session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", pytest, "pytest")
+    tests = ("-m", "pytest", "tests/inside/sim", *session.posargs)
+    session.run(python, *tests, env={"PYTHONPATH": pytest, "PYTHONDONTWRITEBYTECODE": "1"}, external=True)
 
 
 @nox.session(python=PYTHON, default=False, venv_backend="uv")

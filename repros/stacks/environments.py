@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import platformdirs
@@ -146,3 +147,17 @@ def _python(root: Path) -> Path:
 
 def _ready(root: Path) -> bool:
     return (root / _MARKER).is_file() and _python(root).exists()
+
+
+def _main(name: str) -> None:
+    """`python -m repros.stacks.environments NAME`: make one and print its interpreter's path."""
+    from repros.stacks import stack  # noqa: PLC0415 - only here, as it is this module's own package
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+    sys.stdout.write(f"{ensure(stack(name), say)}\n")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
