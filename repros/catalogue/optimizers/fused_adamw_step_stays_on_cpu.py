@@ -39,6 +39,21 @@
 # outcome = "fails"
 # about = "train from scratch, save, and resume from that"
 # claim = "delete the old checkpoint and start again"
+# source = "https://github.com/FoundationVision/VAR/issues/127"
+#
+# [tool.repro.variants.mapped_to_first_device]
+# outcome = "passes"
+# about = "load with map_location naming device 0: right on one device, and for rank 0 alone on several"
+#
+# [tool.repro.variants.optimizer_after_move]
+# outcome = "fails"
+# about = "build the optimizer once the model has been moved, which the failing code does already"
+# claim = "the optimizer has to be built after the model was moved to its device"
+#
+# [tool.repro.variants.scaler_saved]
+# outcome = "fails"
+# about = "save and load the GradScaler's state too, and step through it (switched off where there is no CUDA)"
+# claim = "the GradScaler's state has to be saved with the optimizer's"
 # ///
 """Resuming a training with a fused optimizer dies at the first step; the first training was fine.
 
@@ -96,6 +111,26 @@ def mapped_to_own_device(device, path):
     step(model, optimizer, device)
 
 
+def mapped_to_first_device(device, path):
+    model, optimizer = resume(device, path, f"{device.type}:0")
+    step(model, optimizer, device)
+
+
+def optimizer_after_move(device, path):
+    model = nn.Linear(2, 1).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    optimizer.load_state_dict(torch.load(path, map_location="cpu"))
+    step(model, optimizer, device)
+
+
+def scaler_saved(device, path):
+    scaler = torch.cuda.amp.GradScaler(enabled=device.type == "cuda")
+    scaler.load_state_dict(scaler.state_dict())
+    model, optimizer = resume(device, path, "cpu")
+    scaler.scale(model(torch.ones(4, 2, device=device)).sum()).backward()
+    scaler.step(optimizer)
+
+
 def deleted_checkpoint(device, path):
     os.remove(path)
     save_first_training(device, path)
@@ -108,7 +143,15 @@ def save_first_training(device, path):
     torch.save(optimizer.state_dict(), path)
 
 
-VARIANTS = (failing, fixed, mapped_to_own_device, deleted_checkpoint)
+VARIANTS = (
+    failing,
+    fixed,
+    mapped_to_own_device,
+    mapped_to_first_device,
+    deleted_checkpoint,
+    optimizer_after_move,
+    scaler_saved,
+)
 
 
 def main(variant="failing", strategy="fused_adamw", accelerator="cuda"):
