@@ -61,6 +61,8 @@ def summary(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the project's own tests [-- pytest's options]."""
     install(session, "tests")
+    # Before pytest, whose limit for one test is not meant for a download.
+    session.run("python", "-m", "repros.stacks.environments", "current")
     session.run("pytest", *PYTEST, *session.posargs)
 
 
