@@ -108,7 +108,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def bench(session: nox.Session) -> None:
-    """Measure cells by hand, cold and warm [-- --catalogue --jobs --rounds N ...]."""
+    """Measure cells by hand, cold and warm [-- --catalogue --rounds N ...]."""
     install(session, "tests")
     session.run("python", "-m", "tests.bench", *session.posargs)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,6 +25,10 @@ from repros.stacks import environments, stack
 
 Say = Callable[[str], None]
 """Takes one line for a person who waits."""
+
+
+JOBS = min(2, os.cpu_count() or 1)
+"""How many cells are run side by side unless somebody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def travel(
     out: Path,
     watch: Watch,
     *,
-    jobs: int = 1,
+    jobs: int = JOBS,
     launch: Launch = Launch.AUTO,
     repeat: int = 1,
     require: Sequence[Device] = (),
@@ -157,7 +162,7 @@ def run_all(
     cells: Sequence[Cell | Unavailable],
     runs: Path,
     *,
-    jobs: int = 1,
+    jobs: int = JOBS,
     launch: Launch = Launch.AUTO,
     repeat: int = 1,
     started: Callable[[Cell], None] | None = None,
@@ -175,10 +180,16 @@ def run_all(
 
     with Servers(runs / "servers") as servers, ThreadPoolExecutor(max_workers=jobs) as pool:
         pending = [pool.submit(next_one, item) for item in cells]
+        yielded: set[Future[Result]] = set()
         try:
             # One worker is done in the order of the plan anyhow, and then so is the file.
             for future in pending if jobs == 1 else as_completed(pending):
                 yield future.result()
+                yielded.add(future)
+        except KeyboardInterrupt:
+            # What was complete by then is not lost; it may have waited behind another result.
+            yield from (future.result() for future in pending if future.done() and future not in yielded)
+            raise
         finally:
             stop.set()
             # Before the pool, which waits for the cells: one may be waiting for a server's imports.

@@ -25,6 +25,9 @@ settings.load_profile("here")
 
 TOYS = Path(__file__).parent / "toys"
 
+# Whole outputs are asserted, so cells must be done in the order of the plan.
+os.environ["REPROS_JOBS"] = "1"
+
 Play = Callable[..., Result]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,26 @@ def test_an_interruption_ends_the_running_cells_and_starts_no_more(
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert len(begun) <= 3
+
+
+def test_what_was_complete_when_interrupted_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
+        both.wait()
+        return observation(process(0), process(1), folder=folder)
+
+    def interrupted(futures: list[Future[Result]]) -> Iterator[Future[Result]]:
+        wait(futures, 30)
+        yield futures[0]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(journey, "run", run)
+    monkeypatch.setattr(journey, "as_completed", interrupted)
+    results = journey.run_all([cell(strategy="one"), cell(strategy="two")], tmp_path, jobs=2)
+    assert [next(results).cell.strategy, next(results).cell.strategy] == ["one", "two"]
+    with pytest.raises(KeyboardInterrupt):
+        next(results)
 
 
 def test_repeats_make_one_result(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:

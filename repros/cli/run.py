@@ -15,7 +15,7 @@ from repros.cli.options import LATEST, catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
 from repros.cli.signals import exit_code, interrupting
 from repros.errors import ReprosError
-from repros.journey import Launch, Where, travel
+from repros.journey import JOBS, Launch, Where, travel
 from repros.model import Device
 from repros.plan import HOME, NothingToRunError, Selection
 from repros.report import table
@@ -64,10 +64,11 @@ AGREES, DISAGREES = 0, 1
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    default=1,
+    default=JOBS,
     show_default=True,
+    envvar="REPROS_JOBS",
     metavar="N",
-    help="Cells to run side by side.",
+    help="Cells to run side by side; also REPROS_JOBS in the environment.",
 )
 @click.option(
     "--launch",

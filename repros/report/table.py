@@ -47,9 +47,20 @@ def table(lines: Iterable[Line], width: int, *, verbose: bool = False) -> Text:
 
 
 def latest(lines: Iterable[Line]) -> list[Line]:
-    """Return the last line of every cell, sorted by repro, else in the order of their first lines."""
+    """Return the last line of every cell: by repro, and below it what belongs together in the order of its first lines.
+
+    Cells that were run side by side stand in the file as they were done.
+    """
     by_cell = {_cell(line): line for line in lines}
-    return sorted(by_cell.values(), key=lambda line: str(line["repro"]))
+    seen: dict[tuple[str, ...], int] = {}
+    for cell in by_cell:
+        for length in range(1, len(cell) + 1):
+            seen.setdefault(cell[:length], len(seen))
+
+    def place(cell: tuple[str, ...]) -> tuple[str | int, ...]:
+        return (cell[0], *(seen[cell[: length + 1]] for length in range(1, len(cell))))
+
+    return [by_cell[cell] for cell in sorted(by_cell, key=place)]
 
 
 def disagreeing(lines: Iterable[Line]) -> list[Line]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ import psutil
 
 from repros.cli.output import console
 from repros.journey import Launch, Where, is_warm, prepare, run_all
-from repros.model import Cell, Environment
+from repros.model import Cell, Environment, Tone
 from repros.plan import Selection, plan, select
 from repros.shelf import Shelf, load
 from tests.bench import figures, machine, table
@@ -24,6 +23,7 @@ from tests.bench.measure import Bench, held, interleaved
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
 CELLS = (("RPR-0005", "fixed", "ddp", "cpu"), ("RPR-0001", "fixed", "ddp", "sim"))
+SIDE_BY_SIDE = (1, 2, 3)
 WAYS = (figures.HAND, figures.COLD, figures.WARM)
 
 
@@ -31,11 +31,10 @@ WAYS = (figures.HAND, figures.COLD, figures.WARM)
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Samples of each way.")
 @click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack to run on.")
 @click.option("--python", type=click.Path(exists=True, path_type=Path), help="An interpreter in the stack's place.")
-@click.option("--catalogue", is_flag=True, help="Also every cell of the founding failures, each way.")
-@click.option("--jobs", is_flag=True, help="Also whether warm cells side by side are faster.")
+@click.option("--catalogue", is_flag=True, help="Also all cells of the founding failures: by hand, cold, and run.")
 @click.option("--no-sim", is_flag=True, help="Leave the simulated accelerator out, which may have to be compiled.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(".repros/bench.json"), show_default=True)
-def main(rounds: int, stack: str, python: Path | None, catalogue: bool, jobs: bool, no_sim: bool, out: Path) -> None:
+def main(rounds: int, stack: str, python: Path | None, catalogue: bool, no_sim: bool, out: Path) -> None:
     """Measure, print tables, write JSON."""
     watched = machine.Machine()
     shelf = load()
@@ -64,8 +63,6 @@ def main(rounds: int, stack: str, python: Path | None, catalogue: bool, jobs: bo
             }
         if catalogue:
             report["catalogue"] = _catalogue(every, Path(folder))
-        if jobs:
-            report["jobs"] = _jobs(every, Path(folder), rounds)
     signatures = [variant.signature for repro in shelf for variant in repro.variants if variant.signature]
     report["signature_matches_per_second"] = figures.matches_per_second(signatures)
     report["machine"] = watched.told()
@@ -91,45 +88,34 @@ def _chosen(every: Iterable[Cell]) -> Iterator[Cell]:
 
 
 def _catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
-    """Run every cell by hand, cold, and as `repros run` would; servers start within, when a cell needs them."""
-    bench = Bench(folder / "catalogue")
-    sums = {figures.HAND: 0.0, "cold": 0.0, "auto": 0.0}
-    with bench.servers:
-        for number, cell in enumerate(cells, 1):
-            click.echo(f"[{number}/{len(cells)}] {cell.label}", err=True)
-            ways = {
-                figures.HAND: figures.HAND,
-                "cold": "cold",
-                "auto": "warm" if is_warm(cell, Launch.AUTO) else "cold",
-            }
-            for name, way in ways.items():
-                sums[name] += bench.sample(way, cell).seconds
+    """Run every cell by hand and cold, one after another; then all of them as `repros run` does.
+
+    That is warm where the launcher is not part of the failure, with the servers' starts, so many cells side by side.
+    """
+    bench = Bench(folder / "by-one")
+    seconds: dict[str, float] = {figures.HAND: 0.0, figures.COLD: 0.0}
+    for number, cell in enumerate(cells, 1):
+        click.echo(f"[{number}/{len(cells)}] {cell.label}", err=True)
+        for way in seconds:
+            seconds[way] += bench.sample(way, cell).seconds
+    for jobs in SIDE_BY_SIDE:
+        click.echo(f"running them with --jobs {jobs}", err=True)
+        started = time.monotonic()
+        wrong = [
+            result.reason
+            for result in run_all(cells, folder / f"jobs-{jobs}", jobs=jobs)
+            if result.verdict.tone is not Tone.AGREES
+        ]
+        assert not wrong, wrong
+        seconds[figures.run_with(jobs)] = time.monotonic() - started
     return {
         "repros": list(dict.fromkeys(cell.repro.id for cell in cells)),
         "cells": len(cells),
-        "seconds": {name: round(seconds, 2) for name, seconds in sums.items()},
+        "cold": sum(not is_warm(cell, Launch.AUTO) for cell in cells),
+        "seconds": {way: round(taken, 2) for way, taken in seconds.items()},
         "times_as_fast": {
-            name: round(sums[figures.HAND] / seconds, 2) for name, seconds in sums.items() if name != figures.HAND
+            way: round(seconds[figures.HAND] / taken, 2) for way, taken in seconds.items() if way != figures.HAND
         },
-    }
-
-
-def _jobs(cells: Sequence[Cell], folder: Path, rounds: int) -> dict[str, Any]:
-    """Run the warm cells one and two at a time, in turn; server starts included, as in every run."""
-    warm = [cell for cell in cells if is_warm(cell, Launch.AUTO)]
-    seconds: dict[int, list[float]] = {1: [], 2: []}
-    for number in range(rounds):
-        for jobs, taken in seconds.items():
-            started = time.monotonic()
-            for _ in run_all(warm, folder / f"jobs-{jobs}-{number}", jobs=jobs):
-                pass
-            taken.append(time.monotonic() - started)
-    medians = {jobs: round(statistics.median(taken), 2) for jobs, taken in seconds.items()}
-    return {
-        "cells": len(warm),
-        "rounds": rounds,
-        "seconds": medians,
-        "times_as_fast": round(medians[1] / medians[2], 2),
     }
 
 

@@ -7,11 +7,17 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from repros.journey import JOBS
 from repros.model import Ending, Process, Raised, Signature
 from repros.signature import bears
 from tests.bench.measure import Sample, Series
 
 HAND, COLD, WARM = "by hand", "cold", "warm"
+
+
+def run_with(jobs: int) -> str:
+    """Return how the catalogue is run with so many cells side by side."""
+    return f"repros run --jobs {jobs}"
 
 
 def of_series(series: Mapping[str, Series]) -> dict[str, Any]:
@@ -59,8 +65,8 @@ def targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 {"what": f"cold, {cell['label']}", "wanted": "at most +5 % or +0.3 s", "measured": measured, "met": met}
             )
     if catalogue := report.get("catalogue"):
-        what = f"the catalogue, {catalogue['cells']} cells, server starts included"
-        held.append(_at_least(what, 5.0, catalogue["times_as_fast"]["auto"]))
+        what = f"the catalogue, {catalogue['cells']} cells, {catalogue['cold']} of them cold, server starts included"
+        held.append(_at_least(what, 5.0, catalogue["times_as_fast"][run_with(JOBS)]))
     return held
 
 

@@ -19,9 +19,6 @@ def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield _cells(figures)
     if "catalogue" in figures:
         yield _catalogue(figures["catalogue"])
-    if "jobs" in figures:
-        told = ", ".join(f"{jobs} at a time {seconds:.1f} s" for jobs, seconds in figures["jobs"]["seconds"].items())
-        yield Text(f"{figures['jobs']['cells']} warm cells: {told}")
     matches = figures["signature_matches_per_second"]
     yield Text(f"signature matches per second: {matches['new']:,} new messages, {matches['known']:,} known ones")
     servers = ", ".join(f"{name} {_megabytes(size)}" for name, size in figures["servers"].items())
@@ -54,9 +51,11 @@ def _cells(figures: Mapping[str, Any]) -> Table:
 
 
 def _catalogue(catalogue: Mapping[str, Any]) -> Table:
-    table = Table(title=f"{', '.join(catalogue['repros'])}: {catalogue['cells']} cells, each way in turn for each cell")
+    table = Table(
+        title=f"{', '.join(catalogue['repros'])}: {catalogue['cells']} cells, {catalogue['cold']} of them always cold"
+    )
     table.add_column("way")
-    for column in ("sum s", "x by hand"):
+    for column in ("seconds", "x by hand"):
         table.add_column(column, justify="right")
     for way, seconds in catalogue["seconds"].items():
         table.add_row(way, f"{seconds:.1f}", f"{catalogue['times_as_fast'].get(way, 1.0):.1f}")

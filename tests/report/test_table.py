@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -231,3 +232,23 @@ def test_repeats_stand_beside_the_verdict() -> None:
     repeats = {"n": 20, "agreeing": 19}
     flaky = line("RPR-0005", FABRIC, "failing ddp cpu current", Verdict.FLAKY, 10.9, repeats=repeats, reason="because")
     assert "current  flaky 19/20     10.9\n    because\n" in table.table([flaky], 100).plain
+
+
+def test_cells_that_were_done_side_by_side_stand_where_they_belong() -> None:
+    order = [0, 3, 2, 5, 1, 4, 9, 7, 6, 8]
+    assert list(map(cell_of, table.latest(LINES[i] for i in order))) == [
+        "RPR-0004 fixed fused_adamw cuda 2023-05",
+        "RPR-0004 fixed fused_adamw sim 2023-05",
+        "RPR-0004 failing fused_adamw sim current",
+        "RPR-0004 failing fused_adamw sim 2023-05",
+        "RPR-0005 failing ddp cpu current",
+        "RPR-0005 failing ddp cuda current",
+        "RPR-0005 failing ddp_spawn cpu current",
+        "RPR-0005 fixed ddp cpu current",
+        "RPR-0005 fixed ddp cuda current",
+        "RPR-0005 no_backward_sync ddp cpu current",
+    ]
+
+
+def cell_of(line: Mapping[str, Any]) -> str:
+    return f"{line['repro']} {line['variant']} {line['strategy']} {line['device']} {line['stack']['name']}"
