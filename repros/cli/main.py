@@ -9,9 +9,11 @@ from collections.abc import Sequence
 import click
 
 from repros import __version__
+from repros.cli.export import export
 from repros.cli.look import list_repros, show, stacks
 from repros.cli.new import new
 from repros.cli.options import example
+from repros.cli.report import report
 from repros.cli.run import run, summary
 from repros.cli.signals import exit_code
 from repros.errors import ReprosError, UnknownNameError
@@ -47,7 +49,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (list_repros, show, run, summary, stacks, new):
+for _command in (list_repros, show, run, summary, report, export, stacks, new):
     cli.add_command(_command)
 
 

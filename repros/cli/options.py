@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from repros import record
 from repros.errors import ReprosError
+from repros.journey import Where
+from repros.plan import HOME
 from repros.shelf import CATALOGUE, Shelf, load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,3 +63,50 @@ def load_shelf(places: tuple[Path, ...]) -> Shelf:
     if not shelf.repros:
         raise EmptyCatalogueError(places)
     return shelf
+
+
+def where_meant(stacks: tuple[str, ...], python: Path | None, default: tuple[str, ...] = (HOME, "current")) -> Where:
+    """Return where to run, from `--stack` and `--python`; the default stacks if neither was given.
+
+    Raises:
+        click.UsageError: both were given.
+    """
+    if python is None:
+        return Where(stacks or default)
+    if stacks:
+        raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
+    return Where(python=interpreter(python))
+
+
+def interpreter(given: Path) -> Path:
+    """Return the interpreter meant: a path, an environment's folder, or a name on the PATH."""
+    given = given.expanduser()
+    if given.is_dir():
+        given = given / "bin" / "python"
+    elif not given.exists() and (found := shutil.which(given)):
+        given = Path(found)
+    # Not resolved: an environment's interpreter is a link, and knows its environment by its own path.
+    return given.absolute()
+
+
+class NoResultsError(ReprosError):
+    """A results file that is not there or holds nothing."""
+
+    def __init__(self, file: Path, problem: str) -> None:
+        """Compose the sentence."""
+        super().__init__(f"{file} {problem}; expected the results of a 'repros run'.")
+
+
+def read_results(file: Path) -> list[Mapping[str, Any]]:
+    """Read a results file.
+
+    Raises:
+        NoResultsError: it is not there, or holds no result.
+    """
+    try:
+        lines = list(record.read(file))
+    except OSError as error:
+        raise NoResultsError(file, f"cannot be read ({error.strerror})") from error
+    if not lines:
+        raise NoResultsError(file, "holds no result")
+    return [*lines]

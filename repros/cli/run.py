@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from repros import record
 from repros.cli.live import Live
-from repros.cli.options import LATEST, catalogue_option, example, load_shelf
+from repros.cli.options import (
+    LATEST,
+    catalogue_option,
+    example,
+    load_shelf,
+    read_results,
+    where_meant,
+)
 from repros.cli.output import console, show_text
 from repros.cli.signals import exit_code, interrupting
-from repros.errors import ReprosError
-from repros.journey import JOBS, Launch, Where, travel
+from repros.journey import JOBS, Launch, travel
 from repros.model import Device
-from repros.plan import HOME, NothingToRunError, Selection
+from repros.plan import NothingToRunError, Selection
 from repros.report import table
 
 AGREES, DISAGREES = 0, 1
@@ -103,7 +106,7 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     repro documents, 1 when one does not, 2 when the request cannot be met. Ctrl-C, SIGTERM and SIGHUP end what runs
     and show what is done so far; then it is 128 and the signal's number.
     """
-    where = _where(options["stacks"], options["python"])
+    where = where_meant(options["stacks"], options["python"])
     devices = tuple(Device(name) for name in options["devices"])
     selection = Selection(ids, options["variants"], options["strategies"], devices)
     shelf = load_shelf(places)
@@ -136,33 +139,6 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     return DISAGREES if watch.lost or unmade or table.disagreeing(watch.lines) else AGREES
 
 
-def _where(stacks: tuple[str, ...], python: Path | None) -> Where:
-    if python is None:
-        return Where(stacks or (HOME, "current"))
-    if stacks:
-        raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
-    return Where(python=_interpreter(python))
-
-
-def _interpreter(given: Path) -> Path:
-    """Return the interpreter meant: a path, an environment's folder, or a name on the PATH."""
-    given = given.expanduser()
-    if given.is_dir():
-        given = given / "bin" / "python"
-    elif not given.exists() and (found := shutil.which(given)):
-        given = Path(found)
-    # Not resolved: an environment's interpreter is a link, and knows its environment by its own path.
-    return given.absolute()
-
-
-class NoResultsError(ReprosError):
-    """A results file that is not there or holds nothing."""
-
-    def __init__(self, file: Path, problem: str) -> None:
-        """Compose the sentence."""
-        super().__init__(f"{file} {problem}; expected the results of a 'repros run'.")
-
-
 @click.command(
     short_help="Show the table of a results file again.",
     epilog=example("repros summary", "repros summary results.jsonl"),
@@ -174,17 +150,7 @@ def summary(file: Path, *, verbose: bool) -> int:
 
     FILE is .repros/latest.jsonl if not given.
     """
-    lines = _read(file)
+    lines = read_results(file)
     out = console()
     show_text(out, table.table(lines, out.width, verbose=verbose))
     return DISAGREES if table.disagreeing(lines) else AGREES
-
-
-def _read(file: Path) -> Iterable[Mapping[str, Any]]:
-    try:
-        lines = list(record.read(file))
-    except OSError as error:
-        raise NoResultsError(file, f"cannot be read ({error.strerror})") from error
-    if not lines:
-        raise NoResultsError(file, "holds no result")
-    return lines

@@ -1,0 +1,68 @@
+"""`repros export`: a script that stands alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from repros import export as exporting
+from repros.cli.options import catalogue_option, example, interpreter, load_shelf
+from repros.cli.output import write_new
+from repros.model import Repro
+from repros.probe import probe
+from repros.stacks import stack
+
+
+@click.command(
+    short_help="Write a failure's script as a file that `uv run` runs.",
+    epilog=example("repros export RPR-0005", "repros export RPR-0005 --variant fixed -o fixed.py"),
+)
+@click.argument("id_", metavar="ID")
+@click.option("--variant", default="failing", show_default=True, metavar="NAME", help="What runs by default.")
+@click.option("--stack", "stack_name", metavar="NAME", help="Pin this stack's versions; the repro's home if not given.")
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Pin the versions of this interpreter's environment.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where to; '-' is stdout.  [default: rpr_NNNN.py here]",
+)
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@catalogue_option
+def export(
+    id_: str,
+    variant: str,
+    stack_name: str | None,
+    python: Path | None,
+    output: Path | None,
+    places: tuple[Path, ...],
+    *,
+    force: bool,
+) -> None:
+    """Write a failure's script as a file that `uv run FILE` runs as it is, without this project.
+
+    Its header pins the versions on which the failure was measured, with all that they bring with them.
+    """
+    if stack_name is not None and python is not None:
+        raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
+    repro = load_shelf(places).find(id_)
+    text = exporting.script(repro, _pins(repro, stack_name, python), variant)
+    file = output or exporting.file_name(repro)
+    if str(file) == "-":
+        click.echo(text, nl=False)
+        return
+    write_new(file, text, force=force)
+    click.echo(f"{file}\nRun it:\n  uv run {file}")
+
+
+def _pins(repro: Repro, stack_name: str | None, python: Path | None) -> exporting.Pins:
+    if python is not None:
+        return exporting.pins_of_environment(repro, probe(interpreter(python), sim=False))
+    return exporting.pins_of_stack(repro, stack(stack_name or repro.home))

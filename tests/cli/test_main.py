@@ -1,0 +1,100 @@
+"""The command as a whole: help, refusals in one line, pipes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repros import __version__
+from repros.cli.main import cli
+from tests.cli.conftest import RAISES, ROOT, Command
+
+REFUSED = {
+    "lst": "unknown command 'lst'; did you mean 'list'?",
+    "show submodule_call_skips_grad": "unknown repro 'submodule_call_skips_grad'; did you mean "
+    "'submodule_call_skips_gradient_sync'?",
+    "show": "Missing argument 'ID'. (try 'repros show --help')",
+    "run submodule_call_skips_grad": "unknown repro 'submodule_call_skips_grad'; did you mean "
+    "'submodule_call_skips_gradient_sync'?",
+    "run RPR-0005 --variant fix": "unknown variant 'fix'; did you mean 'fixed'?",
+    "run RPR-0005 --strategy dpp": "unknown strategy 'dpp'; did you mean 'ddp'?",
+    "run RPR-0005 --stack curent": "unknown stack 'curent'; did you mean 'current'?",
+    "run RPR-0005 --strategy fused_adamw": (
+        "nothing fits the selection: RPR-0005 runs under ddp, ddp_spawn on cpu, cuda."
+    ),
+    "run RPR-0005 --device tpu": (
+        "Invalid value for '--device': 'tpu' is not one of 'cuda', 'sim', 'cpu'. (try 'repros run --help')"
+    ),
+    "run --stack current --python python": (
+        "--stack and --python exclude each other: a stack brings its own interpreter. (try 'repros run --help')"
+    ),
+    "run --catalogue nowhere": (
+        "Invalid value for '--catalogue': Path 'nowhere' does not exist. (try 'repros run --help')"
+    ),
+    "run --jobs 0": "Invalid value for '--jobs': 0 is not in the range x>=1. (try 'repros run --help')",
+    "list --catalogue .": "no repro script below .; expected files with a [tool.repro] header.",
+    "summary": (
+        ".repros/latest.jsonl cannot be read (No such file or directory); expected the results of a 'repros run'."
+    ),
+    "summary notes.txt": "notes.txt holds no result; expected the results of a 'repros run'.",
+    "summary .": ". cannot be read (Is a directory); expected the results of a 'repros run'.",
+    f"run --catalogue {RAISES} --python x --json notes.txt": (
+        "notes.txt is not a results file; name another with --results."
+    ),
+    f"run --catalogue {RAISES} --python x --json notes.txt/x": (
+        "notes.txt is not a folder; name another file with --results."
+    ),
+    "new Slug --family x": "slug 'Slug'; expected lower case, such as 'resume_loses_momentum'.",
+    "new slug --family x": "no folder repros/catalogue here; go to a checkout, or name one with --catalogue.",
+    "new slug": "Missing option '--family'. (try 'repros new --help')",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_bad_input_is_one_line_and_exit_code_2(line: str, repros: Command, here: Path) -> None:
+    (here / "notes.txt").write_text("my own notes\n")
+    code, out, err = repros(*line.split())
+    assert (code, err) == (2, f"repros: {REFUSED[line]}\n")
+    assert "Traceback" not in out
+    assert (here / "notes.txt").read_text() == "my own notes\n"
+
+
+def test_a_refused_header_says_where(repros: Command, tmp_path: Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1"))
+    code, _, err = repros("list", "--catalogue", str(script))
+    assert code == 2
+    assert err.startswith(f"repros: {script}:11: unknown key 'hme' in [tool.repro]; expected one of: id, title")
+    assert err.count("\n") == 1
+
+
+def test_version_and_help(repros: Command) -> None:
+    assert repros("--version") == (0, f"repros {__version__}\n", "")
+    code, out, _ = repros()
+    assert code == 0
+    assert out == repros("--help")[1]
+    assert re.findall(r"^  (\w+)  ", out[out.index("Commands:") :], re.MULTILINE) == list(cli.commands)
+
+
+@pytest.mark.parametrize("name", cli.commands)
+def test_every_command_has_help_with_an_example(name: str, repros: Command) -> None:
+    code, out, _ = repros(name, "--help")
+    assert code == 0
+    assert f"\n  Example:\n    repros {name}" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_as_a_module_and_into_a_pipe_that_closes() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "repros", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == f"repros {__version__}\n"
+    pipe = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m repros show RPR-0005 | true"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert pipe.stderr == ""

@@ -1,0 +1,60 @@
+"""A run that is asked to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import HANGS, RAISES, ROOT
+
+# What `here` does to this process, for one of its own.
+DRIVER = """\
+import sys
+from pathlib import Path
+from repros import journey
+from repros.cli import main
+from repros.model import Device, Environment
+
+journey.probe = lambda python, name=None, *, sim=True: Environment(
+    str(python), Path(sys.executable), "3.11.9", {"torch": "2.13.0"}, {Device.CPU: 2}
+)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_shows_what_is_done(here: Path, number: signal.Signals) -> None:
+    words = [
+        "run",
+        "--python",
+        "/usr/venv/bin/python",
+        "--catalogue",
+        RAISES,
+        "--catalogue",
+        HANGS,
+        "--variant",
+        "failing",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    latest = here / ".repros/latest.jsonl"
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up and not (latest.exists() and latest.stat().st_size):
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(number)
+    begun = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 10
+    assert (process.returncode, err) == (128 + number, "")
+    assert "[1/2] reproduced  RPR-9001 failing plain cpu venv" in out
+    assert "\n1 agree, 0 news, 0 trouble\ninterrupted after 1 of 2 cells\nresults: .repros/latest.jsonl\n" in out

@@ -1,0 +1,26 @@
+"""`repros summary`: the table again."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import RAISES, Command
+
+
+def test_summary_makes_the_table_of_the_run_again(repros: Command) -> None:
+    _, out, _ = repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--json", "mine.jsonl")
+    table = out[out.index("  variant") : out.index("results:")]
+    assert repros("summary", "mine.jsonl") == (0, table, "")
+    repros(
+        "run",
+        "--python",
+        "python",
+        "--catalogue",
+        RAISES,
+        "--variant",
+        "gone",
+        "--results",
+        "mine.jsonl",
+        "--append",
+    )
+    code, out, _ = repros("summary", "mine.jsonl")
+    assert code == 1
+    assert out.endswith("1 agree, 1 news, 0 trouble\n")
