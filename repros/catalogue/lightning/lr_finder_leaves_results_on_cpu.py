@@ -67,6 +67,9 @@ hands it to a process group that has a backend for the device alone. Every secon
 without a finder, at any world size; moving the value that is logged does not help, for it is the count that lies.
 
 Fix: Lightning 2.4 moves a result each time it is logged. Before: a fresh Trainer for the fit, or the callback.
+
+Apart: the first run of a Trainer is good, the second fails. With RPR-0019 (a CPU tensor is logged) and RPR-0020 (a metric's
+state is on the CPU, the error comes from torchmetrics) the first run fails as well.
 """
 
 import sys
