@@ -1,0 +1,124 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.4"]
+#
+# [tool.repro]
+# id = "RPR-0028"
+# title = "An optimizer state that is loaded before the model is moved stays on the CPU"
+# upstream = [
+#     "https://github.com/pytorch/pytorch/issues/2830",
+#     "https://github.com/pytorch/pytorch/issues/8741",
+#     "https://github.com/rasbt/LLMs-from-scratch/issues/232",
+# ]
+# packages = ["torch"]
+# affected = []
+# home = "current"
+# strategies = ["fused_adamw"]
+# devices = ["cuda", "sim"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "load the optimizer's state, then move the model"
+# raises = "RuntimeError"
+# match = [
+#     "got exp_avgs is on cpu, different from other tensors on cuda:0",
+#     "when checking argument for argument exp_avgs in method wrapper_CUDA___fused_adamw_",
+# ]
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "move the model, then load the optimizer's state"
+# source = "https://github.com/pytorch/pytorch/issues/2830"
+#
+# [tool.repro.variants.moved_by_hand]
+# outcome = "passes"
+# about = "move every tensor of the optimizer's state after the model"
+# source = "https://github.com/pytorch/pytorch/issues/8741"
+#
+# [tool.repro.variants.mapped_to_device]
+# outcome = "fails"
+# about = "read the checkpoint with map_location set to the device that trains"
+# claim = "the state has to be read with map_location=device, and it stays where it was read to"
+# source = "https://github.com/FoundationVision/VAR/issues/127"
+# ///
+"""A resume that restores everything and then moves the model to its device dies at the first step.
+
+Symptom: `RuntimeError: Expected all tensors to be on the same device, but got exp_avgs is on cpu, different from other
+tensors on cuda:0 (when checking argument in method wrapper_CUDA___fused_adamw_)`; before torch 2.8 "found at least two
+devices ... when checking argument for argument exp_avgs".
+
+Cause: `Optimizer.load_state_dict` casts every state to the device on which its parameter is *at that time*, the CPU.
+`Module.to` then moves parameters by setting their `.data`; it knows nothing of the optimizer, and optimizers have no
+`to`. The states are made afresh on the right device only where nothing was loaded, so that a first training works.
+
+Fix: move the model first, load afterwards; or move the state by hand.
+
+Apart: RPR-0004 names `state_steps`, all else being where it should, and is cured by `map_location` and by torch 2.1.
+Here `exp_avgs` is named, by every release, and `map_location` does nothing: loading casts to the CPU again.
+"""
+
+import os
+import sys
+import tempfile
+
+import torch
+from torch import nn
+
+
+def new_training():
+    model = nn.Linear(2, 1)
+    return model, torch.optim.AdamW(model.parameters(), fused=True)
+
+
+def failing(path, device):
+    model, optimizer = new_training()
+    optimizer.load_state_dict(torch.load(path, map_location="cpu"))
+    model.to(device)
+    return model, optimizer
+
+
+def fixed(path, device):
+    model, optimizer = new_training()
+    model.to(device)
+    optimizer.load_state_dict(torch.load(path, map_location="cpu"))
+    return model, optimizer
+
+
+def moved_by_hand(path, device):
+    model, optimizer = failing(path, device)
+    for state in optimizer.state.values():
+        state.update({name: value.to(device) for name, value in state.items()})
+    return model, optimizer
+
+
+def mapped_to_device(path, device):
+    model, optimizer = new_training()
+    optimizer.load_state_dict(torch.load(path, map_location=device))
+    model.to(device)
+    return model, optimizer
+
+
+VARIANTS = (failing, fixed, moved_by_hand, mapped_to_device)
+
+
+def step(model, optimizer, device):
+    model(torch.ones(4, 2, device=device)).sum().backward()
+    optimizer.step()
+
+
+def main(variant="failing", strategy="fused_adamw", accelerator="cuda"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    device = torch.device(accelerator, 0)
+    model, optimizer = new_training()
+    step(model.to(device), optimizer, device)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "optimizer.pt")
+        torch.save(optimizer.state_dict(), path)
+        step(*variants[variant](path, device), device)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
