@@ -12,6 +12,7 @@ from pathlib import Path
 from repros.model.stack import Stack
 from repros.stacks import load_stacks, stack
 from repros.stacks.uv import run_uv
+from repros.stacks.withdrawn import constraints
 
 _HEADER = """\
 # Every version of stack {name} on Python {python}, nothing younger than {until}. Made by `nox -s lock`.
@@ -23,6 +24,8 @@ _HEADER = """\
 
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 
+_WITHDRAWN = "withdrawn.txt"
+
 _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
 """One distribution in uv's line style: `filelock==3.13.1    # via torch, triton`."""
 
@@ -32,8 +35,10 @@ def lock(wanted: Stack) -> str:
     with tempfile.TemporaryDirectory() as folder:
         requirements = Path(folder, "stack.in")
         requirements.write_text("\n".join(map(str, wanted.requirements)), encoding="utf-8")
+        Path(folder, _WITHDRAWN).write_text(constraints(), encoding="utf-8")
         resolved = run_uv(
-            *("pip", "compile", requirements.name, "--quiet", "--no-header", "--annotation-style", "line"),
+            *("pip", "compile", requirements.name, "--constraints", _WITHDRAWN),
+            *("--quiet", "--no-header", "--annotation-style", "line"),
             *("--python-version", wanted.python, "--python-platform", "x86_64-manylinux_2_28"),
             *("--exclude-newer", f"{wanted.until}T23:59:59Z"),
             *("--no-emit-index-url", "--no-emit-find-links"),
@@ -49,7 +54,8 @@ def portable(lines: Iterable[str]) -> list[str]:
     Args:
         lines: uv's output, one distribution a line with whom it is there for.
     """
-    asked_by = {found["name"]: set(found["via"].split(", ")) for line in lines if (found := _LINE.match(line))}
+    found_in = [found for line in lines if (found := _LINE.match(line))]
+    asked_by = {found["name"]: set(found["via"].split(", ")) - {f"-c {_WITHDRAWN}"} for found in found_in}
     dropped = {name for name in asked_by if name.startswith(_TORCH_OWN)}
     while more := {name for name, via in asked_by.items() if via <= dropped} - dropped:
         dropped |= more

@@ -1,0 +1,161 @@
+"""Releases read from recorded answers of the index, and from a server of our own; no network."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from repros.bisect.releases import File, IndexFailedError, candidates, files, read
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+    return answer
+
+
+def versions(project: str, python: str = "3.11", *within: str, keep: tuple[str, ...] = ()) -> dict[str, str]:
+    ranges = [Requirement(text) for text in within]
+    found = candidates(project, files(recorded(project)), python, ranges, keep=map(Version, keep))
+    return {str(release.version): str(release.date) for release in found}
+
+
+def test_pre_releases_yanked_ones_and_development_versions_are_no_candidates() -> None:
+    assert versions("lightning") == {
+        "2.0.0": "2023-03-15",
+        "2.0.9": "2023-09-14",
+        "2.0.9.post0": "2023-09-28",
+        "2.1.0": "2023-10-12",
+        "2.3.0": "2024-06-13",
+        "2.4.0": "2024-08-07",
+        "2.6.0": "2025-11-28",
+        "2.6.1": "2026-01-30",
+        "2.6.4": "2026-05-20",
+    }
+
+
+def test_a_release_needs_a_file_for_the_python() -> None:
+    on_this_platform = {"2.0.1", "2.10.0", "2.13.0"} if sys.platform == "linux" else set()
+    assert set(versions("torch", "3.11")) >= on_this_platform
+    assert "1.13.1" in versions("torch", "3.11")
+    assert "2.0.1" not in versions("torch", "3.13")
+    assert "2.6.4" not in versions("lightning", "3.9")
+
+
+def test_the_repros_own_bounds_are_kept_to_and_a_wanted_pre_release_is_let_in() -> None:
+    within = ("Lightning>=2.1,<2.5", "torch>=2.1")
+    assert list(versions("lightning", "3.11", *within)) == ["2.1.0", "2.3.0", "2.4.0"]
+    found = versions("lightning", "3.11", *within, keep=("2.3.0.dev20240318",))
+    assert list(found) == ["2.1.0", "2.3.0.dev20240318", "2.3.0", "2.4.0"]
+
+
+@pytest.mark.parametrize("version", ["2.6.2", "2.6.3"])
+@pytest.mark.parametrize("project", ["lightning", "pytorch-lightning"])
+def test_the_compromised_releases_are_no_candidates_even_where_a_mirror_still_has_them(
+    project: str, version: str
+) -> None:
+    day = candidates("lightning", files(recorded("lightning")), "3.11")[-1].date
+    kept = [
+        File(f"{project.replace('-', '_')}-{v}-py3-none-any.whl", day, ">=3.10", yanked=False)
+        for v in ("2.6.4", version)
+    ]
+    found = candidates(project, kept, "3.11", keep=[Version(version)])
+    assert [str(release.version) for release in found] == ["2.6.4"]
+
+
+def test_files_with_names_of_their_own_making_are_passed_over() -> None:
+    (good, *_) = [file for file in files(recorded("lightning")) if file.name.startswith("lightning-2.6.4-")]
+    odd = [
+        File(name, good.uploaded, "", yanked=False)
+        for name in ("lightning-latest.zip", "x.whl", "pyyaml-5.1-hg.tar.gz")
+    ]
+    assert [str(r.version) for r in candidates("lightning", [good, *odd], "3.11")] == ["2.6.4"]
+
+
+Serve = Callable[[Mapping[str, tuple[str, bytes]]], str]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Start an index of one's own: path to content type and body."""
+    servers = []
+
+    def start(pages: Mapping[str, tuple[str, bytes]]) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                kind, body = pages.get(self.path, ("", b""))
+                self.send_response(200 if kind else 404)
+                self.send_header("Content-Type", kind or "text/plain")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments: object) -> None:
+                """Say nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        index = f"http://127.0.0.1:{server.server_port}/simple"
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+        return index
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_simple_api_is_read_where_it_is_spoken(serve: Serve) -> None:
+    page = {
+        "files": [
+            {"filename": "a_b-1.0-py3-none-any.whl", "upload-time": "2024-01-02T03:04:05.6Z", "yanked": False},
+            {
+                "filename": "a_b-1.1.tar.gz",
+                "upload-time": "2024-02-03T00:00:00Z",
+                "yanked": "",
+                "requires-python": ">=3.9",
+            },
+        ]
+    }
+    serve({"/simple/a-b/": ("application/vnd.pypi.simple.v1+json", json.dumps(page).encode())})
+    found = read("A_b")
+    assert [(file.name, str(file.uploaded), file.requires_python, file.yanked) for file in found] == [
+        ("a_b-1.0-py3-none-any.whl", "2024-01-02", "", False),
+        ("a_b-1.1.tar.gz", "2024-02-03", ">=3.9", True),
+    ]
+
+
+def test_an_index_with_pages_for_pip_alone_is_asked_for_the_older_json(serve: Serve) -> None:
+    body = json.dumps(recorded("lightning")).encode()
+    serve({"/simple/lightning/": ("text/html", b"<a>"), "/pypi/lightning/json": ("application/json", body)})
+    assert read("lightning") == files(recorded("lightning"))
+
+
+@pytest.mark.parametrize(
+    ("pages", "why"),
+    [
+        ({}, "HTTP Error 404: Not Found"),
+        (
+            {"/simple/lightning/": ("text/html", b"<a>"), "/pypi/lightning/json": ("text/html", b"<a>")},
+            "it answers in HTML, which has no dates",
+        ),
+    ],
+)
+def test_an_index_that_does_not_tell_is_one_sentence(
+    serve: Serve, pages: Mapping[str, tuple[str, bytes]], why: str
+) -> None:
+    index = serve(pages)
+    with pytest.raises(IndexFailedError) as failed:
+        read("lightning")
+    way_out = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
+    assert str(failed.value) == f"{index} does not tell the releases of lightning: {why}; {way_out}"
