@@ -1,0 +1,113 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.4"]
+#
+# [tool.repro]
+# id = "RPR-0029"
+# title = "Loading an unfused checkpoint switches a fused optimizer off, and GradScaler fails on it"
+# upstream = [
+#     "https://github.com/pytorch/pytorch/pull/88015",
+#     "https://github.com/ultralytics/ultralytics/pull/25375",
+# ]
+# packages = ["torch"]
+# affected = []
+# requires = ["torch>=2.10"]
+# home = "current"
+# strategies = ["fused_adamw"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "build the optimizer with fused=True and load a checkpoint of an unfused one"
+# raises = "AssertionError"
+# match = "Expected grad_scale and found_inf to be None"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "write fused=True into the checkpoint's groups before loading"
+# source = "https://github.com/ultralytics/ultralytics/pull/25375"
+#
+# [tool.repro.variants.flag_put_back]
+# outcome = "passes"
+# about = "set the groups' flag again after loading (where step counters live on the CPU anyhow)"
+# devices = ["cpu"]
+#
+# [tool.repro.variants.unfused]
+# outcome = "passes"
+# about = "go on with an unfused optimizer"
+# ///
+"""Turning on `fused=True` for a training that resumes ends in a bare assertion at the first scaled step.
+
+Symptom: `AssertionError: Expected grad_scale and found_inf to be None` out of `scaler.step(optimizer)`; up to torch 2.9
+an AssertionError without a word. Without a GradScaler nothing is said: the optimizer is just not fused any more.
+
+Cause: `Optimizer.load_state_dict` takes over the saved param groups whole, `fused` and `foreach` among them, and so
+undoes what the constructor was told. `_step_supports_amp_scaling`, which the constructor set for `fused=True`, stays.
+`GradScaler.step` believes it and hands `grad_scale` and `found_inf` to a step that is no longer fused and asserts that
+there are none.
+
+Fix: give the checkpoint's groups the flags that are wanted before they are loaded. Set afterwards they come too late on a
+GPU: the fused kernel wants the step counters there, and loading moves those of groups that are fused only.
+"""
+
+import sys
+
+import torch
+from torch import nn
+
+
+def new_training(device, fused):
+    model = nn.Linear(1, 1).to(device)
+    return model, torch.optim.AdamW(model.parameters(), fused=fused)
+
+
+def failing(state, device):
+    model, optimizer = new_training(device, fused=True)
+    optimizer.load_state_dict(state)
+    return model, optimizer
+
+
+def fixed(state, device):
+    model, optimizer = new_training(device, fused=True)
+    for group in state["param_groups"]:
+        group.update(fused=True, foreach=False)
+    optimizer.load_state_dict(state)
+    return model, optimizer
+
+
+def flag_put_back(state, device):
+    model, optimizer = failing(state, device)
+    for group in optimizer.param_groups:
+        group.update(fused=True, foreach=False)
+    return model, optimizer
+
+
+def unfused(state, device):
+    model, optimizer = new_training(device, fused=False)
+    optimizer.load_state_dict(state)
+    return model, optimizer
+
+
+VARIANTS = (failing, fixed, flag_put_back, unfused)
+
+
+def main(variant="failing", strategy="fused_adamw", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    device = torch.device(accelerator)
+    scaler = torch.amp.GradScaler(accelerator)
+
+    def step(model, optimizer):
+        scaler.scale(model(torch.ones(1, 1, device=device)).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return optimizer.state_dict()
+
+    checkpoint = step(*new_training(device, fused=False))
+    step(*variants[variant](checkpoint, device))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
