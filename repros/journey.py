@@ -98,7 +98,23 @@ def travel(
     Raises:
         ReprosError: a selection, a required tier or an environment that is not there.
     """
-    wishes = select(shelf, selection)
+    yield from fulfil(
+        select(shelf, selection), where, out, watch, jobs=jobs, launch=launch, repeat=repeat, require=require
+    )
+
+
+def fulfil(
+    wishes: Sequence[Wish],
+    where: Where,
+    out: Path,
+    watch: Watch,
+    *,
+    jobs: int = JOBS,
+    launch: Launch = Launch.AUTO,
+    repeat: int = 1,
+    require: Sequence[Device] = (),
+) -> Iterator[Result]:
+    """Run these wishes, which :func:`travel` selects, and yield each result as it comes, recorded already."""
     cells = plan(wishes, prepare(wishes, where, watch.say))
     _insist(cells, require)
     watch.planned(cells)
