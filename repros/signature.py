@@ -47,7 +47,7 @@ def _is(raised: Raised, signature: Signature) -> bool:
     names = (raised.type, *raised.bases)
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
         return False
-    message = normalise(raised.message)
+    message = normalise(raised.message) or raised.name  # some say all in their name
     return any(normalise(wording) in message for wording in signature.match)
 
 

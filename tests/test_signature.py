@@ -110,6 +110,14 @@ def test_type_and_one_of_the_wordings(link: Raised, *, borne: bool) -> None:
     assert bears(masked, CUDA) is borne
 
 
+def test_an_exception_without_a_message_is_told_by_its_name() -> None:
+    silent = process(0, Ending.RAISED, chain=(raised("", "lib._TunerExit"),))
+    assert bears(silent, Signature("_TunerExit", ("_TunerExit",)))
+    assert not bears(silent, Signature("_TunerExit", ("other words",)))
+    spoken = process(0, Ending.RAISED, chain=(raised("but words", "lib._TunerExit"),))
+    assert not bears(spoken, Signature("_TunerExit", ("_TunerExit",)))
+
+
 def test_a_dotted_name_is_the_end_of_the_whole_name() -> None:
     link = raised("m", "torch.multiprocessing.spawn.ProcessRaisedException")
     for name in ("ProcessRaisedException", "spawn.ProcessRaisedException", link.type):
