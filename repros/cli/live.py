@@ -64,14 +64,16 @@ class Live(Watch):
         show_text(self._out, line, "dim")
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
-        """Begin the results file and say how much there is to do."""
+        """Begin the results file and say how much there is to do; a further plan is added to the first."""
         _begin(self._results, append=self._append)
-        self._total = sum(isinstance(item, Cell) for item in cells)
-        missing = len(cells) - self._total
+        self._append = True
+        runnable = sum(isinstance(item, Cell) for item in cells)
+        self._total += runnable
+        missing = len(cells) - runnable
         stacks = dict.fromkeys(table.short_name(c.environment.name) for c in cells if isinstance(c, Cell))
         where = f" on {', '.join(stacks)}" if stacks else ""
         also = f"; {missing} cannot be run here" if missing else ""
-        show_text(self._out, f"{count(self._total, 'cell')} to run{where}{also}")
+        show_text(self._out, f"{count(runnable, 'cell')} to run{where}{also}")
 
     def started(self, cell: Cell) -> None:
         """Show a cell among those that run now."""

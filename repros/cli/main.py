@@ -11,6 +11,7 @@ import click
 from repros import __version__
 from repros.cli.export import export
 from repros.cli.look import list_repros, show, stacks
+from repros.cli.matrix import matrix
 from repros.cli.new import new
 from repros.cli.options import example
 from repros.cli.report import report
@@ -49,7 +50,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (list_repros, show, run, summary, report, export, stacks, new):
+for _command in (list_repros, show, run, summary, report, export, stacks, matrix, new):
     cli.add_command(_command)
 
 

@@ -61,6 +61,18 @@ def ensure(stack: Stack, say: Say) -> Path:
         raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
 
 
+def drop(stack: Stack) -> bool:
+    """Remove the stack's environment; whether there was one. uv's cache, which it is linked from, is left alone."""
+    root = place(stack)
+    if not root.exists():
+        return False
+    with FileLock(f"{root}.lock"):
+        # Its marker first: what an interrupt leaves of it is then half made, and nobody takes it for whole.
+        (root / _MARKER).unlink(missing_ok=True)
+        shutil.rmtree(root, ignore_errors=True)
+    return True
+
+
 def _ensured(stack: Stack, root: Path, say: Say) -> Path:
     if not _ready(root):
         root.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.stacks.environments import EnvironmentFailedError, cache, ensure, place, ready
+from repros.stacks.environments import EnvironmentFailedError, cache, drop, ensure, place, ready
 from tests.stacks.conftest import MakeStack
 
 
@@ -69,6 +69,15 @@ def test_one_whose_interpreter_has_gone_is_made_anew(make_stack: MakeStack) -> N
     python = ensure(stack, lambda _: None)
     python.unlink()
     assert not ready(stack)
+    assert installed(ensure(stack, lambda _: None), "tiny_one")
+
+
+def test_one_that_is_dropped_is_gone_and_can_be_made_again(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one")
+    assert not drop(stack)
+    ensure(stack, lambda _: None)
+    assert drop(stack)
+    assert not place(stack).exists()
     assert installed(ensure(stack, lambda _: None), "tiny_one")
 
 
