@@ -27,6 +27,7 @@ _MEANT = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
 _ID = re.compile(r"RPR-\d{4}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
+_FRAME = re.compile(r"(?:[\w.+-]+(?:/[\w.+-]+)*\.py:)?(?:[A-Za-z_]\w*|<module>)")
 _FEWEST_LETTERS = 5
 _LINK = re.compile(r"https://\S+")
 
@@ -218,6 +219,10 @@ _VARIANT: Mapping[str, _Key] = {
     "raises": _Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
     "match": _Key("telling text of the message, or a list of alternative wordings", _wordings),
     "ends": _Key("'hang', 'exit N' or 'signal SIGNAME'", _ends),
+    "frames": _Key(
+        'a list of functions on the stack such as ["new_forward", "accelerate/hooks.py:new_forward"]',
+        _several(_matching(_FRAME), empty=False),
+    ),
     "claim": _Key("what the documented solution promises", _text),
     "source": _Key("an https:// link", _matching(_LINK)),
     "strategies": _Key(_NAMES, _several(_matching(_NAME), empty=False)),
@@ -319,6 +324,8 @@ def _signature(place: _Place, name: str, values: Mapping[str, Any]) -> Signature
     """Build the signature that a variant gives itself, if it does."""
     table = f"tool.repro.variants.{name}"
     raises, match, ends = values["raises"], values["match"], values["ends"]
+    if values["frames"] is not None and raises is None:
+        raise place.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' beside them")
     if raises is None and match is None and ends is None:
         return None
     if values["outcome"] is Outcome.PASSES:
@@ -327,7 +334,7 @@ def _signature(place: _Place, name: str, values: Mapping[str, Any]) -> Signature
         raise place.error(table, "ends", "expected either 'ends' or 'raises' with 'match', not both")
     if ends is None and (raises is None or match is None):
         raise place.error(table, None, f"[{table}] has half a signature; expected both 'raises' and 'match'")
-    return Signature(raises=raises, match=match or (), ends=ends)
+    return Signature(raises=raises, match=match or (), ends=ends, frames=values["frames"] or ())
 
 
 def _docstring(place: _Place) -> str:

@@ -21,24 +21,8 @@ from repros.model import (
     Signature,
     Verdict,
 )
-from repros.signature import bears, describe
+from repros.signature import bears, describe, is_consequence
 
-# What a rank dies of because another one died first: Gloo, NCCL's watchdog, the stores, the launchers.
-_CONSEQUENCES = re.compile(
-    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|socket has been closed"
-    r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout"
-    r"|wait timeout after"
-    r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes|Connection refused"
-    r"|Application timeout caused pair closure|Watchdog caught collective operation timeout"
-    r"|NCCL communicator was aborted|client socket has timed out"
-)
-_CONSEQUENCE_TYPES = (
-    "torch.multiprocessing.spawn.ProcessException",
-    "exceptions.SIGTERMException",
-    "builtins.KeyboardInterrupt",
-    "torch.distributed.DistNetworkError",
-    "torch.distributed.DistStoreError",
-)
 _MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Address already in use|EADDRINUSE|Too many open files"
     r"|File too large|Cannot allocate memory"
@@ -163,7 +147,7 @@ def _weight(process: Process, signature: Signature) -> int:
     match process.ending:
         case Ending.RAISED:
             # What was raised last and what it all began with; between them stands what a library made of it.
-            return 1 if any(map(_is_consequence, process.chain[:1] + process.chain[-1:])) else 4
+            return 1 if any(map(is_consequence, process.chain[:1] + process.chain[-1:])) else 4
         case Ending.SIGNALLED:
             return 2 if process.signal in {"SIGTERM", "SIGKILL", "SIGSTOP", None} else 4
         case Ending.EXITED:
@@ -172,12 +156,6 @@ def _weight(process: Process, signature: Signature) -> int:
             return 0
         case _:
             assert_never(process.ending)
-
-
-def _is_consequence(raised: Raised) -> bool:
-    """Whether an exception says that somebody else failed."""
-    kinds = (raised.type, *raised.bases)
-    return bool(_CONSEQUENCES.search(raised.message)) or any(kind.endswith(_CONSEQUENCE_TYPES) for kind in kinds)
 
 
 def _machine_failure(process: Process) -> str | None:

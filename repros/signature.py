@@ -1,6 +1,7 @@
 """Normalised signatures: one text for one failure, whatever machine, rank or device it was seen on.
 
-Plain substrings and a handful of expressions without nested repetition, so the cost is linear in the text.
+Plain substrings and a handful of expressions without nested repetition, so the cost is linear in the text. What a rank
+says when somebody else failed is known here, too: it is the signature of nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,23 @@ _RULES = (
 _LONGEST = 20_000
 """Characters; the hook records no longer message."""
 
+# What a rank dies of because another one died first: Gloo, NCCL's watchdog, the stores, the launchers.
+_CONSEQUENCES = re.compile(
+    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|socket has been closed"
+    r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout"
+    r"|wait timeout after"
+    r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes|Connection refused"
+    r"|Application timeout caused pair closure|Watchdog caught collective operation timeout"
+    r"|NCCL communicator was aborted|client socket has timed out"
+)
+_CONSEQUENCE_TYPES = (
+    "torch.multiprocessing.spawn.ProcessException",
+    "exceptions.SIGTERMException",
+    "builtins.KeyboardInterrupt",
+    "torch.distributed.DistNetworkError",
+    "torch.distributed.DistStoreError",
+)
+
 
 @lru_cache(maxsize=1024)
 def normalise(text: str) -> str:
@@ -39,16 +57,23 @@ def bears(process: Process, signature: Signature) -> bool:
     """Whether a process's ending is the documented one; an exception may bear it anywhere in its chain."""
     if signature.ends is not None:
         return _ends_as(process, signature.ends)
-    return any(_is(raised, signature) for raised in process.chain)
+    return any(wording(raised, signature) for raised in process.chain)
 
 
-def _is(raised: Raised, signature: Signature) -> bool:
+def wording(raised: Raised, signature: Signature) -> str | None:
+    """Return the documented wording, normalised, that an exception of the documented class bears; None if it does not."""
     wanted = signature.raises or ""
     names = (raised.type, *raised.bases)
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
-        return False
+        return None
     message = normalise(raised.message) or raised.name  # some say all in their name
-    return any(normalise(wording) in message for wording in signature.match)
+    return next((words for words in map(normalise, signature.match) if words in message), None)
+
+
+def is_consequence(raised: Raised) -> bool:
+    """Whether an exception says that somebody else failed."""
+    kinds = (raised.type, *raised.bases)
+    return bool(_CONSEQUENCES.search(raised.message)) or any(kind.endswith(_CONSEQUENCE_TYPES) for kind in kinds)
 
 
 def _ends_as(process: Process, ends: str) -> bool:
@@ -74,5 +99,5 @@ def describe(process: Process, signature: Signature) -> str:
 
 def _telling(chain: Iterable[Raised], signature: Signature) -> Raised | None:
     links = tuple(chain)
-    bearing = (raised for raised in links if signature.ends is None and _is(raised, signature))
+    bearing = (raised for raised in links if signature.ends is None and wording(raised, signature))
     return next(bearing, links[-1] if links else None)

@@ -80,6 +80,13 @@ def test_alternative_wordings(script: Path) -> None:
     assert repro.variants[0].signature == Signature("RuntimeError", ("the first wording", "another one"))
 
 
+def test_frames_that_tell_a_failure_from_others_with_its_message(script: Path) -> None:
+    frames = '["new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>"]'
+    repro = read_text(script, replaced('# raises = "RuntimeError"', f'# raises = "RuntimeError"\n# frames = {frames}'))
+    expected = ("new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>")
+    assert [variant.signature.frames for variant in repro.variants if variant.signature] == [expected] * 3
+
+
 @pytest.mark.parametrize("ends", ["hang", "exit 3", "signal SIGSEGV"])
 def test_an_ending_in_place_of_an_exception(script: Path, ends: str) -> None:
     text = replaced("# match =", "# # match =").replace('# raises = "RuntimeError"', f'# ends = "{ends}"')
@@ -254,6 +261,21 @@ REFUSED = [
         'strategies = ["ddp"]\n',
         'devices = ["cpu"]\n',
         "script.py:34: devices of [tool.repro.variants.checked] names 'cpu'; expected some of the rep",
+    ),
+    (
+        '# raises = "RuntimeError"',
+        '# raises = "RuntimeError"\n# frames = ["hooks.new_forward"]',
+        "script.py:23: frames = ['hooks.new_forward'] in [tool.repro.variants.failing]; expected a list of functions ",
+    ),
+    (
+        '# raises = "RuntimeError"',
+        '# raises = "RuntimeError"\n# frames = []',
+        "script.py:23: frames = [] in [tool.repro.variants.failing]; expected a list of functions on the stack",
+    ),
+    (
+        '# claim = "',
+        '# frames = ["new_forward"]\n# claim = "',
+        "script.py:33: [tool.repro.variants.checked] has frames without a signature; expected 'raises' beside them",
     ),
     # the script
     ('"""Symptom: an error.', '"""Symptom""" 1\n"""', "script.py:38: not valid Python: invalid syntax"),

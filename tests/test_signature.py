@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.model import Ending, Process, Raised, Signature
-from repros.signature import bears, describe, normalise
+from repros.signature import bears, describe, is_consequence, normalise, wording
 from tests.factories import process, raised
 
 
@@ -137,3 +137,28 @@ def test_an_ending_is_described_as_a_header_writes_it(seen: Process, text: str) 
     assert describe(seen, CUDA) == text
     for ends in ("hang", "exit 3", "exit 33", "signal SIGSEGV", "signal SIGABRT"):
         assert bears(seen, Signature(ends=ends)) is (ends == text)
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        (raised("but got mat1 is on sim:1, different"), "got mat1 is on {device}"),
+        (raised("found at least two devices, sim:0 and sim:1!"), "found at least two devices, {device} and {device}"),
+        (raised("found at least three devices"), None),
+    ],
+)
+def test_which_wording_it_is(link: Raised, words: str | None) -> None:
+    assert wording(link, CUDA) == words
+
+
+@pytest.mark.parametrize(
+    ("link", "follows"),
+    [
+        (raised("[pair.cc:534] Connection closed by peer [127.0.0.1]:2048"), True),
+        (raised("", "torch.distributed.DistNetworkError"), True),
+        (raised("", "builtins.KeyboardInterrupt"), True),
+        (raised("No backend type associated with device type cpu"), False),
+    ],
+)
+def test_what_only_says_that_somebody_else_failed(link: Raised, *, follows: bool) -> None:
+    assert is_consequence(link) is follows

@@ -39,6 +39,9 @@ class Signature:
     """Alternative wordings; one of them stands in the normalised message (:func:`repros.signature.normalise`)."""
     ends: str | None = None
     """`hang`, `exit N` or `signal SIGNAME`, for a failure that raises nothing."""
+    frames: tuple[str, ...] = ()
+    """Functions, `new_forward` or `accelerate/hooks.py:new_forward`, one of which stands on the stack whenever the
+    message is due to this failure; no part of a verdict, but what tells a user's log from others with the message."""
 
     def __str__(self) -> str:
         """Return the signature as one line for people."""
