@@ -76,7 +76,8 @@ def agenda(wishes: Sequence[Wish], stacks: Sequence[Stack], evidence: Evidence) 
 def draft(stack: Stack) -> Environment:
     """Return the stack's environment as its lock describes it, there or not."""
     pins = (line.partition("#")[0].strip() for line in stack.lock.read_text(encoding="utf-8").splitlines())
-    versions = {canonicalize_name(name): number for pin in pins for name, is_, number in [pin.partition("==")] if is_}
+    parts = [pin.partition("==") for pin in pins]
+    versions: dict[str, str] = {canonicalize_name(name): number for name, pinned, number in parts if pinned}
     gpus = len(list(_GPUS.iterdir())) if _GPUS.is_dir() else 0
     counts = {Device.CPU: sys.maxsize, Device.SIM: sys.maxsize, Device.CUDA: gpus}
     return Environment(stack.name, Path(), stack.python, versions, counts)

@@ -15,11 +15,11 @@ from repros.model.stack import Size, Stack
 MakeStack = Callable[..., Stack]
 
 
-def write_wheel(folder: Path, name: str) -> None:
+def write_wheel(folder: Path, name: str, source: str = "") -> None:
     """Write a wheel of version 1.0 with one module and nothing else."""
     info = f"{name}-1.0.dist-info"
     members = {
-        f"{name}.py": "",
+        f"{name}.py": source,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

@@ -1,0 +1,136 @@
+"""`repros matrix`, on a stand-in for a stack's environment: the plan, the evidence, the check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from repros.matrix.evidence import read
+from tests.cli.conftest import Command
+
+OPTIONS = ("matrix", "--stack", "2023-12", "--evidence", "evidence", "--catalogue")
+
+
+@pytest.fixture(autouse=True)
+def no_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
+
+
+AGREEING = dedent('''\
+    # /// script
+    # requires-python = ">=3.9"
+    # dependencies = ["torch"]
+    #
+    # [tool.repro]
+    # id = "RPR-9101"
+    # title = "Nothing in it disagrees"
+    # upstream = ["https://example.org/1"]
+    # packages = ["torch"]
+    # affected = ["torch>=2.1"]
+    # home = "2023-12"
+    # strategies = ["plain"]
+    # devices = ["cpu"]
+    # processes = 1
+    #
+    # [tool.repro.variants.failing]
+    # outcome = "fails"
+    # about = "fails"
+    # raises = "ValueError"
+    # match = "as documented"
+    #
+    # [tool.repro.variants.fixed]
+    # outcome = "passes"
+    # about = "passes"
+    # ///
+    """Symptom: it fails."""
+    import sys
+
+    if sys.argv[1] == "failing":
+        raise ValueError("as documented")
+    ''')
+
+
+@pytest.fixture
+def agreeing(tmp_path: Path) -> str:
+    script = tmp_path / "agreeing.py"
+    script.write_text(AGREEING, encoding="utf-8")
+    return str(script)
+
+
+PLAN = """\
+stack    cells  known  to run  about  environment
+2023-12      2      0       2    8 s  to be made: up to 2.7 GB to download, 4.8 GB on disk
+2 cells to run, about 8 s one after another
+"""
+
+
+def test_the_plan_comes_first_and_alone_when_asked(repros: Command, agreeing: str) -> None:
+    assert repros(*OPTIONS, agreeing, "--dry-run") == (0, PLAN, "")
+    assert not Path("evidence").exists()
+
+
+def test_it_measures_once_and_then_knows(repros: Command, agreeing: str) -> None:
+    code, out, _ = repros(*OPTIONS, agreeing, "--jobs", "1")
+    assert code == 0
+    assert out == PLAN + (
+        "making 2023-12\n"
+        "2 cells to run on 2023-12\n"
+        "[1/2] reproduced  RPR-9101 failing plain cpu 2023-12  1.0 s\n"
+        "[2/2] clean       RPR-9101 fixed plain cpu 2023-12  1.0 s\n"
+        "results: .repros/matrix.jsonl\n"
+    )
+    assert [str(unit) for unit in read(Path("evidence"))] == ["RPR-9101 plain cpu 2023-12"]
+    assert repros(*OPTIONS, agreeing) == (
+        0,
+        "stack    cells  known  to run  about  environment\n2023-12      2      2       0\n0 cells to run\n",
+        "",
+    )
+
+
+def test_a_check_runs_what_is_known_and_names_what_is_otherwise(repros: Command, agreeing: str) -> None:
+    repros(*OPTIONS, agreeing)
+    assert repros(*OPTIONS, agreeing, "--check")[0] == 0
+    (file,) = Path("evidence").rglob("*.toml")
+    written = file.read_text().replace('fixed = { verdict = "clean"', 'fixed = { verdict = "unfixed"')
+    file.write_text(written)
+    code, out, _ = repros(*OPTIONS, agreeing, "--check")
+    assert code == 1
+    assert out.endswith(
+        "trouble: RPR-9101 fixed plain cpu 2023-12 is clean; its evidence says unfixed\n"
+        "2 cells looked at, 1 not as their evidence says\n"
+    )
+    assert file.read_text() == written, "a check writes nothing"
+
+
+def test_a_disagreement_with_the_header_is_evidence_and_fails_once(repros: Command, agreeing: str) -> None:
+    Path(agreeing).write_text(AGREEING.replace('== "failing"', 'in {"failing", "fixed"}'))
+    code, out, _ = repros(*OPTIONS, agreeing, "--jobs", "1")
+    assert code == 1
+    assert "[2/2] unfixed     RPR-9101 fixed plain cpu 2023-12" in out
+    code, out, _ = repros(*OPTIONS, agreeing, "--check", "--jobs", "1")
+    assert code == 0
+    assert out.endswith("\n2 cells looked at, 0 not as their evidence says\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--stack", "2023-13"), "repros: unknown stack '2023-13'; did you mean '2023-12'?\n"),
+        (("--strategy", "dp"), "repros: unknown strategy 'dp'; did you mean 'ddp'?\n"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence(repros: Command, words: tuple[str, ...], problem: str) -> None:
+    code, out, err = repros("matrix", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(problem)
+
+
+def test_a_damaged_file_of_evidence_is_one_sentence(repros: Command, agreeing: str) -> None:
+    file = Path("evidence/2023-12/RPR-9001.toml")
+    file.parent.mkdir(parents=True)
+    file.write_text("nothing")
+    code, out, err = repros(*OPTIONS, agreeing)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"repros: {file}: is no evidence (")

@@ -1,0 +1,108 @@
+"""Headers against evidence: how a contradiction is found, and that the catalogue has none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from repros.matrix.check import splits
+from repros.matrix.evidence import Evidence, Seen, read
+from repros.matrix.ranges import ABSENT, SHOWN, contradictions
+from repros.model import Outcome, Verdict
+from repros.shelf import Shelf, load
+from repros.stacks import load_stacks
+from tests import factories as make
+from tests.matrix.test_evidence import SEEN
+
+RANGE = make.requirements("lightning>=2.1,<2.4", "torch>=2.1")
+SHELF = Shelf(
+    (
+        make.repro(
+            affected=RANGE,
+            variants=(make.variant(affected=RANGE), make.variant("fixed", Outcome.PASSES, affected=RANGE)),
+        ),
+    )
+)
+
+measured = cache(read)
+
+
+def evidence(lightning: str, **seen: Verdict) -> Evidence:
+    versions = {"lightning": lightning, "torch": "2.1.2+cu121"}
+    one = replace(SEEN, versions=versions, seen={name: Seen(verdict) for name, verdict in seen.items()})
+    return {one.unit: one}
+
+
+@pytest.mark.parametrize(
+    ("lightning", "failing", "fixed"),
+    [
+        ("2.1.3", Verdict.REPRODUCED, Verdict.CLEAN),
+        ("2.4.0", Verdict.CLEAN, Verdict.CLEAN),
+        ("2.1.3", Verdict.DIFFERENT, Verdict.FLAKY),
+    ],
+)
+def test_what_the_range_says_and_what_says_nothing_is_no_contradiction(
+    lightning: str, failing: Verdict, fixed: Verdict
+) -> None:
+    assert list(contradictions(SHELF, evidence(lightning, failing=failing, fixed=fixed))) == []
+
+
+@pytest.mark.parametrize(
+    ("lightning", "variant", "verdict", "documented", "found"),
+    [
+        ("2.3.3", "failing", Verdict.GONE, "fails", "ran to its end"),
+        ("2.4.0", "failing", Verdict.REGRESSED, "passes", "showed the documented failure"),
+        ("2.1.3", "fixed", Verdict.UNFIXED, "passes", "showed the documented failure"),
+        # As it was judged with an earlier header, before somebody narrowed the range.
+        ("2.4.0", "failing", Verdict.REPRODUCED, "passes", "showed the documented failure"),
+    ],
+)
+def test_a_range_that_the_evidence_contradicts_is_named_with_both_sides(
+    lightning: str, variant: str, verdict: Verdict, documented: str, found: str
+) -> None:
+    (one,) = contradictions(SHELF, evidence(lightning, **{variant: verdict}))
+    assert str(one) == (
+        f"RPR-0001 ddp sim 2023-12 {variant}: the header documents that it {documented} (affected: "
+        f"lightning>=2.1,<2.4, torch>=2.1); on 2026-11-21 it {found} with lightning {lightning}, torch 2.1.2+cu121"
+    )
+
+
+def test_evidence_of_what_is_no_more_is_passed_over() -> None:
+    assert list(contradictions(SHELF, evidence("2.4.0", renamed=Verdict.REGRESSED))) == []
+    assert list(contradictions(Shelf(()), evidence("2.4.0", failing=Verdict.REGRESSED))) == []
+
+
+def test_the_catalogues_ranges_hold_against_its_evidence() -> None:
+    assert [str(one) for one in contradictions(load(), measured())] == []
+
+
+def test_the_simulated_accelerator_agrees_with_real_gpus_where_both_were_measured() -> None:
+    assert [str(one) for one in splits(measured())] == []
+
+
+def test_the_evidence_speaks_of_stacks_and_repros_that_there_are() -> None:
+    stacks, repros = load_stacks(), {repro.id for repro in load()}
+    assert {unit.stack for unit in measured()} <= set(stacks)
+    assert {unit.repro for unit in measured()} <= repros
+
+
+def test_the_evidence_was_measured_on_what_its_stack_locks() -> None:
+    pinned = {
+        name: {
+            requirement.name: str(requirement.specifier).removeprefix("==")
+            for requirement in stack.requirements
+            if str(requirement.specifier).startswith("==")
+        }
+        for name, stack in load_stacks().items()
+    }
+    for unit, one in measured().items():
+        for name, version in pinned[unit.stack].items():
+            if name in one.versions:
+                assert one.versions[name].partition("+")[0] == version, unit
+
+
+def test_only_what_was_seen_is_evidence() -> None:
+    verdicts = {seen.verdict for one in measured().values() for seen in one.seen.values()}
+    assert verdicts <= SHOWN | ABSENT | {Verdict.DIFFERENT}
