@@ -22,6 +22,7 @@
 #     "found at least two devices, cuda:1 and cuda:0! (when checking argument for argument mat1 in method wrapper_CUDA_addmm",
 #     "but got mat1 is on cuda:0, different from other tensors on cuda:1",
 # ]
+# frames = ["accelerate/hooks.py:new_forward"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"

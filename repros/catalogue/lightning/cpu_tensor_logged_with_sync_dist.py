@@ -23,6 +23,7 @@
 # about = "a tensor made without a device is logged with sync_dist=True"
 # raises = "RuntimeError"
 # match = "No backend type associated with device type cpu"
+# frames = ["logger_connector/result.py:compute", "logger_connector/result.py:update"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"

@@ -22,6 +22,7 @@
 # strategies = ["ddp"]
 # raises = "RuntimeError"
 # match = "Expected a 'cuda' device type for generator but found 'cpu'"
+# frames = ["utilities/init.py:__torch_function__"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"

@@ -24,6 +24,7 @@
 # about = "lr_find, then fit, with one Trainer"
 # raises = "RuntimeError"
 # match = "No backend type associated with device type cpu"
+# frames = ["logger_connector/result.py:compute"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"

@@ -25,6 +25,7 @@
 # about = "compute() of a metric with compute_on_cpu=True"
 # raises = "RuntimeError"
 # match = "No backend type associated with device type cpu"
+# frames = ["gather_all_tensors"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"

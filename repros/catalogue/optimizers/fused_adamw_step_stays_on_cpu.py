@@ -24,6 +24,7 @@
 # about = "resume from a checkpoint loaded with map_location='cpu'"
 # raises = "RuntimeError"
 # match = "when checking argument for argument state_steps in method wrapper_CUDA___fused_adamw_"
+# frames = ["_fused_adamw"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
