@@ -133,7 +133,7 @@ def _opening(repro: Repro, pins: Pins, variant: Variant) -> str:
     said = [
         f"{repro.id}: {repro.title}",
         f"From repros {__version__}, pinned to {pins.source}.",
-        f"Run it: uv run FILE [variant] [strategy] [accelerator]; the variant is {variant.name} unless another is named.",
+        f"Run it: uv run FILE [variant] [strategy] [accelerator]. Without a variant it runs {variant.name!r}.",
     ]
     if need := _need(repro, variant):
         said.append(need)

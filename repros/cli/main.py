@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import click
 
 from repros import __version__
+from repros.cli.bisect import bisect_repro
 from repros.cli.export import export
 from repros.cli.look import list_repros, show, stacks
+from repros.cli.match import match
 from repros.cli.matrix import matrix
 from repros.cli.new import new
 from repros.cli.options import example
@@ -50,7 +52,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (list_repros, show, run, summary, report, export, stacks, matrix, new):
+for _command in (list_repros, show, run, summary, match, report, export, stacks, matrix, bisect_repro, new):
     cli.add_command(_command)
 
 

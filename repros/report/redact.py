@@ -181,12 +181,12 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     # Keys over several lines; one that is cut off goes to the end.
     (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"), "{key}"),
     (re.compile(rf"(?<![A-Za-z0-9])(?:{_SECRETS})"), "{secret}"),
-    (re.compile(r"(?i)(\bauthorization[\"']?[ \t]*[:=][ \t]*)(?!\{)[^\n]+"), r"\1{secret}"),
+    (re.compile(r"(?i)(\bauthorization[\"']?[ \t]*[:=][ \t]*+)(?!\{)[^\n]+"), r"\1{secret}"),
     (re.compile(r"(?i)\b(bearer)\s+[\w.~+/=-]{8,}"), r"\1 {secret}"),
     (
         re.compile(
-            r"(?i)((?:api[_-]?key|access[_-]?key|secret|password|passwd|passphrase|credentials?|auth"
-            rf"|(?:^|[^a-z])pwd|token)[\w-]*[\"']?[ \t]*[:=][ \t]*){_VALUE}"
+            rf"(?i)((?:api[_-]?key|access[_-]?key|secret|password|passwd|passphrase|credentials?|auth"
+            rf"|(?:^|[^a-z])pwd|token)[\w-]{{0,40}}[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}){_VALUE}"
         ),
         r"\1{secret}",
     ),
@@ -197,7 +197,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
         _host,
     ),
     (re.compile(r"([?&][\w.-]+=)[^&\s#]+"), r"\1{value}"),
-    (re.compile(r"[\w.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"), "{e-mail}"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"), "{e-mail}"),
     (re.compile(r"/(?:home|Users)/[^/\s:\"'<>,;)]+|/root(?![\w-])"), "~"),
     (re.compile(r"(?i)[a-z]:\\Users\\[^\\\s:\"'<>,;)]+"), "~"),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}(?![0-9a-f])"), "{address}"),
@@ -206,7 +206,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"(?<![\w:])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?:%\w+)?(?![\w:])"), _ip),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])"), "{uuid}"),
     # Keys without a name: wandb's are 40 hexadecimal digits, AWS's secrets 40 of base 64, others are long and mixed.
-    (re.compile(r"(?<![\w/+])[0-9a-f]{32,}(?![\w/+])"), "{secret}"),
+    (re.compile(r"(?<![\w/+])[0-9a-f]{32,}+(?![\w/+])"), "{secret}"),
     (
         re.compile(r"(?<![\w/+=.])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])(?=[A-Za-z+/]*\d)[\w+/]{40}(?![\w/+=])"),
         "{secret}",

@@ -1,0 +1,89 @@
+"""`repros report`: from results that are there, from a run of its own, for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RAISES, Command, lines
+
+OWN = ("--python", "/usr/venv/bin/python", "--catalogue", RAISES)
+
+
+def headings(text: str) -> list[str]:
+    return [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
+
+
+def test_of_the_latest_results(repros: Command, here: Path) -> None:
+    repros("run", *OWN, "--variant", "failing", "--variant", "fixed")
+    code, out, err = repros("report", "--catalogue", RAISES)
+    assert (code, err) == (0, "")
+    assert headings(out) == ["🐛 Describe the bug", "Versions"]
+    assert "On the reporter's own environment: **reproduced** under plain on cpu.\n" in out
+    assert "| `failing` | plain | cpu | **reproduced** | `ValueError: the documented failure on {device}` |\n" in out
+    assert "- `fixed`: returns. **Verified here** (plain on cpu, own environment).\n" in out
+    assert str(here) not in out
+    assert "/usr/venv" not in out
+    assert repros("report", "RPR-9001", "--catalogue", RAISES, "--results", ".repros/latest.jsonl") == (0, out, "")
+
+
+def test_of_a_run_of_its_own(repros: Command) -> None:
+    repros("run", *OWN, "--variant", "fixed")
+    code, out, err = repros("report", "RPR-9001", *OWN, "--form", "lightning")
+    assert code == 0
+    assert headings(out)[:2] == ["Bug description", "What version are you seeing the problem on?"]
+    assert "[1/" in err
+    assert "reproduced  RPR-9001 failing plain cpu venv" in err
+    assert lines() == ["fixed clean"], "the results of the latest run stay as they are"
+    assert "failing reproduced" in lines(".repros/report.jsonl")
+
+
+def test_for_machines(repros: Command) -> None:
+    repros("run", *OWN, "--variant", "failing")
+    (said,) = json.loads(repros("report", "--json", "--catalogue", RAISES)[1])
+    assert said["failure"]["id"] == "RPR-9001"
+    assert [(run["variant"], run["verdict"], run["environment"]) for run in said["runs"]] == [
+        ("failing", "reproduced", "own environment")
+    ]
+    assert said["environments"][0]["versions"] == {"torch": "2.13.0"}
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", ".repros/latest.jsonl shows no failure; name an ID to report what ran clean."),
+        (
+            "RPR-9001 --strategy plain",
+            (
+                "--strategy and --device choose what to run; say where, with --python or --stack. "
+                "(try 'repros report --help')"
+            ),
+        ),
+        ("--python x", "say which repros to run there: an ID, or several. (try 'repros report --help')"),
+        (
+            "--results x --python x",
+            "--results reports what was run; it goes with neither --python nor --stack. (try 'repros report --help')",
+        ),
+        (
+            "--results nowhere",
+            "nowhere cannot be read (No such file or directory); expected the results of a 'repros run'.",
+        ),
+    ],
+)
+def test_refusals(line: str, sentence: str, repros: Command) -> None:
+    repros("run", *OWN, "--variant", "fixed")
+    assert repros("report", "--catalogue", RAISES, *line.split()) == (2, "", f"repros: {sentence}\n")
+
+
+def test_what_was_not_run_cannot_be_reported(repros: Command) -> None:
+    repros("run", *OWN, "--variant", "fixed")
+    assert repros("report", "RPR-0005") == (
+        2,
+        "",
+        (
+            "repros: .repros/latest.jsonl has no result of RPR-0005; "
+            "run it where it fails: repros report RPR-0005 --python PATH\n"
+        ),
+    )
