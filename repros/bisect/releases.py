@@ -49,6 +49,8 @@ class Release:
     version: Version
     date: dt.date
     """When its first file was uploaded."""
+    size: int | None = None
+    """Bytes of the file that is installed, where the index says."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class File:
     uploaded: dt.date
     requires_python: str
     yanked: bool
+    size: int | None = None
 
 
 def read(project: str) -> list[File]:
@@ -106,7 +109,7 @@ def _file(entry: Mapping[str, Any], uploaded: str, requires_python: str) -> File
     date = dt.date.fromisoformat(str(entry[uploaded])[:10])
     # A yanked file may bear its reason instead of True, and that reason may be empty.
     yanked = entry.get("yanked", False) is not False
-    return File(str(entry["filename"]), date, str(entry.get(requires_python) or ""), yanked)
+    return File(str(entry["filename"]), date, str(entry.get(requires_python) or ""), yanked, entry.get("size"))
 
 
 def candidates(
@@ -131,7 +134,7 @@ def candidates(
     """
     kept, tags = set(keep), _tags(python)
     bounds = [r.specifier for r in within if canonicalize_name(r.name) == canonicalize_name(project)]
-    dates: dict[Version, dt.date] = {}
+    releases: dict[Version, Release] = {}
     for file in found:
         version = _version(file, tags)
         if (
@@ -143,8 +146,10 @@ def candidates(
             or not all(bound.contains(version, prereleases=True) for bound in bounds)
         ):
             continue
-        dates[version] = min(dates.get(version, file.uploaded), file.uploaded)
-    return [Release(version, dates[version]) for version in sorted(dates)]
+        known = releases.get(version, Release(version, file.uploaded))
+        size = file.size if file.name.endswith(".whl") else known.size
+        releases[version] = Release(version, min(known.date, file.uploaded), size)
+    return [releases[version] for version in sorted(releases)]
 
 
 def _version(file: File, tags: set[Tag]) -> Version | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
@@ -71,6 +73,28 @@ def drop(stack: Stack) -> bool:
         (root / _MARKER).unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
     return True
+
+
+@contextlib.contextmanager
+def copy(stack: Stack, say: Say) -> Iterator[Path]:
+    """Yield the interpreter of an environment of the stack that may be changed at will, and remove it in the end.
+
+    It is linked from uv's cache as the stack's own is, which stays as it is. One at a time: a second process waits.
+
+    Raises:
+        EnvironmentFailedError: as :func:`ensure`.
+    """
+    root = place(stack).with_name(f"{place(stack).name}-copy")
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{root}.lock"):
+        try:
+            try:
+                _make(stack, root, say)
+            except OSError as error:
+                raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
+            yield _python(root)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
 
 
 def _ensured(stack: Stack, root: Path, say: Say) -> Path:

@@ -1,0 +1,65 @@
+"""An environment of a stack in which one package's version is exchanged, and whatever that version needs with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.model import Stack
+from repros.stacks.uv import run_uv
+from repros.stacks.withdrawn import constraints
+
+_TOGETHER = {"lightning": ("pytorch-lightning",), "pytorch-lightning": ("lightning-fabric",)}
+"""Distributions that are released together and import each other, although their metadata does not say so."""
+
+
+class Swap:
+    """Installs versions of a package into an environment, each with the same surroundings whatever came before.
+
+    A version is resolved anew against the stack's requirements with the stack's lock as what is preferred, and then
+    the environment is made to hold exactly that. So a probe depends on its version alone, not on the order of probes.
+    """
+
+    def __init__(self, stack: Stack, package: str, python: Path) -> None:
+        """Exchange `package` in the environment of the interpreter `python`, which holds the stack."""
+        self._stack = stack
+        self._package = canonicalize_name(package)
+        self._python = python
+
+    def install(self, version: Version) -> None:
+        """Install that version.
+
+        Raises:
+            UvError: it cannot be resolved with the stack's other requirements, or not be installed.
+        """
+        folder = self._python.parents[1]
+        wanted, resolved = folder / "wanted.txt", folder / "resolved.txt"
+        wanted.write_text(_lines(requirements(self._stack, self._package, version)), encoding="utf-8")
+        (folder / "withdrawn.txt").write_text(constraints(), encoding="utf-8")
+        resolved.write_text(_lines(self._preferred()), encoding="utf-8")
+        where = ("--python", self._python)
+        limits = ("--constraints", "withdrawn.txt", "--no-header", "--no-annotate", "--quiet")
+        run_uv("pip", "compile", wanted.name, "--output-file", resolved.name, *limits, *where, folder=folder)
+        run_uv("pip", "sync", resolved.name, *where, "--compile-bytecode", folder=folder)
+
+    def _preferred(self) -> list[str]:
+        """Return the lock's pins without the package and those that go with it."""
+        names = {self._package, *_TOGETHER.get(self._package, ())}
+        pins = (line.partition("#")[0].strip() for line in self._stack.lock.read_text(encoding="utf-8").splitlines())
+        return [pin for pin in pins if pin and canonicalize_name(re.split("=|<|>", pin)[0]) not in names]
+
+
+def requirements(stack: Stack, package: str, version: Version) -> list[Requirement]:
+    """Return the stack's requirements with that version of the package in the place of its own."""
+    others = [r for r in stack.requirements if canonicalize_name(r.name) != package]
+    with_it = [Requirement(f"{name}=={version.base_version}.*") for name in _TOGETHER.get(package, ())]
+    return [Requirement(f"{package}=={version}"), *with_it, *others]
+
+
+def _lines(texts: Iterable[object]) -> str:
+    return "".join(f"{text}\n" for text in texts)
