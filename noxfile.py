@@ -21,7 +21,7 @@ nox.options.sessions = ["lint", "tests"]
 HERE = Path(__file__).parent
 # nox's own Python will do unless it is too old; then uv brings one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
-STRATEGIES = ["ddp", "ddp_spawn", "fused_adamw", "auto"]
+STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "fused_adamw", "auto"]
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
@@ -48,6 +48,17 @@ def repro(session: nox.Session, strategy: str) -> None:
     stacks = ["--stack", "home", "--stack", "current"] if own else []
     results = ["--results", chosen.results, *append, "--no-summary", "--allow-empty"]
     session.run("repros", "run", "--strategy", strategy, *stacks, *results, *others)
+
+
+@nox.session(python=PYTHON, default=False)
+@nox.parametrize("stack", STACKS)
+@nox.parametrize("strategy", STRATEGIES)
+def matrix(session: nox.Session, stack: str, strategy: str) -> None:
+    """Measure the catalogue on one stack, where nothing is known yet [-- repros matrix's options]."""
+    install(session)
+    # A stack's strategies share its environment; the last of them drops it.
+    keep = [] if strategy == STRATEGIES[-1] else ["--keep"]
+    session.run("repros", "matrix", "--stack", stack, "--strategy", strategy, *keep, *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

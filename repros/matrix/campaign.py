@@ -17,6 +17,8 @@ from repros.matrix.unit import Unit
 from repros.model import Result, Stack, Verdict
 from repros.stacks import environments
 
+_MARK = ".repros-made-for-the-matrix"
+
 Keep = Callable[[Measurement], None]
 """Takes a unit that has been measured, as soon as it has."""
 
@@ -67,7 +69,7 @@ def measure(
         keep: takes each unit that is complete.
         everything: whether to run what has fresh evidence too.
         jobs: how many cells to run side by side.
-        leave: whether to leave environments that were made for this.
+        leave: whether to leave environments that were made for this to the next campaign.
     """
     for stack in agenda.stacks:
         tasks = {task.unit: task for task in agenda.of(stack) if everything or not task.fresh}
@@ -75,7 +77,7 @@ def measure(
             continue
         tally = _Tally(tasks)
         wishes = [wish for task in tasks.values() for wish in task.wishes]
-        with contextlib.nullcontext() if leave else _lent(stack, watch):
+        with _lent(stack, watch, leave=leave):
             for result in fulfil(wishes, Where((stack.name,)), results, watch, jobs=jobs):
                 yield result
                 if whole := tally.add(result):
@@ -83,13 +85,17 @@ def measure(
 
 
 @contextlib.contextmanager
-def _lent(stack: Stack, watch: Watch) -> Iterator[None]:
-    """Drop the stack's environment in the end, unless it was there before."""
-    if environments.ready(stack):
-        yield
-        return
+def _lent(stack: Stack, watch: Watch, *, leave: bool) -> Iterator[None]:
+    """Mark an environment that was made for this, and drop it in the end unless it is to be left.
+
+    One that was left by an earlier campaign bears the mark still, and goes with the first that does not leave it.
+    """
+    mark = environments.place(stack) / _MARK
+    there_before = environments.ready(stack)
     try:
         yield
     finally:
-        if environments.drop(stack):
+        if environments.ready(stack) and not there_before:
+            mark.touch()
+        if mark.exists() and not leave and environments.drop(stack):
             watch.say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")

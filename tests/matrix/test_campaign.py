@@ -90,10 +90,19 @@ def test_what_is_known_is_not_run_again_unless_asked(plan: Plan, tiny: Stack, tm
     assert [task.fresh for task in plan().tasks] == [True]
     assert run(plan(), tmp_path) == []
     assert not environments.place(tiny).exists()
-    assert len(run(plan(), tmp_path, everything=True, leave=True)) == 3
+    assert len(run(plan(), tmp_path, everything=True)) == 3
+
+
+def test_an_environment_that_was_there_stays_and_one_that_was_left_goes_with_the_next(
+    plan: Plan, tiny: Stack, tmp_path: Path
+) -> None:
+    run(plan(), tmp_path, leave=True)
     assert environments.ready(tiny)
     run(plan(), tmp_path, everything=True)
-    assert environments.ready(tiny), "it was there before"
+    assert not environments.place(tiny).exists()
+    environments.ensure(tiny, lambda _: None)
+    run(plan(), tmp_path, everything=True)
+    assert environments.ready(tiny)
 
 
 @pytest.mark.parametrize(
