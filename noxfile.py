@@ -21,7 +21,7 @@ nox.options.sessions = ["lint", "tests"]
 HERE = Path(__file__).parent
 # nox's own Python will do unless it is too old; then uv brings one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
-STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "fused_adamw", "auto"]
+STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "fused_adamw", "fused_sgd", "auto"]
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
@@ -51,8 +51,7 @@ def repro(session: nox.Session, strategy: str) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
-@nox.parametrize("stack", STACKS)
-@nox.parametrize("strategy", STRATEGIES)
+@nox.parametrize("stack,strategy", [(stack, strategy) for stack in STACKS for strategy in STRATEGIES])
 def matrix(session: nox.Session, stack: str, strategy: str) -> None:
     """Measure the catalogue on one stack, where nothing is known yet [-- repros matrix's options]."""
     install(session)
