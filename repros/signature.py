@@ -13,6 +13,8 @@ from functools import lru_cache
 from repros.model import Ending, Process, Raised, Signature
 
 _RULES = (
+    # Autograd names a tensor by its type and shape, which are the user's own.
+    (re.compile(r"\[torch\.(?:cuda\.)?[A-Z][a-zA-Z\d]{2,20}Tensor \[[\d, ]*\]\]"), "[{tensor}]"),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "{address}"),
     # The same operator by the name that CUDA's kernels and the simulated accelerator's use for themselves.
     (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_+|aten::_*)(?=[a-z])"), ""),
@@ -61,13 +63,19 @@ def bears(process: Process, signature: Signature) -> bool:
 
 
 def wording(raised: Raised, signature: Signature) -> str | None:
-    """Return the documented wording, normalised, that an exception of the documented class bears; None if it does not."""
+    """Return the documented wording, normalised, that an exception of the documented class bears, or None."""
     wanted = signature.raises or ""
     names = (raised.type, *raised.bases)
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
         return None
     message = normalise(raised.message) or raised.name  # some say all in their name
-    return next((words for words in map(normalise, signature.match) if words in message), None)
+    return next((words for words in _documented(signature.match) if words in message), None)
+
+
+@lru_cache(maxsize=4096)
+def _documented(wordings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the wordings normalised, beside the messages of a run, which would drive them out of their store."""
+    return tuple(map(normalise, wordings))
 
 
 def is_consequence(raised: Raised) -> bool:

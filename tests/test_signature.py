@@ -27,6 +27,8 @@ from tests.factories import process, raised
         ("in method wrapper_CUDA__index_select)", "in method index_select)"),
         ("in method wrapper__index_select)", "in method index_select)"),
         ("at 0x7f3bdeadbeef>", "at {address}>"),
+        ("operation: [torch.FloatTensor [2]] is at version 4", "operation: [{tensor}] is at version 4"),
+        ("operation: [torch.cuda.HalfTensor [64, 3]], which", "operation: [{tensor}], which"),
         ("rank 3 of rank: 1 in rank1", "rank {rank} of rank {rank} in rank {rank}"),
         ("open /tmp/a-b/c_1.pt failed", "open {path} failed"),
         ("either/or, 1/2, a //", "either/or, 1/2, a //"),
@@ -61,6 +63,7 @@ HOSTILE = [
     "aten::_",
     "_",
     "pid:",
+    "[torch.FloatTensor [2",
 ]
 
 
