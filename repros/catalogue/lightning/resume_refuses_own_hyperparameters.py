@@ -25,6 +25,7 @@
 # about = "fit with ckpt_path, for a model with an object of a class of one's own in save_hyperparameters"
 # raises = "UnpicklingError"
 # match = "Weights only load failed"
+# frames = ["_restore_modules_and_callbacks"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
