@@ -9,8 +9,9 @@ from rich.text import Text
 
 from repros.cli.options import catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
+from repros.matrix import evidence
 from repros.model.stack import Size, Stack
-from repros.report import catalogue, describe
+from repros.report import catalogue, describe, measured
 from repros.report.spoken import listed, wrap
 from repros.stacks import environments, load_stacks
 
@@ -21,17 +22,19 @@ _MARGIN = " " * 9
 @click.option("--markdown", is_flag=True, help="As the table of failures that stands in the README.")
 @catalogue_option
 def list_repros(places: tuple[Path, ...], *, markdown: bool) -> None:
-    """List the documented failures."""
+    """List the documented failures, and the stacks on which each was measured to be there or not."""
     shelf = load_shelf(places)
     if markdown:
         click.echo(catalogue.table(shelf), nl=False)
         return
-    out = console()
+    out, known, over = console(), evidence.read(), [*load_stacks().values()]
     for repro in shelf:
         heading = wrap(f"{repro.id} {repro.title}", out.width, hanging=_MARGIN)
         show_text(out, Text("\n".join(heading), "bold"))
         show_text(out, f"{_MARGIN}{repro.family}/{repro.slug}", "dim")
         show_text(out, f"{_MARGIN}{listed(repro.strategies)} on {listed(repro.devices)}", "dim")
+        for line in wrap(measured.sentence(repro, over, known), out.width, _MARGIN):
+            show_text(out, line, "dim")
 
 
 @click.command(short_help="Show one failure: cause, fixes, what they change.", epilog=example("repros show RPR-0005"))

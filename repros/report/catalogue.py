@@ -1,6 +1,6 @@
-"""The README's table of failures, made from the headers so that it cannot go stale unnoticed.
+"""The README's tables, made from the headers and the evidence so that they cannot go stale unnoticed.
 
-`python -m repros.report.catalogue README.md` writes it into the place between the two marks.
+`python -m repros.report.catalogue README.md` writes each into the place between its two marks.
 """
 
 from __future__ import annotations
@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from repros.matrix import evidence
 from repros.model import Repro
+from repros.report import measured
 from repros.report.describe import role
 from repros.report.spoken import spoken
 from repros.shelf import Shelf, load
+from repros.stacks import load_stacks
 
-_BEGIN = "<!-- failures: begin (python -m repros.report.catalogue README.md) -->"
-_END = "<!-- failures: end -->"
+_BEGIN = "<!-- {name}: begin (python -m repros.report.catalogue README.md) -->"
+_END = "<!-- {name}: end -->"
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
 
 
@@ -28,13 +31,25 @@ def table(shelf: Shelf) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def over_stacks(shelf: Shelf) -> str:
+    """Return the table of what was measured of each failure on each stack, in Markdown."""
+    return measured.table(shelf, [*load_stacks().values()], evidence.read())
+
+
+_TABLES: dict[str, Callable[[Shelf], str]] = {"failures": table, "stacks": over_stacks}
+
+
 def fill(page: str, shelf: Shelf) -> str:
-    """Return the page with the table between its marks made anew."""
-    head, mark, rest = page.partition(_BEGIN)
-    _, closing, tail = rest.partition(_END)
-    if not (mark and closing):
-        raise ValueError(f"expected the marks {_BEGIN!r} and {_END!r}")
-    return f"{head}{mark}\n{table(shelf)}{closing}{tail}"
+    """Return the page with every table between its marks made anew; a page has the marks of one of them at least."""
+    known = {name: (_BEGIN.format(name=name), _END.format(name=name)) for name in _TABLES}
+    there = {name: marks for name, marks in known.items() if all(mark in page for mark in marks)}
+    if not there:
+        wanted = " or ".join(f"{begin!r} and {end!r}" for begin, end in known.values())
+        raise ValueError(f"expected the marks {wanted}")
+    for name, (begin, end) in there.items():
+        head, _, rest = page.partition(begin)
+        page = f"{head}{begin}\n{_TABLES[name](shelf)}{end}{rest.partition(end)[2]}"
+    return page
 
 
 def _row(repro: Repro) -> tuple[str, ...]:

@@ -56,10 +56,23 @@ def test_whole() -> None:
     assert catalogue.table(SHELF) == TABLE
 
 
+def marks(name: str) -> tuple[str, str]:
+    return catalogue._BEGIN.format(name=name), catalogue._END.format(name=name)
+
+
 def test_takes_the_place_of_the_one_before() -> None:
-    begin, end = catalogue._BEGIN, catalogue._END
+    begin, end = marks("failures")
     page = f"# Title\n\n{begin}\n| stale |\n{end}\n\nMore.\n"
     assert catalogue.fill(page, SHELF) == f"# Title\n\n{begin}\n{TABLE}{end}\n\nMore.\n"
+
+
+def test_both_tables_find_their_places() -> None:
+    (begin, end), (first, last) = marks("failures"), marks("stacks")
+    page = f"{first}\n{last}\n# Title\n{begin}\n{end}\n"
+    measured = catalogue.over_stacks(SHELF)
+    assert catalogue.fill(page, SHELF) == f"{first}\n{measured}{last}\n# Title\n{begin}\n{TABLE}{end}\n"
+    assert measured.startswith("| Id | Seen on | 2023-05 | 2023-12 |")
+    assert len(measured.splitlines()) == 4
 
 
 def test_a_page_without_marks_is_refused() -> None:
