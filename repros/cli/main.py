@@ -10,6 +10,7 @@ import click
 
 from repros import __version__
 from repros.cli.bisect import bisect_repro
+from repros.cli.audit import audit
 from repros.cli.export import export
 from repros.cli.look import list_repros, show, stacks
 from repros.cli.match import match
@@ -52,7 +53,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (list_repros, show, run, summary, match, report, export, stacks, matrix, bisect_repro, new):
+for _command in (list_repros, show, run, summary, match, report, export, audit, stacks, matrix, bisect_repro, new):
     cli.add_command(_command)
 
 
