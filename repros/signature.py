@@ -39,6 +39,7 @@ _CONSEQUENCES = re.compile(
 )
 _CONSEQUENCE_TYPES = (
     "torch.multiprocessing.spawn.ProcessException",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError",
     "exceptions.SIGTERMException",
     "builtins.KeyboardInterrupt",
     "torch.distributed.DistNetworkError",

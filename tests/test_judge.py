@@ -47,6 +47,13 @@ LAUNCHER = process(
         ),
     ),
 )
+TORCHRUN = process(
+    None,
+    Ending.RAISED,
+    role="main",
+    at=2.0,
+    chain=(raised("script.py FAILED", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"),),
+)
 DISK = process(1, Ending.RAISED, chain=(raised("[Errno 28] No space left on device", "builtins.OSError"),))
 UNREADABLE = process(1, Ending.RAISED, chain=())
 
@@ -132,6 +139,8 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
     (FAILS, (HUNG, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (FAILS, (STOPPED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (FAILS, (LAUNCHER, RETURNED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (TORCHRUN, TERM, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (TORCHRUN, RETURNED, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
     (FAILS, (LAUNCHER, RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
     # a consequence alone is what there is
     (
