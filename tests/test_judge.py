@@ -140,7 +140,12 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
     (FAILS, (STOPPED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (FAILS, (LAUNCHER, RETURNED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (FAILS, (TORCHRUN, TERM, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
-    (FAILS, (TORCHRUN, RETURNED, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
+    (
+        FAILS,
+        (TORCHRUN, RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
     (FAILS, (LAUNCHER, RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
     # a consequence alone is what there is
     (
