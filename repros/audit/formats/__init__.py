@@ -1,0 +1,1 @@
+"""How an audit is shown: a file per format, each a pure function."""

@@ -1,0 +1,199 @@
+"""Each kind of file, read as the tools that write it mean it; uv writes its own locks here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from uv import find_uv_bin
+
+from repros.audit import sources
+from repros.audit.subject import AuditError, Subject
+from tests import factories
+from tests.stacks.conftest import write_wheel
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(name: str, text: str) -> Path:
+    file = Path(name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def told(subject: Subject) -> dict[str, list[str]]:
+    return {
+        name: [f"{pick.said} {pick.place}{' if ' + pick.marker if pick.marker else ''}" for pick in picks]
+        for name, picks in subject.picks.items()
+    }
+
+
+REQUIREMENTS = """\
+# a comment
+-r base/more.txt
+-c constraints.txt
+--index-url https://example.org/simple
+torch==2.1.2 ; python_version < "3.12"
+torch==2.3.0 ; python_version >= "3.12"
+Accelerate[x]>=0.20,<1 \\
+    --hash=sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+numpy
+-e git+https://example.org/own@main#egg=own
+torchmetrics @ https://example.org/torchmetrics.whl
+./folder
+bitsandbytes ===0.43 what
+"""
+
+
+def test_requirements_with_all_that_pip_allows_there() -> None:
+    written("base/more.txt", "lightning==2.1.3\n")
+    written("constraints.txt", "numpy<2\n")
+    subject = sources.read(written("requirements.txt", REQUIREMENTS))
+    assert told(subject) == {
+        "lightning": ["2.1.3 base/more.txt:1"],
+        "numpy": ["<2 constraints.txt:1", "any release requirements.txt:9"],
+        "torch": [
+            '2.1.2 requirements.txt:5 if python_version < "3.12"',
+            '2.3.0 requirements.txt:6 if python_version >= "3.12"',
+        ],
+        "accelerate": [">=0.20,<1 requirements.txt:7"],
+        "own": ["from a link requirements.txt:10"],
+        "torchmetrics": ["from a link requirements.txt:11"],
+    }
+    assert [pick.required for pick in subject.picks["numpy"]] == [False, True]
+    assert not subject.complete
+    assert subject.unread[0] == "requirements.txt:12: ./folder does not say which package it is"
+    assert subject.unread[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")
+
+
+PYPROJECT = """\
+[project]
+name = "own"
+requires-python = ">=3.11"
+dependencies = [
+    "torch>=2.1",
+    "lightning==2.1.3 ; sys_platform == 'linux'",
+    "not a requirement",
+]
+[project.optional-dependencies]
+quantised = ["bitsandbytes"]
+[dependency-groups]
+dev = ["torch==2.2.0", { include-group = "more" }]
+more = ["accelerate @ https://example.org/accelerate.whl"]
+"""
+
+
+def test_a_projects_dependencies_extras_and_groups() -> None:
+    subject = sources.read(written("pyproject.toml", PYPROJECT))
+    assert told(subject) == {
+        "torch": [">=2.1 pyproject.toml:5", "2.2.0 pyproject.toml:12 if group == 'dev'"],
+        "lightning": ['2.1.3 pyproject.toml:6 if sys_platform == "linux"'],
+        "bitsandbytes": ["any release pyproject.toml:10 if extra == 'quantised'"],
+        "accelerate": ["from a link pyproject.toml:13 if group == 'more'"],
+        "python": [">=3.11 pyproject.toml:3"],
+    }
+    assert subject.unread == ("pyproject.toml:7: 'not a requirement' is no requirement",)
+    assert not subject.complete
+
+
+def test_dependencies_that_are_dynamic_are_not_to_be_known() -> None:
+    subject = sources.read(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
+    assert subject.unread == ("pyproject.toml: its dependencies are dynamic, so they are not in this file",)
+
+
+@pytest.fixture
+def locked(here: Path) -> Path:
+    """A project that depends on two tiny wheels, and the environment variables for uv to lock it."""
+    for name in ("torch", "lightning"):
+        write_wheel(here, name)
+    dependencies = '["torch", "lightning; python_version >= \'3.12\'"]'
+    written(
+        "pyproject.toml",
+        f'[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = {dependencies}\n',
+    )
+    return here
+
+
+def uv(folder: Path, *words: str) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PYTHON"))}
+    settings = {"UV_CACHE_DIR": str(folder / "cache"), "UV_PYTHON": sys.executable}
+    offline = ("--no-index", "--find-links", str(folder), "--offline", "--quiet")
+    subprocess.run([find_uv_bin(), *words, *offline], cwd=folder, env=environ | settings, timeout=60, check=True)
+
+
+def test_a_lock_as_uv_writes_it(locked: Path) -> None:
+    uv(locked, "lock")
+    subject = sources.read(Path("uv.lock"))
+    assert subject.complete
+    lines = Path("uv.lock").read_text(encoding="utf-8").splitlines()
+    for name in ("torch", "lightning"):
+        (pick,) = subject.picks[name]
+        assert str(pick.version) == "1.0"
+        assert lines[pick.place.line - 1] == f'name = "{name}"'
+
+
+def test_a_pylock_as_uv_writes_it(locked: Path) -> None:
+    uv(locked, "export", "--format", "pylock.toml", "-o", "pylock.toml")
+    subject = sources.read(Path("pylock.toml"))
+    assert subject.complete
+    lines = Path("pylock.toml").read_text(encoding="utf-8").splitlines()
+    (torch,) = subject.picks["torch"]
+    assert (str(torch.version), lines[torch.place.line - 1]) == ("1.0", 'name = "torch"')
+    assert subject.picks["lightning"][0].marker
+
+
+def test_several_releases_of_one_package_have_a_line_each() -> None:
+    package = '[[package]]\nname = "torch"\nversion = "{}"\nresolution-markers = ["{}"]\n'
+    text = "version = 1\n" + package.format("2.13.0", "a") + package.format("2.13.0+cpu", "b")
+    assert told(sources.read(written("uv.lock", text))) == {
+        "torch": ["2.13.0 uv.lock:3 if a", "2.13.0+cpu uv.lock:7 if b"]
+    }
+
+
+def test_an_environment_is_complete() -> None:
+    subject = sources.environment.read(factories.environment(versions={"torch": "2.1.2+cu121", "odd": "unknown"}))
+    assert subject.complete
+    assert told(subject) == {"torch": ["2.1.2+cu121 "], "odd": ["unknown "], "python": ["3.11.9 "]}
+    assert subject.picks["odd"][0].version is None
+
+
+def test_the_most_exact_file_of_a_project_is_found(here: Path) -> None:
+    with pytest.raises(AuditError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; name"):
+        sources.find(here)
+    for name in reversed(sources.FOUND):
+        written(name, "")
+        assert sources.find(here).name == name
+
+
+REFUSED = {
+    "poetry.lock": "is of no known kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
+    "uv.lock": "is no lock of uv; expected 'version'",
+    "pylock.toml": "is no pylock file that can be read",
+    "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; name a lock",
+    "absent.txt": r"cannot be read \(No such file or directory\)\.",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_audited_is_refused(name: str) -> None:
+    if name != "absent.txt":
+        written(name, "x = 1\n")
+    with pytest.raises(AuditError, match=REFUSED[name]):
+        sources.read(Path(name))
+    if name.endswith(".toml"):
+        with pytest.raises(AuditError, match="is not TOML"):
+            sources.read(written(name, "["))
+
+
+def test_what_is_no_text_is_refused(here: Path) -> None:
+    (here / "requirements.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(AuditError, match=r"cannot be read \(not UTF-8 text\)"):
+        sources.read(Path("requirements.txt"))
