@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -9,8 +10,10 @@ import click
 from repros import export as exporting
 from repros.cli.options import catalogue_option, example, interpreter, load_shelf
 from repros.cli.output import write_new
+from repros.matrix import evidence
 from repros.model import Repro
 from repros.probe import probe
+from repros.report import osv
 from repros.stacks import stack
 
 
@@ -32,8 +35,9 @@ from repros.stacks import stack
     "-o",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to; '-' is stdout.  [default: rpr_NNNN.py here]",
+    help="Where to; '-' is stdout.  [default: rpr_NNNN.py or x_RPR-NNNN.json here]",
 )
+@click.option("--osv", "as_osv", is_flag=True, help="Write an OSV record instead, for tools that read advisories.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @catalogue_option
 def export(
@@ -44,22 +48,29 @@ def export(
     output: Path | None,
     places: tuple[Path, ...],
     *,
+    as_osv: bool,
     force: bool,
 ) -> None:
     """Write a failure's script as a file that `uv run FILE` runs as it is, without this project.
 
-    Its header pins the versions on which the failure was measured, with all that they bring with them.
+    Its header pins the versions on which the failure was measured, with all that they bring with them. With --osv it
+    is a record of the affected releases instead, with a note where OSV cannot say all that is known.
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
     repro = load_shelf(places).find(id_)
-    text = exporting.script(repro, _pins(repro, stack_name, python), variant)
-    file = output or exporting.file_name(repro)
+    if as_osv:
+        made = osv.record(repro, evidence.read())
+        text = json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+        file = output or Path(f"{made['id']}.json")
+    else:
+        text = exporting.script(repro, _pins(repro, stack_name, python), variant)
+        file = output or exporting.file_name(repro)
     if str(file) == "-":
         click.echo(text, nl=False)
         return
     write_new(file, text, force=force)
-    click.echo(f"{file}\nRun it:\n  uv run {file}")
+    click.echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
 def _pins(repro: Repro, stack_name: str | None, python: Path | None) -> exporting.Pins:

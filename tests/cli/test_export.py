@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.conftest import Command
@@ -22,6 +23,15 @@ def test_a_file_that_says_how_to_run_it(repros: Command, here: Path) -> None:
     )
     assert repros("export", "RPR-0005", "--stack", "current", "--force")[0] == 0
     assert "pinned to stack current.\n" in (here / "rpr_0005.py").read_text()
+
+
+def test_an_osv_record(repros: Command, here: Path) -> None:
+    assert repros("export", "RPR-0001", "--osv") == (0, "x_RPR-0001.json\n", "")
+    record = json.loads((here / "x_RPR-0001.json").read_text())
+    assert record["id"] == "x_RPR-0001"
+    assert record["affected"][0]["ranges"][0]["events"] == [{"introduced": "2.1"}, {"fixed": "2.4"}]
+    assert json.loads(repros("export", "RPR-0001", "--osv", "-o", "-")[1]) == record
+    assert repros("export", "RPR-0001", "--osv")[0] == 2
 
 
 def test_refusals(repros: Command) -> None:
