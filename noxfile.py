@@ -57,7 +57,7 @@ def matrix(session: nox.Session, stack: str, strategy: str) -> None:
     install(session)
     # A stack's strategies share its environment; the last of them drops it.
     keep = [] if strategy == STRATEGIES[-1] else ["--keep"]
-    session.run("repros", "matrix", "--stack", stack, "--strategy", strategy, *keep, *session.posargs)
+    session.run("repros", "matrix", "--stack", stack, "--strategy", strategy, "--allow-empty", *keep, *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

@@ -17,7 +17,7 @@ from repros.matrix import check, evidence
 from repros.matrix.agenda import agenda
 from repros.matrix.campaign import measure
 from repros.model import Device, Result, Tone
-from repros.plan import Selection, select
+from repros.plan import NothingToRunError, Selection, select
 from repros.report import agenda as plan
 from repros.stacks import load_stacks, stack
 
@@ -44,6 +44,7 @@ RESULTS = Path(".repros/matrix.jsonl")
     "--check", "checking", is_flag=True, help="Run, known or not, and fail where the evidence says otherwise."
 )
 @click.option("--again", is_flag=True, help="Measure what is known already too.")
+@click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
 @click.option("--keep", is_flag=True, help="Keep environments that are made for this.")
 @click.option(
     "--evidence",
@@ -78,10 +79,14 @@ def matrix(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> in
     """
     out = console()
     known = evidence.read(options["folder"])
-    wishes = select(
-        load_shelf(places),
-        Selection(ids, (), options["strategies"], tuple(map(Device, options["devices"]))),
-    )
+    selection = Selection(ids, (), options["strategies"], tuple(map(Device, options["devices"])))
+    try:
+        wishes = select(load_shelf(places), selection)
+    except NothingToRunError as error:
+        if not options["allow_empty"]:
+            raise
+        show_text(out, str(error))
+        return AGREES
     todo = agenda(wishes, [*map(stack, options["stacks"])] or [*load_stacks().values()], known)
     everything = options["again"] or options["checking"]
     for line in plan.lines(todo, known, everything=everything):

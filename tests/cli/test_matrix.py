@@ -127,6 +127,14 @@ def test_a_wrong_name_is_one_sentence(repros: Command, words: tuple[str, ...], p
     assert err.startswith(problem)
 
 
+def test_a_selection_that_names_nothing_is_refused_unless_allowed(repros: Command, agreeing: str) -> None:
+    code, out, err = repros(*OPTIONS, agreeing, "--device", "sim")
+    assert (code, out) == (2, "")
+    nothing = "nothing fits the selection: RPR-9101 runs under plain on cpu."
+    assert err == f"repros: {nothing}\n"
+    assert repros(*OPTIONS, agreeing, "--device", "sim", "--allow-empty") == (0, f"{nothing}\n", "")
+
+
 def test_a_damaged_file_of_evidence_is_one_sentence(repros: Command, agreeing: str) -> None:
     file = Path("evidence/2023-12/RPR-9001.toml")
     file.parent.mkdir(parents=True)
