@@ -67,6 +67,13 @@ def summary(session: nox.Session) -> None:
     session.run("repros", "summary", *(session.posargs or [RESULTS]))
 
 
+@nox.session(python=PYTHON, default=False)
+def evidence(session: nox.Session) -> None:
+    """Hold the results of the last `nox -s repro` against the evidence in the repository [-- FILE]."""
+    install(session)
+    session.run("repros", "matrix", "--check", "--from", *(session.posargs or [RESULTS]))
+
+
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
     """Run the project's own tests [-- pytest's options]."""

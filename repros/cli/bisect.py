@@ -28,17 +28,12 @@ MEMORY = Path(".repros/bisect")
 """Answers and logs of bisections, below the working directory."""
 
 
-class _Release(click.ParamType):
-    """A version number."""
-
-    name = "version"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Version:
-        """Return the version; refuse what is none."""
-        try:
-            return value if isinstance(value, Version) else Version(value)
-        except InvalidVersion:
-            self.fail(f"{value!r} is no version number; expected something like 2.4.0.", param, ctx)
+def _version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
+    """Return the version that an option names; refuse what is none."""
+    try:
+        return None if given is None else Version(given)
+    except InvalidVersion as error:
+        raise click.BadParameter(f"{given!r} is no version number; expected something like 2.4.0.") from error
 
 
 @click.command(
@@ -48,8 +43,10 @@ class _Release(click.ParamType):
 )
 @click.argument("id_", metavar="ID")
 @click.option("--package", metavar="NAME", help="Package whose releases to try; the repro's own if it has only one.")
-@click.option("--good", type=_Release(), metavar="V", help="A release without the failure; only its side is searched.")
-@click.option("--bad", type=_Release(), metavar="V", help="A release that has it; that of the stack if not given.")
+@click.option(
+    "--good", callback=_version, metavar="V", help="A release without the failure; only its side is searched."
+)
+@click.option("--bad", callback=_version, metavar="V", help="A release that has it; that of the stack if not given.")
 @click.option("--on", metavar="STACK", help="Stack that everything else comes from; the repro's home if not given.")
 @click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant to look for.")
 @click.option("--strategy", metavar="NAME", help="Strategy; the variant's first if not given.")

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from repros.cli.live import Live
-from repros.cli.options import catalogue_option, example, load_shelf
+from repros.cli.options import catalogue_option, example, load_shelf, read_results
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
 from repros.journey import JOBS
 from repros.matrix import check, evidence
-from repros.matrix.agenda import agenda
+from repros.matrix.agenda import Agenda, agenda
 from repros.matrix.campaign import measure
-from repros.model import Device, Result, Tone
+from repros.matrix.evidence import Evidence, Measurement
+from repros.model import Device, Tone
 from repros.plan import NothingToRunError, Selection, select
 from repros.report import agenda as plan
+from repros.report import table
+from repros.report.spoken import count
 from repros.stacks import load_stacks, stack
 
 RESULTS = Path(".repros/matrix.jsonl")
@@ -42,6 +47,13 @@ RESULTS = Path(".repros/matrix.jsonl")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it takes.")
 @click.option(
     "--check", "checking", is_flag=True, help="Run, known or not, and fail where the evidence says otherwise."
+)
+@click.option(
+    "--from",
+    "recorded",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --check: look at these results of an earlier run rather than run anything.",
 )
 @click.option("--again", is_flag=True, help="Measure what is known already too.")
 @click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
@@ -79,6 +91,10 @@ def matrix(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> in
     """
     out = console()
     known = evidence.read(options["folder"])
+    if options["recorded"]:
+        if not options["checking"]:
+            raise click.UsageError("--from needs --check: evidence is written from a run's own observations.")
+        return _hold(out, read_results(options["recorded"]), known)
     selection = Selection(ids, (), options["strategies"], tuple(map(Device, options["devices"])))
     try:
         wishes = select(load_shelf(places), selection)
@@ -88,40 +104,43 @@ def matrix(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> in
         show_text(out, str(error))
         return AGREES
     todo = agenda(wishes, [*map(stack, options["stacks"])] or [*load_stacks().values()], known)
-    everything = options["again"] or options["checking"]
-    for line in plan.lines(todo, known, everything=everything):
-        show_text(out, line, "" if line.startswith(todo.stacks[0].name) else "dim")
-    if options["dry_run"]:
-        return AGREES
+    for line in plan.lines(todo, known, everything=options["again"] or options["checking"]):
+        show_text(out, line, "dim")
+    return AGREES if options["dry_run"] else _run(out, todo, known, options)
+
+
+def _run(out: Console, todo: Agenda, known: Evidence, options: Mapping[str, Any]) -> int:
+    """Measure what there is to measure, write or hold it; return the exit code."""
+    checking = options["checking"]
+
+    def keep(measured: Measurement) -> None:
+        if not checking:
+            evidence.write([measured], options["folder"])
+
     watch = Live(out, options["results"], append=True, verbose=False)
-    seen: list[Result] = []
+    how = {"everything": options["again"] or checking, "jobs": options["jobs"], "leave": options["keep"]}
     unmade = False
     with watch:
         try:
             with interrupting():
-                for result in measure(
-                    todo,
-                    options["results"],
-                    watch,
-                    (lambda _: None) if options["checking"] else (lambda one: evidence.write([one], options["folder"])),
-                    everything=everything,
-                    jobs=options["jobs"],
-                    leave=options["keep"],
-                ):
+                for result in measure(todo, options["results"], watch, keep, **how):
                     watch.finished(result)
-                    seen.append(result)
                     unmade = unmade or result.cell.environment.broken is not None
         except KeyboardInterrupt as interruption:
             watch.close(interrupted=True, summary=False)
             return exit_code(interruption)
-    if not seen:
+    if not watch.lines:
         return AGREES
     watch.close(interrupted=False, summary=False)
-    if options["checking"]:
-        disagreements = check.against(seen, known)
-        for one in disagreements:
-            show_text(out, str(one), "yellow" if one.tone is Tone.NEWS else "red")
-        show_text(out, f"{len(seen)} cells looked at, {len(disagreements)} not as their evidence says")
-        return DISAGREES if disagreements or unmade or watch.lost else AGREES
-    disagree = [result for result in seen if result.verdict.tone in {Tone.NEWS, Tone.TROUBLE}]
-    return DISAGREES if disagree or unmade or watch.lost else AGREES
+    disagrees = _hold(out, watch.lines, known) if checking else bool(table.disagreeing(watch.lines))
+    return DISAGREES if disagrees or unmade or watch.lost else AGREES
+
+
+def _hold(out: Console, lines: Sequence[Mapping[str, Any]], known: Evidence) -> int:
+    """Say where results disagree with the evidence; return the exit code."""
+    disagreements = check.against(lines, known)
+    for one in disagreements:
+        show_text(out, str(one), "yellow" if one.tone is Tone.NEWS else "red")
+    how_many = f"{len(disagreements)} not" if disagreements else "all"
+    show_text(out, f"{count(len(lines), 'cell')} looked at, {how_many} as their evidence says")
+    return DISAGREES if disagreements else AGREES

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from repros.matrix.evidence import Evidence, Measurement
 from repros.matrix.unit import Unit
-from repros.model import Result, Tone, Verdict
+from repros.model import Tone, Verdict
+from repros.report import table
 
 
 @dataclass(frozen=True)
@@ -33,23 +35,25 @@ class Disagreement:
         return f"{self.tone}: {cell} is {self.seen}; {known}"
 
 
-def against(results: Iterable[Result], evidence: Evidence) -> list[Disagreement]:
+def against(lines: Iterable[Mapping[str, Any]], evidence: Evidence) -> list[Disagreement]:
     """Return the cells that were judged and that their evidence does not bear out.
 
     A cell without evidence disagrees only when it does not agree with its own header either: a repro is added before
-    it is measured.
+    it is measured. Environments of a user's own have no evidence.
+
+    Args:
+        lines: record lines, of which the last counts where several are of one cell.
+        evidence: what is known.
     """
     found = []
-    for result in results:
-        cell = result.cell
-        unit = Unit(cell.environment.name, cell.repro.id, cell.device.value, cell.strategy)
-        known = evidence[unit].seen.get(cell.variant.name) if unit in evidence else None
-        tone = result.verdict.tone
-        if tone is Tone.SKIP or (known is None and tone is Tone.AGREES):
+    for line in table.latest(lines):
+        unit = Unit(line["stack"]["name"], line["repro"], line["device"], line["strategy"])
+        known = evidence[unit].seen.get(line["variant"]) if unit in evidence else None
+        verdict = Verdict(line["verdict"])
+        if verdict.tone is Tone.SKIP or (known is None and verdict.tone is Tone.AGREES):
             continue
-        if known is None or known.verdict is not result.verdict:
-            known_verdict = known.verdict if known else None
-            found.append(Disagreement(unit, cell.variant.name, result.verdict, known_verdict))
+        if known is None or known.verdict is not verdict:
+            found.append(Disagreement(unit, line["variant"], verdict, known.verdict if known else None))
     return found
 
 

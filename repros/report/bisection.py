@@ -105,11 +105,10 @@ def record(asked: Question, finding: Finding, probes: Mapping[int, Probe], platf
         return None if at is None else str(asked.releases[at].version)
 
     def boundary(found: Boundary | None) -> dict[str, Any] | None:
-        return found and {
-            "affected": number(found.affected),
-            "free": number(found.free),
-            "unknown": [number(at) for at in found.unknown],
-        }
+        if found is None:
+            return None
+        unknown = [number(at) for at in found.unknown]
+        return {"affected": number(found.affected), "free": number(found.free), "unknown": unknown}
 
     wish = asked.wish
     return {

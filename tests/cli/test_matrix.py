@@ -111,7 +111,7 @@ def test_a_disagreement_with_the_header_is_evidence_and_fails_once(repros: Comma
     assert "[2/2] unfixed     RPR-9101 fixed plain cpu 2023-12" in out
     code, out, _ = repros(*OPTIONS, agreeing, "--check", "--jobs", "1")
     assert code == 0
-    assert out.endswith("\n2 cells looked at, 0 not as their evidence says\n")
+    assert out.endswith("\n2 cells looked at, all as their evidence says\n")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,18 @@ def test_a_wrong_name_is_one_sentence(repros: Command, words: tuple[str, ...], p
     code, out, err = repros("matrix", *words)
     assert (code, out) == (2, "")
     assert err.startswith(problem)
+
+
+def test_results_of_an_earlier_run_can_be_checked_without_running(repros: Command, agreeing: str) -> None:
+    repros(*OPTIONS, agreeing)
+    repros("run", "--stack", "2023-12", "--catalogue", agreeing, "--results", "run.jsonl")
+    check = (*OPTIONS, agreeing, "--check", "--from", "run.jsonl")
+    assert repros(*check) == (0, "2 cells looked at, all as their evidence says\n", "")
+    lines = Path("run.jsonl").read_text().replace('"verdict": "reproduced"', '"verdict": "gone"')
+    Path("run.jsonl").write_text(lines)
+    news = "news: RPR-9101 failing plain cpu 2023-12 is gone; its evidence says reproduced\n"
+    assert repros(*check) == (1, f"{news}2 cells looked at, 1 not as their evidence says\n", "")
+    assert repros(*check[:-3], "--from", "run.jsonl")[0] == 2
 
 
 def test_a_selection_that_names_nothing_is_refused_unless_allowed(repros: Command, agreeing: str) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from repros import record
 from repros.matrix.check import against, splits
 from repros.matrix.evidence import Evidence, Seen
 from repros.matrix.unit import Unit
@@ -14,13 +16,17 @@ from tests.matrix.test_evidence import SEEN
 UNIT = Unit("current", "RPR-0001", "cpu", "ddp")
 
 
+def line(verdict: Verdict) -> dict[str, Any]:
+    return record.line(Result(make.cell(), verdict, ""))
+
+
 def evidence(verdict: Verdict) -> Evidence:
     return {UNIT: replace(SEEN, unit=UNIT, seen={"failing": Seen(verdict)})}
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_what_is_seen_as_its_evidence_says_does_not_disagree(verdict: Verdict) -> None:
-    assert against([Result(make.cell(), verdict, "")], evidence(verdict)) == []
+    assert against([line(verdict)], evidence(verdict)) == []
 
 
 @pytest.mark.parametrize(
@@ -53,18 +59,24 @@ def test_what_is_seen_as_its_evidence_says_does_not_disagree(verdict: Verdict) -
 def test_a_disagreement_names_the_verdict_and_whether_it_is_news_or_trouble(
     seen: Verdict, known: Verdict | None, said: str
 ) -> None:
-    (one,) = against([Result(make.cell(), seen, "")], evidence(known) if known else {})
+    (one,) = against([line(seen)], evidence(known) if known else {})
     assert str(one) == said
     assert one.tone is (Tone.NEWS if said.startswith("news") else Tone.TROUBLE)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UNAVAILABLE, Verdict.INFRA])
 def test_what_was_not_judged_changes_nothing(verdict: Verdict) -> None:
-    assert against([Result(make.cell(), verdict, "")], evidence(Verdict.REPRODUCED)) == []
+    assert against([line(verdict)], evidence(Verdict.REPRODUCED)) == []
+
+
+def test_of_several_runs_of_a_cell_the_last_counts() -> None:
+    lines = [line(Verdict.DIFFERENT), line(Verdict.REPRODUCED)]
+    assert against(lines, evidence(Verdict.REPRODUCED)) == []
+    assert len(against(lines[::-1], evidence(Verdict.REPRODUCED))) == 1
 
 
 def test_a_new_repro_that_agrees_with_its_header_needs_no_evidence_yet() -> None:
-    assert against([Result(make.cell(), Verdict.REPRODUCED, "")], {}) == []
+    assert against([line(Verdict.REPRODUCED)], {}) == []
 
 
 def test_two_devices_are_held_together_where_both_were_measured() -> None:
