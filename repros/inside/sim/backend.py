@@ -21,10 +21,11 @@ def register(shared_object: Path) -> None:
     extension = _load(shared_object)
     torch.utils.rename_privateuse1_backend(NAME)
 
-    from . import collectives, device, moving, torch_2_0
+    from . import collectives, moving, surface, torch_2_0
 
-    device.use(extension)
-    torch._register_device_module(NAME, device)
+    surface.extension.use(extension)
+    surface.amp.use_cudas_default()
+    torch._register_device_module(NAME, surface)
     # From 2.1. The storage methods are what `torch.load(map_location="sim:0")` calls.
     generate = getattr(torch.utils, "generate_methods_for_privateuse1_backend", None)
     if generate is not None:

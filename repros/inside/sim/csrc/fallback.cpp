@@ -7,7 +7,6 @@
 // Nothing is copied in any of this.
 #include "sim.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
 #include <utility>
@@ -187,12 +186,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
     }
   }
 
-  {
-    // Below autograd: the aliases are plain memory, and history is kept on the device tensors above.
-    const at::AutoDispatchBelowADInplaceOrView below;
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-  }
-
+  call_host_kernel(op, stack);
   call.carry_back();
   const size_t results = schema.returns().size();
   for (size_t i = stack->size() - results; on_sim && i < stack->size(); ++i) {

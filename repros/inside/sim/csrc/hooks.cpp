@@ -7,7 +7,6 @@
 #if SIM_HAS_HOOKS
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <c10/core/CPUAllocator.h>
 
 #include <type_traits>
 
@@ -52,9 +51,11 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const {
     return exchange_device(index);
   }
-  // All host memory is as good as pinned to a device whose memory is host memory.
   c10::Allocator* getPinnedMemoryAllocator() const {
-    return c10::GetCPUAllocator();
+    return pinned_allocator();
+  }
+  bool isPinnedPtr(const void* pointer) const {
+    return is_pinned(pointer);
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const {
     resize_storage(storage, bytes);

@@ -2,9 +2,10 @@
 //
 // Each device storage owns a Block, and a Block owns the host storage over the same bytes. So a CPU kernel can be given an
 // alias without a copy, its result can become device memory without a copy, and a storage that a kernel resized is found
-// again. The accounting is per device and counts every byte that a device storage holds, however it came about.
+// again. Every byte that a device storage holds is on its device's account, however it came about.
 //
 // Contract held: c10/core/Allocator.h (memory comes from the current device; a null pointer for zero bytes).
+#include "accounts.h"
 #include "sim.h"
 
 #include <ATen/TensorUtils.h>
@@ -14,33 +15,16 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
 
-#include <array>
-#include <atomic>
+#if SIM_HAS_DEVICE_ALLOCATOR
+#include <c10/core/CachingDeviceAllocator.h>
+#endif
+
+#include <algorithm>
 #include <cstring>
 
 namespace sim {
 
 namespace {
-
-struct Account {
-  std::atomic<uint64_t> allocated{0};
-  std::atomic<uint64_t> peak{0};
-  std::atomic<uint64_t> requests{0};
-
-  void take(uint64_t bytes) {
-    const uint64_t now = allocated.fetch_add(bytes) + bytes;
-    uint64_t seen = peak.load();
-    while (seen < now && !peak.compare_exchange_weak(seen, now)) {
-    }
-    ++requests;
-  }
-};
-
-// Never destroyed: tensors outlive static objects when the interpreter ends.
-Account& account(c10::DeviceIndex index) {
-  static auto* const accounts = new std::array<Account, 128>;
-  return accounts->at(static_cast<size_t>(index));
-}
 
 struct Block {
   c10::Storage host;
@@ -49,14 +33,14 @@ struct Block {
 
   static void release(void* context) {
     auto* block = static_cast<Block*>(context);
-    account(block->index).allocated -= block->bytes;
+    account_of(block->index).give_back(block->bytes);
     delete block;
   }
 };
 
 c10::DataPtr pointer_to(const c10::Storage& host, c10::DeviceIndex index) {
   auto* block = new Block{host, index, host.nbytes()};
-  account(index).take(block->bytes);
+  account_of(index).take(block->bytes);
   return {const_cast<void*>(host.data_ptr().get()), block, &Block::release, c10::Device(kDevice, index)};
 }
 
@@ -66,11 +50,18 @@ Block* block_of(const c10::Storage& device) {
   return pointer.get_deleter() == &Block::release ? static_cast<Block*>(pointer.get_context()) : nullptr;
 }
 
-struct Allocator final : c10::Allocator {
+#if SIM_HAS_DEVICE_ALLOCATOR
+using AllocatorInterface = c10::DeviceAllocator;
+#else
+using AllocatorInterface = c10::Allocator;
+#endif
+
+struct Allocator final : AllocatorInterface {
   c10::DataPtr allocate(size_t bytes) {
     return static_cast<const Allocator*>(this)->allocate(bytes);
   }
   c10::DataPtr allocate(size_t bytes) const {
+    account_of(current_device()).check_room(bytes);  // before the host pays for it
     auto* cpu = c10::GetCPUAllocator();
     const c10::Storage host(c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true);
     return pointer_to(host, current_device());
@@ -81,6 +72,50 @@ struct Allocator final : c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const {
     std::memcpy(to, from, bytes);
   }
+
+#if SIM_HAS_DEVICE_ALLOCATOR
+  // What `torch.accelerator` reports. Nothing is cached: reserved, active and requested are what is allocated.
+  bool initialized() {
+    return true;
+  }
+  void emptyCache() {}
+  void emptyCache(c10::MempoolId_t /*pool*/) {}
+  void recordStream(const c10::DataPtr& /*pointer*/, c10::Stream /*stream*/) {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) {
+    const Memory of = account_of(index).memory();
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    for (auto* counts : {&stats.allocation, &stats.active, &stats.segment}) {
+      set(*counts, of.blocks);
+    }
+    for (auto* bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes, &stats.requested_bytes}) {
+      set(*bytes, of.bytes);
+    }
+    stats.num_device_alloc = static_cast<int64_t>(of.blocks.taken);
+    stats.num_device_free = static_cast<int64_t>(of.blocks.taken - of.blocks.now);
+    stats.num_ooms = static_cast<int64_t>(of.refused);
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex index) {
+    account_of(index).forget_taken();
+  }
+  void resetPeakStats(c10::DeviceIndex index) {
+    account_of(index).forget_peak();
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
+    const Memory of = account_of(index).memory();
+    return {of.limit - std::min(of.limit, of.bytes.now), of.limit};
+  }
+
+ private:
+  template <class Stats>
+  static void set(Stats& stats, const Count& of) {
+    auto& all = stats[0];  // the other entries tell small blocks from large ones, which are pooled apart on CUDA
+    all.current = static_cast<int64_t>(of.now);
+    all.peak = static_cast<int64_t>(of.peak);
+    all.allocated = static_cast<int64_t>(of.taken);
+    all.freed = static_cast<int64_t>(of.taken - of.now);
+  }
+#endif
 };
 
 Allocator allocator;
@@ -101,15 +136,6 @@ at::Tensor tensor_like(const at::Tensor& model, const c10::Storage& storage, c10
 
 }  // namespace
 
-MemoryStatistics memory_statistics(c10::DeviceIndex index) {
-  const Account& of = account(index);
-  return {of.allocated.load(), of.peak.load(), of.requests.load()};
-}
-
-void reset_peak(c10::DeviceIndex index) {
-  account(index).peak = account(index).allocated.load();
-}
-
 c10::Storage host_storage(const c10::Storage& device) {
   if (const Block* block = block_of(device)) {
     return block->host;
@@ -123,6 +149,7 @@ c10::Storage host_storage(const c10::Storage& device) {
 }
 
 c10::Storage adopt(const c10::Storage& host, c10::DeviceIndex index) {
+  account_of(index).check_room(host.nbytes());
   return {c10::Storage::use_byte_size_t(), host.nbytes(), pointer_to(host, index), &allocator, /*resizable=*/true};
 }
 
@@ -132,8 +159,10 @@ void follow_host(const c10::Storage& device) {
     return;
   }
   const c10::Storage host = block->host;  // the old block goes when its pointer is replaced
-  device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, block->index));
+  const auto index = block->index;
+  device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, index));
   device.unsafeGetStorageImpl()->set_nbytes(host.nbytes());
+  account_of(index).check_taken(host.nbytes());
 }
 
 void resize_storage(const c10::Storage& device, size_t bytes) {

@@ -1,7 +1,13 @@
-// The Python module `_sim`: what torch.sim (device_module.py) and the process group (collectives.py) call.
+// The Python module `_sim`: what torch.sim (the folder `surface`) and the process group (collectives.py) call.
+#include "accounts.h"
+#include "collectives.h"
 #include "sim.h"
 
-#include "collectives.h"
+#if SIM_HOLDS_AUTOCAST_SETTINGS
+#include <ATen/autocast_mode.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/DynamicTypes.h>
+#endif
 
 #include <ATen/ops/empty.h>
 #include <c10/core/StorageImpl.h>
@@ -25,11 +31,19 @@ PYBIND11_MODULE(_sim, module) {
   module.def("exchange_device", [](int index) {
     return static_cast<int>(sim::exchange_device(checked(index)));
   });
-  module.def("memory_statistics", [](int index) {
-    const auto of = sim::memory_statistics(checked(index));
-    return py::dict(py::arg("allocated") = of.allocated, py::arg("peak") = of.peak, py::arg("requests") = of.requests);
+  module.def("memory", [](int index) {
+    const auto of = sim::account_of(checked(index)).memory();
+    const auto told = [](const sim::Count& count) {
+      return py::dict(py::arg("current") = count.now, py::arg("peak") = count.peak, py::arg("allocated") = count.taken);
+    };
+    return py::dict(
+        py::arg("bytes") = told(of.bytes), py::arg("blocks") = told(of.blocks), py::arg("refused") = of.refused,
+        py::arg("limit") = of.limit);
   });
-  module.def("reset_peak", [](int index) { sim::reset_peak(checked(index)); });
+  module.def("reset_peak", [](int index) { sim::account_of(checked(index)).forget_peak(); });
+  module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).forget_taken(); });
+  module.def("set_limit", [](int index, uint64_t bytes) { sim::account_of(checked(index)).set_limit(bytes); });
+  module.def("device_bytes", &sim::device_bytes);
 
   module.def("manual_seed", [](int index, uint64_t seed) {
     auto generator = sim::default_generator(checked(index));
@@ -57,6 +71,19 @@ PYBIND11_MODULE(_sim, module) {
     auto bytes = at::empty({0}, at::TensorOptions(at::kByte).device(storage.device()));
     return bytes.set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
   });
+
+#if SIM_HOLDS_AUTOCAST_SETTINGS
+  module.def("is_autocast_enabled", &at::autocast::is_privateuseone_enabled);
+  module.def("set_autocast_enabled", &at::autocast::set_privateuseone_enabled);
+  module.def("get_autocast_dtype", [] {
+    auto* dtype = torch::getTHPDtype(at::autocast::get_autocast_privateuseone_dtype());
+    return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(dtype));
+  });
+  module.def("set_autocast_dtype", [](const py::object& dtype) {
+    TORCH_CHECK_TYPE(THPDtype_Check(dtype.ptr()), "expected a torch.dtype");
+    at::autocast::set_autocast_privateuseone_dtype(reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type);
+  });
+#endif
 
 #if SIM_HAS_COLLECTIVES
   module.def("collectives", [](const c10::intrusive_ptr<c10d::Backend>& host) -> c10::intrusive_ptr<c10d::Backend> {

@@ -25,3 +25,11 @@
 // From 2.1 a c10d backend can be registered for a device type of its own. Before, a group held one backend for "cpu" and
 // "cuda" only, so 2.0 gets no collectives.
 #define SIM_HAS_COLLECTIVES SIM_TORCH_AT_LEAST(2, 1)
+
+// From 2.1 autocast knows a backend of its own; from 2.4 its settings are PyTorch's for every device, before they are asked
+// of the device module.
+#define SIM_HAS_AUTOCAST SIM_TORCH_AT_LEAST(2, 1)
+#define SIM_HOLDS_AUTOCAST_SETTINGS (SIM_HAS_AUTOCAST && !SIM_TORCH_AT_LEAST(2, 4))
+
+// From 2.9 `torch.accelerator` asks the allocator for memory statistics.
+#define SIM_HAS_DEVICE_ALLOCATOR SIM_TORCH_AT_LEAST(2, 9)

@@ -20,14 +20,6 @@ c10::DeviceIndex current_device();
 c10::DeviceIndex exchange_device(c10::DeviceIndex index);
 
 // --- memory.cpp: device memory is host memory, seen twice
-struct MemoryStatistics {
-  uint64_t allocated;  // bytes in use now
-  uint64_t peak;       // most bytes in use since the last reset
-  uint64_t requests;   // blocks handed out so far
-};
-MemoryStatistics memory_statistics(c10::DeviceIndex index);
-void reset_peak(c10::DeviceIndex index);
-
 // The host storage underneath a device storage: the same bytes, tagged "cpu".
 c10::Storage host_storage(const c10::Storage& device);
 // A device storage that takes a host storage over. No byte is copied.
@@ -45,6 +37,10 @@ at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage);
 at::Tensor host_alias(const at::Tensor& tensor);
 std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors);
 
+// --- pinned.cpp: host memory that is marked as pinned. All of it is as good, but programs ask.
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* pointer);
+
 // --- generator.cpp
 const at::Generator& default_generator(c10::DeviceIndex index);
 at::Generator make_generator(c10::DeviceIndex index);
@@ -59,6 +55,9 @@ bool kernel_checks_placement(const c10::FunctionSchema& schema);
 
 // --- fallback.cpp: any operator, by its CPU kernel on aliases
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// --- half.cpp: the CPU kernel itself; by way of float32 where it does not know float16
+void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 // --- hooks.cpp
 void register_hooks();

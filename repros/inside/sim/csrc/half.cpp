@@ -1,0 +1,132 @@
+// float16 where the CPU has no kernel for it: before PyTorch 2.4 it lacks most, and every GPU has them.
+//
+// Contract held: an operator that CUDA runs in float16 runs. It is computed in float32 and rounded, as CUDA's kernels do inside.
+#include "sim.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace sim {
+
+namespace {
+
+bool is_half(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.scalar_type() == at::kHalf;
+}
+
+bool holds_half(const c10::IValue& value) {
+  if (value.isTensor()) {
+    return is_half(value.toTensor());
+  }
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      if (is_half(tensor)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The float32 tensors that stand for float16 ones in one call.
+class Widened {
+ public:
+  c10::IValue wide(const c10::IValue& value, const c10::Argument& argument) {
+    const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    if (value.isTensor()) {
+      return wide(value.toTensor(), written);
+    }
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorList()) {
+        list.push_back(wide(tensor, written));
+      }
+      return list;
+    }
+    const bool is_type = argument.name() == "dtype" && value.isInt();
+    return is_type && value.toScalarType() == at::kHalf ? c10::IValue(at::kFloat) : value;
+  }
+
+  void carry_back() {
+    for (const auto& [half, wide] : written_) {
+      half.resize_(wide.sizes());
+      half.copy_(wide);
+    }
+  }
+
+  c10::IValue narrow(const c10::IValue& value) const {
+    if (value.isTensor()) {
+      return narrow(value.toTensor());
+    }
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorList()) {
+        list.push_back(narrow(tensor));
+      }
+      return list;
+    }
+    return value;
+  }
+
+ private:
+  at::Tensor wide(const at::Tensor& tensor, bool written) {
+    if (!is_half(tensor)) {
+      return tensor;
+    }
+    auto copy = tensor.to(at::kFloat);
+    if (written) {
+      written_.emplace_back(tensor, copy);
+    }
+    return copy;
+  }
+
+  at::Tensor narrow(const at::Tensor& tensor) const {
+    for (const auto& [half, wide] : written_) {
+      if (wide.is_same(tensor)) {
+        return half;
+      }
+    }
+    return tensor.defined() && tensor.scalar_type() == at::kFloat ? tensor.to(at::kHalf) : tensor;
+  }
+
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_;
+};
+
+}  // namespace
+
+void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  // Below autograd: the aliases are plain memory, and history is kept on the device tensors above.
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const c10::DispatchKeySet keys(c10::DispatchKey::CPU);
+  const auto& parameters = op.schema().arguments();
+  const auto begin = stack->end() - static_cast<std::ptrdiff_t>(parameters.size());
+  if (std::none_of(begin, stack->end(), holds_half)) {
+    op.redispatchBoxed(keys, stack);
+    return;
+  }
+  const std::vector<c10::IValue> arguments(begin, stack->end());  // a kernel takes them off the stack, also one that throws
+  const auto below_arguments = stack->size() - parameters.size();
+  try {
+    op.redispatchBoxed(keys, stack);
+  } catch (const c10::Error& error) {
+    if (std::strstr(error.what_without_backtrace(), "not implemented for 'Half'") == nullptr) {
+      throw;
+    }
+    Widened call;
+    stack->resize(below_arguments);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      stack->push_back(call.wide(arguments[i], parameters[i]));
+    }
+    op.redispatchBoxed(keys, stack);
+    call.carry_back();
+    for (size_t i = below_arguments; i < stack->size(); ++i) {
+      (*stack)[i] = call.narrow((*stack)[i]);
+    }
+  }
+}
+
+}  // namespace sim
