@@ -8,6 +8,7 @@ the project may reach the user as a traceback.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -21,9 +22,16 @@ class UnknownNameError(ReprosError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         """Compose the sentence for a `name` of this `kind` that is none of `known`."""
         known = list(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or difflib.get_close_matches(
-            name.upper(), known, n=1, cutoff=0.5
+        near = (
+            [one for one in known if _plain(one) == _plain(name)]
+            or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            or difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
         )
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}."
         super().__init__(f"unknown {kind} {name!r}; {hint}")
         self.name = name
+
+
+def _plain(name: str) -> str:
+    """Return a name without case, separators and leading zeros: `RPR-005` means RPR-0005, not RPR-0015."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"[-_. ]", "", name.lower()))

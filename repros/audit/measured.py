@@ -42,8 +42,10 @@ class Measured:
 
 def measured(repro: Repro, subject: Subject, evidence: Evidence) -> Measured:
     """Look a failure up in the evidence."""
-    packages = {canonicalize_name(name) for name in (*repro.packages, *(r.name for r in repro.affected))}
-    here, elsewhere, tiers = {}, {}, {}
+    packages: set[str] = {canonicalize_name(name) for name in (*repro.packages, *(r.name for r in repro.affected))}
+    here: dict[str, None] = {}
+    elsewhere: dict[str, None] = {}
+    tiers: dict[Device, None] = {}
     for unit, one in evidence.items():
         seen = one.seen.get("failing")
         if unit.repro != repro.id or seen is None or seen.verdict not in _SHOWN:

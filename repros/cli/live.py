@@ -31,8 +31,9 @@ class ResultsFileError(ReprosError):
 class Live(Watch):
     """Shows a journey on a console and keeps its record lines for the table at the end."""
 
-    def __init__(self, out: Console, results: Path, *, append: bool, verbose: bool) -> None:
+    def __init__(self, out: Console, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
         """Show on `out`; `results` is begun when the plan is there, so that a typo does not empty it."""
+        self._quiet = quiet
         self.lines: list[dict[str, Any]] = []
         self.lost = 0
         """Results that could not be recorded."""
@@ -45,7 +46,7 @@ class Live(Watch):
         self._running: dict[str, None] = {}
         # Not `is_terminal`, which FORCE_COLOR makes true for logs.
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=out, transient=True, disable=not out.file.isatty())
+        self._progress = Progress(*columns, console=out, transient=True, disable=quiet or not out.file.isatty())
         self._task = self._progress.add_task("looking at the environment")
 
     def __enter__(self) -> Self:
@@ -61,7 +62,8 @@ class Live(Watch):
 
     def say(self, line: str) -> None:
         """Show progress that concerns no cell."""
-        show_text(self._out, line, "dim")
+        if not self._quiet:
+            show_text(self._out, line, "dim")
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
         """Begin the results file and say how much there is to do; a further plan is added to the first."""
@@ -69,6 +71,8 @@ class Live(Watch):
         self._append = True
         runnable = sum(isinstance(item, Cell) for item in cells)
         self._total += runnable
+        if self._quiet:
+            return
         missing = len(cells) - runnable
         stacks = dict.fromkeys(table.short_name(c.environment.name) for c in cells if isinstance(c, Cell))
         where = f" on {', '.join(stacks)}" if stacks else ""
@@ -89,6 +93,8 @@ class Live(Watch):
             self._done += 1
             self._running.pop(_label(result.cell), None)
             self._now()
+        if self._quiet and result.verdict.tone in {Tone.AGREES, Tone.SKIP} and result.verdict is not Verdict.INFRA:
+            return
         show_text(self._out, self._line(result))
         if result.verdict is not Verdict.UNAVAILABLE and result.verdict.tone is not Tone.AGREES:
             show_text(self._out, f"\n{explain.text(result)}\n")
@@ -102,7 +108,9 @@ class Live(Watch):
 
     def close(self, *, interrupted: bool, summary: bool) -> None:
         """Show the table, if it is wanted, and where everything lies."""
-        if self.lines and (summary or interrupted):
+        if self.lines and self._quiet:
+            show_text(self._out, table.closing(table.latest(self.lines)))
+        elif self.lines and (summary or interrupted):
             self._out.print()
             show_text(self._out, table.table(self.lines, self._out.width, verbose=self._verbose))
         if interrupted:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import click
 
 from repros import __version__
-from repros.cli.bisect import bisect_repro
+from repros.cli import completion
 from repros.cli.audit import audit
+from repros.cli.bisect import bisect_repro
 from repros.cli.export import export
 from repros.cli.look import list_repros, show, stacks
 from repros.cli.match import match
@@ -55,6 +56,7 @@ def cli(context: click.Context) -> None:
 
 for _command in (list_repros, show, run, summary, match, report, export, audit, stacks, matrix, bisect_repro, new):
     cli.add_command(_command)
+completion.attach(cli)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,6 +17,9 @@ from repros.shelf import CATALOGUE, Shelf, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+"""Adds `--json`, for one JSON value in the place of text for people."""
+
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
 

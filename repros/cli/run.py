@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from repros.cli.options import (
     LATEST,
     catalogue_option,
     example,
+    json_option,
     load_shelf,
     read_results,
     where_meant,
@@ -98,6 +100,7 @@ AGREES, DISAGREES = 0, 1
 @click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
 @click.option("--no-summary", is_flag=True, help="Leave the table out, for `repros summary` to show later.")
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that cannot be run here one by one.")
+@click.option("--quiet", "-q", is_flag=True, help="Show only what does not agree, and the counts.")
 @catalogue_option
 def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     """Run repros and say for each cell what happened.
@@ -106,12 +109,14 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     repro documents, 1 when one does not, 2 when the request cannot be met. Ctrl-C, SIGTERM and SIGHUP end what runs
     and show what is done so far; then it is 128 and the signal's number.
     """
+    if options["quiet"] and options["verbose"]:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
     where = where_meant(options["stacks"], options["python"])
     devices = tuple(Device(name) for name in options["devices"])
     selection = Selection(ids, options["variants"], options["strategies"], devices)
     shelf = load_shelf(places)
     results: Path = options["results"]
-    watch = Live(console(), results, append=options["append"], verbose=options["verbose"])
+    watch = Live(console(), results, append=options["append"], verbose=options["verbose"], quiet=options["quiet"])
     interruption: KeyboardInterrupt | None = None
     how = {
         "jobs": options["jobs"],
@@ -145,12 +150,16 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
 )
 @click.argument("file", type=click.Path(path_type=Path), default=LATEST)
 @click.option("--verbose", "-v", is_flag=True, help="Show cells that could not be run one by one.")
-def summary(file: Path, *, verbose: bool) -> int:
+@json_option
+def summary(file: Path, *, verbose: bool, as_json: bool) -> int:
     """Show the table of a results file again; exit code 1 when a cell disagreed.
 
     FILE is .repros/latest.jsonl if not given.
     """
     lines = read_results(file)
-    out = console()
-    show_text(out, table.table(lines, out.width, verbose=verbose))
+    if as_json:
+        click.echo(json.dumps(table.latest(lines), indent=2, ensure_ascii=False))
+    else:
+        out = console()
+        show_text(out, table.table(lines, out.width, verbose=verbose))
     return DISAGREES if table.disagreeing(lines) else AGREES

@@ -104,7 +104,7 @@ def test_for_code_hosts(repros: Command) -> None:
             "--ignore RPR-0007 soon why",
             "Invalid value for '--ignore': 'soon' does not match the format '%Y-%m-%d'. (try",
         ),
-        ("--ignore RPR-0007", "Option '--ignore' requires 3 arguments. (try 'repros audit --help')"),
+        ("--ignore RPR-0007", "Option '--ignore' requires 3 arguments."),
         ("nowhere.txt", "nowhere.txt cannot be read (No such file or directory)."),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,59 @@ def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     assert out.startswith("2023-05\n  torch 2.0, before")
     assert "  not here yet: 2.3 GB to download, 4.5 GB on disk\n2023-12\n" in out
     assert out.endswith("  ready in /cache/current\n")
+
+
+def test_list_of_a_kind(repros: Command) -> None:
+    def ids(*words: str) -> list[str]:
+        code, out, _ = repros("list", "--json", *words)
+        assert code == 0
+        return [one["id"] for one in json.loads(out)]
+
+    every = ids()
+    fabric = ids("--family", "fabric")
+    assert "RPR-0005" in fabric
+    assert fabric == [one for one in every if one in fabric]
+    assert len(fabric) < len(every)
+    assert "RPR-0004" in ids("--strategy", "fused_adamw")
+    assert "RPR-0001" not in ids("--silent", "--package", "lightning")
+    assert "RPR-0005" in ids("--silent", "--package", "lightning")
+    assert set(ids("--family", "fabric", "--family", "ddp")) > set(fabric)
+    assert ids("--family", "fabric", "--strategy", "fused_adamw") == []
+    assert repros("list", "--family", "fabric", "--strategy", "fused_adamw")[1] == "no documented failure fits\n"
+
+
+def test_for_machines(repros: Command) -> None:
+    (brief,) = json.loads(repros("list", "--json", "--catalogue", RAISES)[1])
+    full = json.loads(repros("show", "raises", "--json", "--catalogue", RAISES)[1])
+    assert brief == {
+        "id": "RPR-9001",
+        "slug": "raises",
+        "family": "toys",
+        "title": "A plain exception",
+        "silent": False,
+        "packages": ["torch"],
+        "affected": [],
+        "strategies": ["plain"],
+        "devices": ["cpu"],
+        "home": "current",
+        "upstream": ["https://example.org/toys/9001"],
+    }
+    assert full.items() > brief.items()
+    assert (full["variants"][0]["name"], full["variants"][0]["raises"]) == ("failing", "ValueError")
+    current = next(stack for stack in json.loads(repros("stacks", "--json")[1]) if stack["name"] == "current")
+    assert current.keys() == {"name", "about", "python", "requirements", "until", "cuda", "cpu", "ready"}
+
+
+def test_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert repros("list", "--family", "fabric")[1].startswith(
+        """\
+RPR-0005 Calling a submodule of a Fabric module skips
+         gradient synchronisation
+         fabric/submodule_call_skips_gradient_sync
+         ddp, ddp_spawn on cpu, cuda
+         silent: a wrong result without an error
+"""
+    )
+    for words in (("list",), ("stacks",)):
+        assert [line for line in repros(*words)[1].splitlines() if len(line) > 60 and " " in line.strip()] == []

@@ -181,3 +181,15 @@ def test_an_environment_is_meant_by_its_folder_too(given: str, here: Path, repro
     repros("run", "--python", given, "--catalogue", RAISES, "--variant", "fixed")
     line = json.loads(Path(".repros/latest.jsonl").read_text())
     assert line["stack"]["name"] == str(here / "env/bin/python")
+
+
+def test_quietly_only_what_does_not_agree_is_shown(repros: Command) -> None:
+    words = ("run", "--python", "/x/venv/bin/python", "--catalogue", RAISES, "--variant", "failing", "--quiet")
+    assert repros(*words) == (0, "1 agree, 0 news, 0 trouble\nresults: .repros/latest.jsonl\n", "")
+    code, out, _ = repros(*words, "--variant", "gone")
+    assert code == 1
+    assert out.startswith("[2/2] gone        RPR-9001 gone plain cpu venv  1.0 s\n\nRPR-9001 gone plain cpu ")
+    assert out.endswith("\n1 agree, 1 news, 0 trouble\nresults: .repros/latest.jsonl\n")
+    assert repros(*words, "--verbose")[2] == (
+        "repros: --quiet and --verbose exclude each other. (try 'repros run --help')\n"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.cli.conftest import RAISES, Command
 
 
@@ -24,3 +26,10 @@ def test_summary_makes_the_table_of_the_run_again(repros: Command) -> None:
     code, out, _ = repros("summary", "mine.jsonl")
     assert code == 1
     assert out.endswith("1 agree, 1 news, 0 trouble\n")
+
+
+def test_for_machines(repros: Command) -> None:
+    repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "gone")
+    code, out, _ = repros("summary", "--json")
+    assert code == 1
+    assert [(line["variant"], line["verdict"]) for line in json.loads(out)] == [("gone", "gone")]

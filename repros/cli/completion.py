@@ -1,0 +1,110 @@
+"""What the shell offers on Tab: ids, variants, strategies, stacks, families.
+
+click makes the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and likewise for zsh and fish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from repros.errors import ReprosError
+from repros.model import Repro
+from repros.shelf import CATALOGUE, Shelf, load
+from repros.stacks import load_stacks
+
+Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
+"""Returns names with a word about each, given what stands on the line already."""
+
+
+class _Named(click.types.StringParamType):
+    """Text that the shell can complete."""
+
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002 - click hands it over
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return what begins as the word does, whatever its case."""
+        try:
+            offered = list(self._offer(ctx))
+        except ReprosError:
+            return []  # it will be said when the command is run
+        fitting = (item for item in offered if item[0].lower().startswith(incomplete.lower()))
+        return [CompletionItem(name, help=about) for name, about in dict(fitting).items()]
+
+
+def attach(group: click.Group) -> None:
+    """Have every parameter of the commands that names something of the catalogue complete it."""
+    for command in group.commands.values():
+        for parameter in command.params:
+            if parameter.type is click.STRING and (offer := _OFFERS.get(parameter.name or "")):
+                parameter.type = _Named(offer)
+
+
+def _shelf(ctx: click.Context) -> Shelf:
+    places: tuple[Path, ...] = ctx.params.get("places") or (CATALOGUE,)
+    return load(places)
+
+
+def _repros(ctx: click.Context) -> Iterator[Repro]:
+    """Yield the repros that are named on the line, or all."""
+    # An option that still lacks its value ends click's parsing: what stood before it is then in `args`.
+    named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
+    shelf = _shelf(ctx)
+    yield from [repro for repro in shelf if not named.isdisjoint({repro.id, repro.slug})] or shelf
+
+
+def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    for repro in _shelf(ctx):
+        yield repro.id, repro.title
+        yield repro.slug, repro.title
+
+
+def _variants(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((variant.name, variant.about) for repro in _repros(ctx) for variant in repro.variants)
+
+
+def _strategies(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((strategy, "") for repro in _repros(ctx) for strategy in repro.strategies)
+
+
+def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((stack.name, stack.about) for stack in load_stacks().values())
+    # Where several may be named, one may be each repro's own.
+    if "stacks" in ctx.params:
+        yield "home", "each repro's own"
+
+
+def _families(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((repro.family, "") for repro in _shelf(ctx))
+
+
+def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((package, "") for repro in _repros(ctx) for package in repro.packages)
+
+
+_OFFERS: dict[str, Offer] = {
+    "ids": _ids,
+    "id_": _ids,
+    "variant": _variants,
+    "variants": _variants,
+    "strategy": _strategies,
+    "strategies": _strategies,
+    "stack": _stacks,
+    "stack_name": _stacks,
+    "stacks": _stacks,
+    "on": _stacks,
+    "family": _families,
+    "families": _families,
+    "package": _packages,
+    "packages": _packages,
+}
+"""By the parameter's name."""

@@ -1,0 +1,67 @@
+"""Colours on a terminal only, and not where they are not wanted; as wide as the terminal is."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RAISES, ROOT
+
+
+def on_a_terminal(*words: str, columns: int = 80, **settings: str) -> str:
+    """Run a command on a terminal of its own and return what it shows there."""
+    import fcntl
+    import struct
+    import termios
+
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environ = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "COLUMNS", "FORCE_COLOR"}}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "repros", *words], cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal,
+        env={**environ, "TERM": "xterm-256color", **settings},
+    )  # fmt: skip
+    os.close(terminal)
+    shown = b""
+    try:
+        while block := os.read(controller, 4096):
+            shown += block
+    except OSError:  # how Linux says that nobody holds the terminal any more
+        pass
+    os.close(controller)
+    assert process.wait(60) == 0
+    return shown.decode()
+
+
+def test_colours_on_a_terminal_unless_they_are_not_wanted() -> None:
+    assert "\x1b[1mRPR-9001 A plain exception" in on_a_terminal("list", "--catalogue", RAISES)
+    # Bold and dim are no colours.
+    plain = on_a_terminal("show", "RPR-9001", "--catalogue", RAISES, NO_COLOR="1")
+    assert "\x1b[3" not in plain
+    assert "RPR-9001 A plain exception" in plain
+
+
+@pytest.mark.parametrize("words", [("list",), ("show", "RPR-0005"), ("stacks",)])
+def test_none_in_a_pipe(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "repros", *words], cwd=ROOT, capture_output=True, timeout=60, check=True
+    )
+    assert b"\x1b" not in done.stdout
+
+
+def test_as_wide_as_the_terminal() -> None:
+    shown = on_a_terminal("list", "--family", "fabric", columns=60)
+    assert max(len(line) for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 60 + 10
+
+
+def test_a_pipe_that_closes_is_no_failure(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m repros list --json | head -1"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("[\n", "", 0)
