@@ -37,6 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests measured: the property `figure`, which comes through pytest-xdist with a test's report."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    properties = [one for report in reports for one in getattr(report, "user_properties", ())]
+    for figure in dict.fromkeys(str(value) for name, value in properties if name == "figure"):
+        terminalreporter.write_line(figure)
+
+
 @pytest.fixture(scope="session")
 def current_python() -> Path:
     """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `current`, made if need be."""

@@ -20,7 +20,7 @@ from repros.match.reading import Lines
 from repros.match.versions import versions
 from repros.model import Repro
 
-__all__ = ["Candidate", "Confidence", "Failure", "Link", "Match", "RuledOut", "Sighting", "State", "match"]
+__all__ = ["Candidate", "Catalogue", "Confidence", "Failure", "Link", "Match", "RuledOut", "Sighting", "State", "match"]
 
 
 @dataclass(frozen=True)

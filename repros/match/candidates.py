@@ -114,8 +114,8 @@ def candidates(
 
 
 def _surest_first(one: Candidate) -> tuple[object, ...]:
-    longest = max(len(sighting.borne.wording) for sighting in one.sightings)
-    return (_ORDER.index(one.confidence), one.affected.state.order, -longest, one.repro.id)
+    best = one.sightings[0]
+    return (_ORDER.index(one.confidence), -len(best.borne.wording), one.affected.state.order, one.repro.id)
 
 
 def _sightings(failure: Failure, link: Link, found: Iterable[Borne]) -> list[Sighting]:

@@ -88,8 +88,11 @@ def notebook_type(text: str) -> str | None:
     return found["type"] if found else None
 
 
-def last(text: str) -> tuple[str, str] | None:
-    """Return class and message if a line looks like the last of a traceback: `RuntimeError: no`, `a.b.Odd`."""
+def last(text: str) -> tuple[str, str | None] | None:
+    """Return class and message if a line looks like the last of a traceback: `RuntimeError: no`, `a.b.OddError`.
+
+    The message is None where there is none, and empty where it begins on the next line.
+    """
     name, colon, message = text.partition(":")
     name = name.strip(" `*#-")
     if not name or len(name) > _LONGEST_TYPE or (colon and message and not message.startswith((" ", "\t"))):
@@ -100,10 +103,10 @@ def last(text: str) -> tuple[str, str] | None:
     named = kind.endswith(_ENDINGS) and (modules or kind not in _BARE)
     if not (named or (modules and colon and kind[0].isupper())):
         return None
-    message = message.strip().rstrip("`*") if colon else ""
+    said = message.strip().rstrip("`*") if colon else None
     if glued := _GLUED.match(name):  # ranks that write the pieces of one line at the same time
-        return glued["name"], message.lstrip(": ")
-    return name, message
+        return glued["name"], said and said.lstrip(": ")
+    return name, said
 
 
 def bases(name: str) -> tuple[str, ...]:

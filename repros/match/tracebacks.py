@@ -39,7 +39,7 @@ class _Taken(NamedTuple):
     """What a line is to a traceback that it belongs to."""
 
     frame: str | None = None
-    last: tuple[str, str] | None = None
+    last: tuple[str, str | None] | None = None
     """Class and message, if it is the last line."""
 
 
@@ -181,9 +181,9 @@ class Reader:
                 return traceback, taken
         return None
 
-    def _tell(self, draft: Draft, message: str, standing: _Standing | None) -> None:
+    def _tell(self, draft: Draft, message: str | None, standing: _Standing | None) -> None:
         """Add an exception to the chain that it belongs to."""
-        draft.add(message)
+        draft.add(message or "")
         if standing is None or len(standing.chain) >= MOST_LINKS:
             chain = [draft]
             self.chains.append(chain)
@@ -197,7 +197,7 @@ class Reader:
             chain.append(draft)
         self._pending = None
         self._newest = _Standing(draft, chain, outer=False, via="")
-        self._talking = True
+        self._talking = message is not None
 
     def _connect(self, text: str) -> bool:
         """Note how the next exception stands to the last one."""
@@ -266,7 +266,7 @@ def _python(traceback: _Open, text: str) -> _Taken | None:
 def _notebook(traceback: _Open, text: str) -> _Taken | None:
     kind, colon, message = text.partition(":")
     if kind.rpartition(".")[2] == traceback.kind.rpartition(".")[2] and (colon or not message):
-        return _Taken(last=(kind, message.strip()))
+        return _Taken(last=(kind, message.strip() if colon else None))
     return _Taken(dialects.notebook_frame(text))
 
 

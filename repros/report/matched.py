@@ -28,9 +28,10 @@ def text(found: Match, width: int) -> Text:
     for candidate in found.candidates:
         parts += [*_candidate(candidate, width), Text()]
     if not found.candidates:
-        parts += [*_nothing(found, width), Text()]
-    for out in found.ruled_out:
-        parts += _entry("not", _ruled_out(out), width)
+        parts += _nothing(found, width)
+    parts += _several("not", map(_ruled_out, found.ruled_out), width)
+    if not found.candidates:
+        parts += [*_several("next", ["repros list", "repros new NAME (to document it)"], width), Text()]
     parts += [Text(line, "yellow") for note in found.notes for line in wrap(note, width)]
     while parts and not parts[-1].plain:
         parts.pop()
@@ -158,7 +159,6 @@ def _nothing(found: Match, width: int) -> Iterator[Text]:
         told = "Such an error says that another process failed first: its log has the cause."
         yield from _entry("read", _told(link), width)
         yield from _entry("", told, width)
-    yield from _several("next", ["repros list", "repros new NAME (to document it)"], width)
 
 
 def _ruled_out(out: RuledOut) -> str:

@@ -1,0 +1,102 @@
+"""The golden logs: what is found in each, and how good that is over all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from repros.match import Catalogue, Confidence, Match, match
+from repros.match.reading import lines
+from repros.model import Outcome, Raised
+from repros.shelf import load
+from tests.match.index import GOLDEN, Log, entries
+
+LOGS = tuple(entries())
+SHELF = load()
+FEWEST_POSITIVE, FEWEST_NEGATIVE = 60, 40
+PRECISION, RECALL = 1.0, 0.95
+
+
+def found(log: Log) -> Match:
+    return match(lines(log.text.encode()), SHELF)
+
+
+def ids(result: Match) -> set[str]:
+    return {candidate.repro.id for candidate in result.candidates}
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+def test_what_is_found(log: Log) -> None:
+    assert ids(found(log)) == set(log.expected)
+
+
+def test_precision_and_recall(record_property: Callable[[str, object], None]) -> None:
+    right = wrong = missed = 0
+    for log in LOGS:
+        here, expected = ids(found(log)), set(log.expected)
+        right, wrong, missed = right + len(here & expected), wrong + len(here - expected), missed + len(expected - here)
+    precision, recall = right / (right + wrong), right / (right + missed)
+    positive = sum(bool(log.expected) for log in LOGS)
+    negative = len(LOGS) - positive
+    over = f"{positive} logs of {len({id_ for log in LOGS for id_ in log.expected})} repros and {negative} logs of none"
+    record_property("figure", f"repros match: precision {precision:.3f}, recall {recall:.3f} over {over}")
+    assert positive >= FEWEST_POSITIVE
+    assert negative >= FEWEST_NEGATIVE
+    assert precision >= PRECISION
+    assert recall >= RECALL
+
+
+def test_every_log_is_told_of_once_and_how_it_was_made() -> None:
+    assert len({log.name for log in LOGS}) == len(LOGS)
+    assert {log.path for log in LOGS} == set(GOLDEN.glob("*.log"))
+    for log in LOGS:
+        assert sum(map(bool, (log.script, log.base, log.written))) == 1, log.name
+
+
+def test_stacks_strategies_and_wrappers_are_spread() -> None:
+    """The logs were captured on several stacks, and by every way to run a script."""
+    captured = [log for log in LOGS if log.script.startswith("RPR-")]
+    assert {"2023-05", "2023-12", "current"} <= {log.stack for log in captured}
+    assert {"ddp", "ddp_spawn", "fused_adamw", "auto"} <= {log.arguments[1] for log in captured}
+    ways = Counter(log.how for log in captured)
+    assert {"hand", "torchrun", "torchrun-tee", "pytest", "pytest-short", "ipython", "jupyter"} <= ways.keys()
+
+
+@pytest.mark.parametrize(
+    "log", [log for log in LOGS if log.script.startswith("RPR-") and log.expected], ids=lambda log: log.name
+)
+def test_a_script_of_the_catalogue_is_certain(log: Log) -> None:
+    assert [candidate.confidence for candidate in found(log).candidates] == [Confidence.CERTAIN]
+
+
+@pytest.mark.parametrize("log", [log for log in LOGS if len(log.expected) > 1], ids=lambda log: log.name)
+def test_of_several_none_is_more_than_possible(log: Log) -> None:
+    for candidate in found(log).candidates:
+        assert candidate.confidence is Confidence.POSSIBLE
+        assert set(candidate.rivals) == set(log.expected) - {candidate.repro.id}
+
+
+def test_frames_that_a_header_names_were_seen_in_a_real_run() -> None:
+    """A signature with `frames` that a captured log shows has one of them on its stack there."""
+    seen: dict[str, set[str]] = {}
+    wanted: dict[str, set[str]] = {}
+    for log in LOGS:
+        for candidate in found(log).candidates if log.script and log.expected else ():
+            for sighting in candidate.sightings:
+                seen.setdefault(candidate.repro.id, set()).update(sighting.frames)
+                wanted.setdefault(candidate.repro.id, set()).update(sighting.borne.entry.signature.frames)
+    assert {id_ for id_, names in wanted.items() if names and not seen[id_]} == set()
+
+
+def test_the_catalogue_is_indexed_whole() -> None:
+    """Every documented exception is found by its own wording, whatever word it is filed under."""
+    catalogue = Catalogue(SHELF)
+    for repro in SHELF:
+        for variant in repro.variants:
+            signature = variant.signature
+            if variant.outcome is Outcome.FAILS and signature and signature.raises:
+                for wording in signature.match:
+                    raised = Raised(signature.raises, (), f"x {wording} x", ())
+                    assert repro.id in [borne.entry.repro.id for borne in catalogue.borne(raised)]
