@@ -214,4 +214,5 @@ def _remember(file: Path, probe: Probe) -> None:
     if probe.versions:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8") as opened:
-            opened.write(json.dumps(asdict(probe)) + "\n")
+            # On a line of its own, whatever an interrupt may have left of the one before.
+            opened.write("\n" + json.dumps(asdict(probe)))

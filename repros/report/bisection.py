@@ -25,12 +25,12 @@ def steps(asked: Question) -> list[str]:
         f"{count(older + newer + 1, 'release')} of {asked.package} to choose from: {versions}",
         f"1. {asked.start.version}: it must show the failure",
     ]
-    for number, (side, named) in enumerate(((asked.older, "begins"), (asked.newer, "ends")), 2):
+    for side, named in ((asked.older, "begins"), (asked.newer, "ends")):
         if side:
             middle = side[::-1][len(side) // 2] if named == "begins" else side[len(side) // 2]
             span = f"{side[0].version} to {side[-1].version}"
             up_to = count(len(side).bit_length(), "release")
-            lines.append(f"{number}. where it {named}, among {span}: {middle.version} first, up to {up_to}")
+            lines.append(f"{len(lines)}. where it {named}, among {span}: {middle.version} first, up to {up_to}")
     cost = f"at most {count(probes, 'release')}{each}; {NEEDED} to {OF} runs of each on stack {asked.stack.name}"
     return [*lines, f"{cost}; those without an answer come on top"]
 
