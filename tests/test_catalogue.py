@@ -19,7 +19,7 @@ from repros.stacks import load_stacks
 
 SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
 THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+")
-FAMILIES = {"accelerate", "amp", "ddp", "fabric", "lightning", "optimizers"}
+FAMILIES = {"accelerate", "amp", "bitsandbytes", "ddp", "fabric", "lightning", "optimizers"}
 
 read = cache(header.read)
 every_script = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -1,0 +1,88 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.4", "bitsandbytes>=0.47"]
+#
+# [tool.repro]
+# id = "RPR-0035"
+# title = "A quantised 8-bit state dict cannot be loaded into a layer that was not moved yet"
+# upstream = [
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159",
+#     "https://github.com/axolotl-ai-cloud/axolotl/issues/1154",
+#     "https://github.com/tloen/alpaca-lora/issues/617",
+# ]
+# packages = ["bitsandbytes"]
+# affected = []
+# home = "current"
+# strategies = ["auto"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "make the layer, load the quantised state dict, move it"
+# raises = "RuntimeError"
+# match = "Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "move the layer before loading (a move to the CPU counts)"
+# source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
+#
+# [tool.repro.variants.not_strict]
+# outcome = "fails"
+# about = "load_state_dict(strict=False)"
+# claim = "strict=False lets through what the layer does not know"
+# ///
+"""A model that was saved in 8 bit cannot be loaded the way every other model is: make it, load it, move it.
+
+Symptom: `RuntimeError: Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported. Please call
+module.cuda() before module.load_state_dict()`.
+
+Cause: a quantised `Linear8bitLt` saves its row scales as `SCB`. A new layer's weight has no `SCB`: `Int8Params.to`
+quantises, and with that makes one, on the first move to a device. `Linear8bitLt._load_from_state_dict` meets the key,
+finds nothing to copy it into and raises. It does so itself, which is why `strict=False` does not help.
+
+Fix: move first, load afterwards. The move quantises whatever the fresh weight holds; loading then replaces it.
+
+Apart: RPR-0036 raises the same words for a layer that has been moved and has computed; the advice in them is no help there.
+"""
+
+import sys
+
+from bitsandbytes.nn import Linear8bitLt
+
+
+def new_layer():
+    return Linear8bitLt(2, 2, has_fp16_weights=False)
+
+
+def failing(state, device):
+    layer = new_layer()
+    layer.load_state_dict(state)
+    return layer.to(device)
+
+
+def fixed(state, device):
+    layer = new_layer().to(device)
+    layer.load_state_dict(state)
+    return layer
+
+
+def not_strict(state, device):
+    layer = new_layer()
+    layer.load_state_dict(state, strict=False)
+    return layer.to(device)
+
+
+VARIANTS = (failing, fixed, not_strict)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    variants[variant](new_layer().to(accelerator).state_dict(), accelerator)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
