@@ -1,0 +1,110 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.4", "bitsandbytes>=0.47"]
+#
+# [tool.repro]
+# id = "RPR-0036"
+# title = "An 8-bit layer that has computed once can no longer be loaded"
+# upstream = [
+#     "https://github.com/axolotl-ai-cloud/axolotl/issues/16",
+#     "https://github.com/tloen/alpaca-lora/issues/457",
+#     "https://github.com/huggingface/accelerate/issues/1333",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/411",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159",
+# ]
+# packages = ["bitsandbytes"]
+# affected = []
+# home = "current"
+# strategies = ["auto"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "save a layer, compute with it, load what was saved"
+# raises = "RuntimeError"
+# match = "Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "hand the scales back to the weight before loading"
+#
+# [tool.repro.variants.new_layer]
+# outcome = "passes"
+# about = "load into a layer that was made and moved for it"
+# source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
+#
+# [tool.repro.variants.moved_again]
+# outcome = "fails"
+# about = "move the layer to its device once more before loading"
+# claim = "call module.cuda() before module.load_state_dict()"
+# source = "https://github.com/axolotl-ai-cloud/axolotl/issues/1154"
+# ///
+"""Taking the best checkpoint at the end of an 8-bit training raises, although the very same model wrote it.
+
+Symptom: `RuntimeError: Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported. Please call
+module.cuda() before module.load_state_dict()`, for a layer that is quantised and on its device.
+
+Cause: `Linear8bitLt.init_8bit_state`, called by the first forward, hands `CB` and `SCB` over from the weight to the
+layer's `state` and leaves None behind. Saving looks in both places. `_load_from_state_dict` looks at the weight only, and
+takes a layer without `weight.SCB` for one that was never quantised. By then `weight` has been copied and `SCB` has not.
+
+Fix: set `layer.weight.SCB = layer.state.SCB` before loading, or load into a layer that has not computed.
+
+Apart: RPR-0035 raises the same words for a layer that was never moved, and there they are right: moving it helps.
+"""
+
+import sys
+
+import torch
+from bitsandbytes.nn import Linear8bitLt
+from torch import nn
+
+
+def layer_on(device, value=2.0):
+    layer = Linear8bitLt(2, 2, bias=False, has_fp16_weights=False)
+    nn.init.constant_(layer.weight, value)
+    return layer.to(device)
+
+
+def failing(layer, state, device):
+    layer.load_state_dict(state)
+    return layer
+
+
+def fixed(layer, state, device):
+    layer.weight.SCB = layer.state.SCB
+    layer.load_state_dict(state)
+    return layer
+
+
+def new_layer(layer, state, device):
+    layer = layer_on(device)
+    layer.load_state_dict(state)
+    return layer
+
+
+def moved_again(layer, state, device):
+    layer.to(device)
+    layer.load_state_dict(state)
+    return layer
+
+
+VARIANTS = (failing, fixed, new_layer, moved_again)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    best = layer_on(accelerator, 1.0).state_dict()
+    layer = layer_on(accelerator)
+    x = torch.ones(1, 2, device=accelerator)
+    layer(x)
+    loaded = variants[variant](layer, best, accelerator)
+    got = round(loaded(x)[0, 0].item(), 2)
+    assert got == 2.0, f"expected 2 inputs of 1 times the saved weight 1.0, 2.0, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
