@@ -43,8 +43,8 @@
 """With activation checkpoints on, a training under `find_unused_parameters=True` dies in its first backward.
 
 Symptom: `RuntimeError: Expected to mark a variable ready only once ... Parameter at index 1 with name checkpointed.weight
-has been marked as ready twice`. Lightning's `ddp_find_unused_parameters_true` and transformers' Trainer up to its
-4.2x releases turn that flag on.
+has been marked as ready twice`. Lightning's `ddp_find_unused_parameters_true` turns that flag on, and so does
+transformers' Trainer for a model that is no PreTrainedModel, such as one wrapped by peft.
 
 Cause: `Reducer::prepare_for_backward` walks the graph from the outputs and marks as ready, at once, every parameter that
 it does not find. A reentrant checkpoint ran its block under `no_grad`: the block's parameters are in no graph yet. They
