@@ -37,6 +37,9 @@ def test_a_dry_run_shows_the_steps_and_what_they_cost(repros: Command) -> None:
     assert repros(*command, "--json") == (0, "", PLAN)
 
 
+NO_VERSION = "Invalid value for '--good': 'latest' is no version number; expected something like 2.4.0."
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -45,11 +48,7 @@ def test_a_dry_run_shows_the_steps_and_what_they_cost(repros: Command) -> None:
         ("RPR-0001 --variant fixed", "RPR-0001 fixed is a fix; expected a variant that fails."),
         ("RPR-0001 --package torch --on 2023-13", "unknown stack '2023-13'; did you mean '2023-12'?"),
         ("RPR-0002", "RPR-0002 is in accelerate, lightning; name one with --package."),
-        (
-            "RPR-0001 --good latest",
-            "Invalid value for '--good': 'latest' is no version number; expected something like 2.4.0."
-            + " (try 'repros bisect --help')",
-        ),
+        ("RPR-0001 --good latest", f"{NO_VERSION} (try 'repros bisect --help')"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(repros: Command, words: str, problem: str) -> None:
