@@ -1,0 +1,114 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.4", "bitsandbytes>=0.47"]
+#
+# [tool.repro]
+# id = "RPR-0037"
+# title = "A 4-bit layer cannot load the state dict that it wrote"
+# upstream = [
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1946",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1958",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/864",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/753",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/438",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19271",
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/19886",
+# ]
+# packages = ["bitsandbytes"]
+# affected = []
+# home = "current"
+# strategies = ["auto"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "load a quantised Linear4bit's state dict into another one"
+# raises = "RuntimeError"
+# match = 'Unexpected key(s) in state_dict: "weight.absmax", "weight.quant_map"'
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "make the weight from the state dict's parts with Params4bit.from_prequantized"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19886"
+#
+# [tool.repro.variants.moved_first]
+# outcome = "fails"
+# about = "move the layer to its device before loading, as 8-bit layers want it"
+# claim = "a quantised state dict can be loaded once the layer has been moved and is quantised itself"
+# source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
+#
+# [tool.repro.variants.not_strict]
+# outcome = "fails"
+# about = "move the layer, then load_state_dict(strict=False): nothing is raised, the output is wrong"
+# raises = "AssertionError"
+# match = "expected 64 inputs of 1 times the saved weight 1.0, 64.0, got 128.0"
+# claim = "strict=False lets through what the layer does not know"
+# source = "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1946"
+# ///
+"""A 4-bit model is saved without a complaint and cannot be read back with load_state_dict.
+
+Symptom: `RuntimeError: Error(s) in loading state_dict for Linear4bit: Unexpected key(s) in state_dict: "weight.absmax",
+"weight.quant_map", ...`, with a size mismatch of the weight where the layer was not moved yet.
+
+Cause: `Linear4bit._save_to_state_dict` adds the parts of the weight's `quant_state` to what it saves, and there is no
+`_load_from_state_dict` beside it to take them: that came with bitsandbytes#753 and left again with #864. With
+`strict=False` the moved layer is given the packed numbers and keeps the scales that it was quantised with: no error, and
+an output that is wrong.
+
+Fix: make the weight with `Params4bit.from_prequantized`, as transformers and Lightning (from 2.3) do for whole models.
+"""
+
+import sys
+
+import torch
+from bitsandbytes.nn import Linear4bit, Params4bit
+from torch import nn
+
+
+def new_layer(value=2.0):
+    layer = Linear4bit(64, 64, bias=False, compress_statistics=False)
+    nn.init.constant_(layer.weight, value)
+    return layer
+
+
+def failing(state, device):
+    layer = new_layer()
+    layer.load_state_dict(state)
+    return layer.to(device)
+
+
+def fixed(state, device):
+    layer = new_layer()
+    layer.weight = Params4bit.from_prequantized(state.pop("weight"), state, device=device)
+    return layer
+
+
+def moved_first(state, device):
+    layer = new_layer().to(device)
+    layer.load_state_dict(state)
+    return layer
+
+
+def not_strict(state, device):
+    layer = new_layer().to(device)
+    layer.load_state_dict(state, strict=False)
+    return layer
+
+
+VARIANTS = (failing, fixed, moved_first, not_strict)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    saved = new_layer(1.0).to(accelerator).state_dict()
+    layer = variants[variant](saved, accelerator)
+    # Weights of 1 and of 2 are packed into the same numbers; the scales make the difference.
+    got = layer(torch.ones(1, 64, device=accelerator))[0, 0].item()
+    assert got == 64.0, f"expected 64 inputs of 1 times the saved weight 1.0, 64.0, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
