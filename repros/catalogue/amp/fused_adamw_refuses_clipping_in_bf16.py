@@ -1,0 +1,120 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.4", "lightning>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0039"
+# title = "Lightning refuses to clip the gradients of a fused optimizer in bf16, where nothing is in the way"
+# upstream = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/21435",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/15501",
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/15555",
+# ]
+# packages = ["lightning"]
+# affected = []
+# home = "current"
+# strategies = ["auto"]
+# devices = ["cpu", "cuda"]
+# processes = 1
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "fused AdamW under precision='bf16-mixed' with gradient_clip_val"
+# raises = "RuntimeError"
+# match = "The current optimizer, AdamW, does not allow for gradient clipping because it performs unscaling of gradients internally"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "clip with torch in configure_gradient_clipping"
+#
+# [tool.repro.variants.unfused]
+# outcome = "passes"
+# about = "switch fused off"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/pull/15555"
+#
+# [tool.repro.variants.true_bf16]
+# outcome = "passes"
+# about = "precision='bf16-true', which gives up the weights in full precision"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21435"
+#
+# [tool.repro.variants.clipped_by_module]
+# outcome = "fails"
+# about = "override configure_gradient_clipping with a call of self.clip_gradients"
+# claim = "who overrides configure_gradient_clipping decides how gradients are clipped"
+# source = "https://lightning.ai/docs/pytorch/stable/common/optimization.html"
+# ///
+"""A training in bf16-mixed has to choose between a fused optimizer and gradient clipping.
+
+Symptom: `RuntimeError: The current optimizer, AdamW, does not allow for gradient clipping because it performs unscaling of
+gradients internally. HINT: Are you using a 'fused' optimizer?`
+
+Cause: with a GradScaler the gradients of a fused optimizer are still scaled when Lightning clips, since it unscales them
+in its own `step`; so the refusal is right for `16-mixed`. `MixedPrecision.clip_gradients` asks the optimizer alone
+(`_optimizer_handles_unscaling`, that is `_step_supports_amp_scaling`) and not whether there is a scaler. In
+`bf16-mixed` there is none, and the gradients are what they seem.
+
+Fix: call `torch.nn.utils.clip_grad_norm_` in `configure_gradient_clipping`. `self.clip_gradients` there comes to the same
+refusal.
+"""
+
+import sys
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Training(LightningModule):
+    def __init__(self, fused=True):
+        super().__init__()
+        self.layer, self.fused = nn.Linear(1, 1), fused
+
+    def training_step(self, batch, batch_idx):
+        return self.layer(batch).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters(), fused=self.fused)
+
+
+class Failing(Training):
+    pass
+
+
+class Fixed(Training):
+    def configure_gradient_clipping(self, optimizer, gradient_clip_val, gradient_clip_algorithm=None):
+        nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+
+
+class ClippedByModule(Training):
+    def configure_gradient_clipping(self, optimizer, gradient_clip_val, gradient_clip_algorithm=None):
+        self.clip_gradients(optimizer, gradient_clip_val=gradient_clip_val, gradient_clip_algorithm="norm")
+
+
+VARIANTS = {
+    "failing": (Failing, "bf16-mixed"),
+    "fixed": (Fixed, "bf16-mixed"),
+    "unfused": (lambda: Training(fused=False), "bf16-mixed"),
+    "true_bf16": (Failing, "bf16-true"),
+    "clipped_by_module": (ClippedByModule, "bf16-mixed"),
+}
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    model, precision = VARIANTS[variant]
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    trainer = Trainer(
+        accelerator=accelerator, devices=1, precision=precision, gradient_clip_val=0.5, max_epochs=1, **quiet
+    )
+    trainer.fit(model(), DataLoader(torch.ones(2, 1)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
