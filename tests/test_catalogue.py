@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,22 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from repros import header
-from repros.model import Outcome, Repro
+from repros.model import Outcome, Repro, Variant
 from repros.report.difference import difference
 from repros.shelf import CATALOGUE, load
+from repros.signature import normalise
 from repros.stacks import load_stacks
 
 SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
 THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+")
 FAMILIES = {"accelerate", "amp", "bitsandbytes", "ddp", "fabric", "lightning", "optimizers"}
+
+MOST_LINES = 80
+"""Of a script's program: what stands below its docstring, blank lines not counted."""
+MOST_CHANGED_LINES = 10
+"""Between the definitions of `failing` and `fixed`."""
+MEASURED = re.compile(r"(got|still has) (\[?-?\d|None)")
+"""What was seen in the place of the right number, in a message."""
 
 read = cache(header.read)
 every_script = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -63,7 +72,48 @@ def test_failing_and_fixed_stand_side_by_side(path: Path) -> None:
     assert fixed is not None
     assert (failing.outcome, fixed.outcome) == (Outcome.FAILS, Outcome.PASSES)
     changed = [line for line in difference(path) if re.match(r"[+-](?![+-])", line)]
-    assert 1 <= len(changed) <= 24, changed
+    assert 1 <= len(changed) <= MOST_CHANGED_LINES, changed
+
+
+@every_script
+def test_its_program_is_short(path: Path) -> None:
+    source = path.read_text("utf-8")
+    docstring, *_ = ast.parse(source).body
+    program = [line for line in source.splitlines()[docstring.end_lineno :] if line.strip()]
+    assert len(program) <= MOST_LINES
+
+
+@every_script
+def test_a_silent_failure_is_known_by_the_number_that_it_gives(path: Path) -> None:
+    repro = read(path)
+    failing = repro.variant("failing")
+    assert failing is not None
+    assert failing.signature is not None
+    if repro.silent:
+        assert failing.signature.raises == "AssertionError"
+        assert all(MEASURED.search(wording) for wording in failing.signature.match), failing.signature.match
+
+
+def test_repros_with_one_message_tell_themselves_apart() -> None:
+    for one, other in combinations(load(), 2):
+        if not one.silent and not other.silent and _alike(one, other):
+            told = one.id in other.sections.get("Apart", "") or other.id in one.sections.get("Apart", "")
+            assert told, (
+                f"{one.id} and {other.id} have one message; neither has a paragraph `Apart:` that names the other"
+            )
+
+
+def _alike(one: Repro, other: Repro) -> bool:
+    """Whether a message could bear both failures' signatures, as far as their wordings tell."""
+    first, second = (
+        {normalise(words) for variant in repro.variants if variant.name == "failing" for words in _wordings(variant)}
+        for repro in (one, other)
+    )
+    return any(words in more or more in words for words in first for more in second)
+
+
+def _wordings(variant: Variant) -> tuple[str, ...]:
+    return variant.signature.match if variant.signature else ()
 
 
 @every_script
