@@ -11,7 +11,6 @@
 # ]
 # packages = ["torch"]
 # affected = []
-# requires = ["torch>=2.10"]
 # home = "current"
 # strategies = ["fused_adamw"]
 # devices = ["cpu", "cuda"]
@@ -21,7 +20,11 @@
 # outcome = "fails"
 # about = "build the optimizer with fused=True and load a checkpoint of an unfused one"
 # raises = "AssertionError"
-# match = "Expected grad_scale and found_inf to be None"
+# match = [
+#     "Expected grad_scale and found_inf to be None",
+#     "AssertionError", # up to torch 2.9 without a message
+# ]
+# frames = ["_single_tensor_adam", "_multi_tensor_adam", "_single_tensor_adamw", "_multi_tensor_adamw"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
