@@ -19,7 +19,7 @@ from repros.matrix import check, evidence
 from repros.matrix.agenda import Agenda, agenda
 from repros.matrix.campaign import measure
 from repros.matrix.evidence import Evidence, Measurement
-from repros.model import Device, Tone
+from repros.model import Device, Tone, Verdict
 from repros.plan import NothingToRunError, Selection, select
 from repros.report import agenda as plan
 from repros.report import table
@@ -119,6 +119,7 @@ def _run(out: Console, todo: Agenda, known: Evidence, options: Mapping[str, Any]
 
     watch = Live(out, options["results"], append=True, verbose=False)
     how = {"everything": options["again"] or checking, "jobs": options["jobs"], "leave": options["keep"]}
+    said = set[str]()
     unmade = False
     with watch:
         try:
@@ -126,11 +127,15 @@ def _run(out: Console, todo: Agenda, known: Evidence, options: Mapping[str, Any]
                 for result in measure(todo, options["results"], watch, keep, **how):
                     watch.finished(result)
                     unmade = unmade or result.cell.environment.broken is not None
+                    if result.verdict is Verdict.UNAVAILABLE and result.reason not in said:
+                        said.add(result.reason)
+                        show_text(out, f"not run on {result.cell.environment.name}: {result.reason}", "red")
         except KeyboardInterrupt as interruption:
             watch.close(interrupted=True, summary=False)
             return exit_code(interruption)
     if not watch.lines:
         return AGREES
+    show_text(out, table.closing(table.latest(watch.lines)))
     watch.close(interrupted=False, summary=False)
     disagrees = _hold(out, watch.lines, known) if checking else bool(table.disagreeing(watch.lines))
     return DISAGREES if disagrees or unmade or watch.lost else AGREES

@@ -8,6 +8,8 @@ from textwrap import dedent
 import pytest
 
 from repros.matrix.evidence import read
+from repros.model import Stack
+from repros.stacks import environments
 from tests.cli.conftest import Command
 
 OPTIONS = ("matrix", "--stack", "2023-12", "--evidence", "evidence", "--catalogue")
@@ -79,6 +81,7 @@ def test_it_measures_once_and_then_knows(repros: Command, agreeing: str) -> None
         "2 cells to run on 2023-12\n"
         "[1/2] reproduced  RPR-9101 failing plain cpu 2023-12  1.0 s\n"
         "[2/2] clean       RPR-9101 fixed plain cpu 2023-12  1.0 s\n"
+        "2 agree, 0 news, 0 trouble\n"
         "results: .repros/matrix.jsonl\n"
     )
     assert [str(unit) for unit in read(Path("evidence"))] == ["RPR-9101 plain cpu 2023-12"]
@@ -87,6 +90,22 @@ def test_it_measures_once_and_then_knows(repros: Command, agreeing: str) -> None
         "stack    cells  known  to run  about  environment\n2023-12      2      2       0\n0 cells to run\n",
         "",
     )
+
+
+def test_a_stack_that_cannot_be_made_is_said_once_and_fails(
+    repros: Command, agreeing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(stack: Stack, say: object) -> Path:
+        raise environments.EnvironmentFailedError(stack, "it needs 4.8 GB, and /cache has 0.1 GB free")
+
+    monkeypatch.setattr(environments, "ensure", refuse)
+    code, out, _ = repros(*OPTIONS, agreeing)
+    assert code == 1
+    reason = "the environment of stack 2023-12 could not be made: it needs 4.8 GB, and /cache has 0.1 GB free"
+    assert out.endswith(
+        f"not run on 2023-12: {reason}\n0 agree, 0 news, 0 trouble; 2 unavailable\nresults: .repros/matrix.jsonl\n"
+    )
+    assert not Path("evidence").exists()
 
 
 def test_a_check_runs_what_is_known_and_names_what_is_otherwise(repros: Command, agreeing: str) -> None:
