@@ -5,6 +5,9 @@ project before it is asked to do something, and it takes no file unless it was a
 `[tool.repro]` header that is named on the command line, those of the catalogue when it or a folder of it is
 named there, and all that pytest comes across once a `--repro...` option is given.
 
+It has a marker for other projects' own tests, `@pytest.mark.repro("RPR-0001")`: this test is about that failure. An
+id that no failure has is an error when the test is collected; a known one goes into the JUnit report.
+
 Collecting reads headers and nothing else. An environment is made when its first cell runs.
 """
 
@@ -66,7 +69,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a selection that names nothing, before anything is collected."""
+    """Make the marker known; refuse a selection that names nothing, before anything is collected."""
+    config.addinivalue_line("markers", "repro(id, ...): this test is about a failure that the project repros documents")
     if not _selecting(config):
         return
     from repros.errors import ReprosError
@@ -103,6 +107,18 @@ def pytest_collect_file(
         if has_header(file_path):
             return [Script.from_parent(parent, path=file_path)]
     return collected
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Hold the ids that tests are marked with against the catalogue; note them for the JUnit report."""
+    report = yield
+    items = [item for item in report.result or () if isinstance(item, pytest.Item) and not isinstance(item, CellItem)]
+    if marked := [item for item in items if item.get_closest_marker("repro")]:
+        from repros import marker
+
+        marker.note(marked, report)
+    return report
 
 
 def _selecting(config: pytest.Config) -> bool:
