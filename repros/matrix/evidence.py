@@ -33,6 +33,14 @@ class EvidenceError(ReprosError):
         super().__init__(f"{file}: {problem}; remove it and measure it again with 'repros matrix'.")
 
 
+class EvidenceNotKeptError(ReprosError):
+    """A folder that does not take evidence."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        """Compose the sentence."""
+        super().__init__(f"{folder} does not take evidence ({error.strerror}); name another folder with --evidence.")
+
+
 @dataclass(frozen=True)
 class Seen:
     """How one variant ended."""
@@ -106,17 +114,25 @@ def _file(file: Path) -> Iterator[Measurement]:
 
 
 def write(measurements: Iterable[Measurement], folder: Path = EVIDENCE) -> None:
-    """Put measurements into their files, in the place of earlier ones of the same units."""
+    """Put measurements into their files, in the place of earlier ones of the same units.
+
+    Raises:
+        EvidenceError: a file that is there is damaged.
+        EvidenceNotKeptError: the folder cannot be written.
+    """
     by_file = sorted(measurements, key=lambda one: one.unit)
     for (stack, repro), group in groupby(by_file, key=lambda one: (one.unit.stack, one.unit.repro)):
         file = folder / stack / f"{repro}.toml"
         known = {one.unit: one for one in _file(file)} if file.exists() else {}
         known |= {one.unit: one for one in group}
         tables = "".join(f"\n{_table(known[unit])}" for unit in sorted(known))
-        file.parent.mkdir(parents=True, exist_ok=True)
         whole = file.with_suffix(".tmp")
-        whole.write_text(_HEAD.format(repro=repro, stack=stack) + tables, encoding="utf-8")
-        whole.replace(file)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            whole.write_text(_HEAD.format(repro=repro, stack=stack) + tables, encoding="utf-8")
+            whole.replace(file)
+        except OSError as error:
+            raise EvidenceNotKeptError(folder, error) from error
 
 
 def _table(one: Measurement) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.matrix.evidence import EvidenceError, Measurement, Seen, measurement, read, write
+from repros.matrix.evidence import EvidenceError, EvidenceNotKeptError, Measurement, Seen, measurement, read, write
 from repros.matrix.unit import Unit
 from repros.model import Verdict
 
@@ -84,6 +84,16 @@ def test_any_message_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFacto
     write([one], folder)
     clean = message.encode("utf-8", "backslashreplace").decode()
     assert read(folder)[one.unit].seen["failing"].signature == clean
+
+
+def test_a_folder_that_does_not_take_it_is_one_sentence(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.touch()
+    with pytest.raises(EvidenceNotKeptError) as refused:
+        write([SEEN], taken)
+    assert (
+        str(refused.value) == f"{taken} does not take evidence (Not a directory); name another folder with --evidence."
+    )
 
 
 def test_it_is_made_of_record_lines() -> None:
