@@ -113,13 +113,15 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style, types and workflows."""
+    """Check style, types, workflows and issue forms."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
     workflows = [str(file) for file in HERE.glob(".github/workflows/*.yml")]
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    forms = [str(file) for file in HERE.glob(".github/ISSUE_TEMPLATE/*.yml")]
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms)
     session.run("zizmor", "--offline", "--quiet", *workflows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from string import Template
 
@@ -17,7 +17,13 @@ class ScaffoldError(ReprosError):
     """A script that cannot be begun."""
 
 
-def write(catalogue: Path, family: str, slug: str, known: Iterable[Path] = ()) -> Path:
+def write(
+    catalogue: Path,
+    family: str,
+    slug: str,
+    known: Iterable[Path] = (),
+    change: Callable[[str], str] = str,
+) -> Path:
     """Write the script and return where it lies.
 
     Args:
@@ -25,6 +31,7 @@ def write(catalogue: Path, family: str, slug: str, known: Iterable[Path] = ()) -
         family: folder within it, made if it is not there.
         slug: the file's stem: what goes wrong, in lower case.
         known: further catalogues whose ids are taken.
+        change: makes of the template what is written.
 
     Raises:
         ScaffoldError: a name that is none, a script that is there already, a folder that is none.
@@ -36,7 +43,7 @@ def write(catalogue: Path, family: str, slug: str, known: Iterable[Path] = ()) -
         raise ScaffoldError(f"no folder {catalogue} here; go to a checkout, or name one with --catalogue.")
     path = catalogue / family / f"{slug}.py"
     title = slug.replace("_", " ").capitalize()
-    text = _TEMPLATE.substitute(id=next_id([catalogue, *known]), title=title)
+    text = change(_TEMPLATE.substitute(id=next_id([catalogue, *known]), title=title))
     if path.exists():
         raise ScaffoldError(f"{path} is there already; choose another name, or edit that.")
     try:

@@ -19,3 +19,32 @@ def test_new(repros: Command, here: Path) -> None:
         "",
         "repros: toys/it_breaks.py is there already; choose another name, or edit that.\n",
     )
+
+
+def test_from_a_filled_form(repros: Command, here: Path) -> None:
+    (here / "issue.md").write_text(
+        "### Title\n\nIt breaks, twice\n\n### Family\n\ntoys\n\n### Processes\n\ntwo\n\n### Deadline\n\n_No response_\n"
+    )
+    assert repros("new", "--from-issue", "issue.md", "--catalogue", ".") == (
+        0,
+        "toys/it_breaks_twice.py\nFill it in, run it by hand, then:\n  repros run it_breaks_twice --catalogue .\n",
+        "not taken over: processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more\n",
+    )
+    assert repros("show", "it_breaks_twice", "--catalogue", ".")[1].startswith("RPR-")
+    assert repros("new", "again", "--from-issue", "issue.md", "--family", "other", "--catalogue", ".")[0] == 0
+    assert (here / "other/again.py").is_file()
+
+
+def test_refusals(repros: Command, here: Path) -> None:
+    (here / "issue.md").write_text("no form")
+    refused = {
+        "--from-issue issue.md": (
+            "the text is no filled form: expected '### Title' and below it what goes wrong in a sentence."
+        ),
+        "--from-issue nowhere.md": (
+            "nowhere.md cannot be read (No such file or directory); expected the Markdown of an issue."
+        ),
+        "": "Missing argument 'SLUG'. (try 'repros new --help')",
+    }
+    for line, sentence in refused.items():
+        assert repros("new", *line.split()) == (2, "", f"repros: {sentence}\n")
