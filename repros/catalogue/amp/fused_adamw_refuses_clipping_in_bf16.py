@@ -36,6 +36,7 @@
 # outcome = "passes"
 # about = "precision='bf16-true', which gives up the weights in full precision"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21435"
+# requires = ["lightning>=2.1"]
 #
 # [tool.repro.variants.clipped_by_module]
 # outcome = "fails"
