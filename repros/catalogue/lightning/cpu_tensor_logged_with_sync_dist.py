@@ -55,8 +55,8 @@ Cause: until Lightning 2.0 `_ResultCollection.log` moved every tensor to the mod
 where its value is, and `_ResultMetric.compute` hands a CPU tensor to `all_reduce` of a process group that has a backend
 for GPUs alone. No release checks.
 
-Fix: make the tensor on `self.device`, or log a number. Giving the group a CPU backend trades the error for another: `_sync_ddp`
-asks for an average unless the backend is called `gloo`, and Gloo has none, or none of the integer count.
+Fix: make the tensor on `self.device`, or log a number. Giving the group a CPU backend trades the error for another:
+`_sync_ddp` asks for an average unless the backend is called `gloo`, and Gloo has none, or none of the integer count.
 
 Apart: here the value that is logged lies on the CPU, from the first run on. In RPR-0001 it lies on the device, and only
 the count kept beside it is on the CPU, in a second run of one Trainer.

@@ -37,11 +37,11 @@
 # ///
 """Training begins at the batch where the learning rate search stopped.
 
-Symptom: the first epoch is shorter by the batches of the search, 100 by default; where the search took all of them, it has none,
-and a callback that looks for a validation metric at its end raises. Silent otherwise.
+Symptom: the first epoch is shorter by the batches of the search, 100 by default; where the search took all of them, it
+has none, and a callback that looks for a validation metric at its end raises. Silent otherwise.
 
-Cause: from Lightning 2.1 `_FitLoop.setup_data` makes the loader's iterator, here for the search that the callback runs in
-`on_fit_start`. `_lr_find` puts the loops' state back and leaves `fit_loop._combined_loader` with that iterator, and
+Cause: from Lightning 2.1 `_FitLoop.setup_data` makes the loader's iterator, here for the search that the callback runs
+in `on_fit_start`. `_lr_find` puts the loops' state back and leaves `fit_loop._combined_loader` with that iterator, and
 `_TrainingEpochLoop.on_run_start` calls `iter()` from the second epoch on only.
 
 Fix: Lightning 2.5.3 drops the loader after the search. Before: `Tuner.lr_find`, then a fresh Trainer.

@@ -43,13 +43,13 @@
 # ///
 """A learning rate search under ddp_spawn, ddp_fork or ddp_notebook dies of the exception by which it means to end.
 
-Symptom: `ProcessRaisedException: Process 0 terminated with the following error`, with `_TunerExitException` as the last line of
-its traceback; nothing was found.
+Symptom: `ProcessRaisedException: Process 0 terminated with the following error`, with `_TunerExitException` as the last
+line of its traceback; nothing was found.
 
-Cause: the search runs inside `fit` and leaves it by raising `_TunerExitException`, which `_call_and_handle_interrupt` catches
-round `launcher.launch`. `_MultiProcessingLauncher` runs the fit in child processes: there nothing catches it, and
-what comes back to the parent is torch's ProcessRaisedException. What was found would be lost with the child in any case.
-Under `ddp` the rank is the process that called, so the exception meets its handler.
+Cause: the search runs inside `fit` and leaves it by raising `_TunerExitException`, which `_call_and_handle_interrupt`
+catches round `launcher.launch`. `_MultiProcessingLauncher` runs the fit in child processes: there nothing catches it,
+and what comes back to the parent is torch's ProcessRaisedException. What was found would be lost with the child in any
+case. Under `ddp` the rank is the process that called, so the exception meets its handler.
 
 Fix: none in any release. Search in one process, or with the callback inside the fit, or use `ddp`.
 """

@@ -56,16 +56,18 @@
 # ///
 """A learning rate search trains, and then cannot put the model back as it was.
 
-Symptom: `Tuner.lr_find` or the `LearningRateFinder` callback ends in `UnpicklingError: Weights only load failed` when the search is
-done; a file `.lr_find_*.ckpt` is left behind.
+Symptom: `Tuner.lr_find` or the `LearningRateFinder` callback ends in `UnpicklingError: Weights only load failed` when
+the search is done; a file `.lr_find_*.ckpt` is left behind.
 
 Cause: `_lr_find` saves a full checkpoint, hyperparameters included, and restores it with
-`_checkpoint_connector.restore(path)`, which passes no weights_only. Lightning 2.4 and 2.5 then took False; before and since, torch
-chooses, and torch from 2.6 refuses classes that it does not know. What `fit` was told does not reach this load.
+`_checkpoint_connector.restore(path)`, which passes no weights_only. Lightning 2.4 and 2.5 then took False; before and
+since, torch chooses, and torch from 2.6 refuses classes that it does not know. What `fit` was told does not reach this
+load.
 
 Fix: none in a release. Name the class as safe, or keep the object out of the hyperparameters.
 
-Apart: here Lightning loads its own file within one call. In RPR-0022 the caller resumes from a checkpoint, and can tell `fit`.
+Apart: here Lightning loads its own file within one call. In RPR-0022 the caller resumes from a checkpoint, and can tell
+`fit`.
 """
 
 import os

@@ -50,12 +50,12 @@
 # ///
 """Training stores a checkpoint that training cannot load.
 
-Symptom: `fit(..., ckpt_path=...)`, `validate` and `test` end in `UnpicklingError: Weights only load failed`, for a checkpoint of
-the same program.
+Symptom: `fit(..., ckpt_path=...)`, `validate` and `test` end in `UnpicklingError: Weights only load failed`, for a
+checkpoint of the same program.
 
-Cause: `dump_checkpoint` pickles whatever `save_hyperparameters` was given. From torch 2.6 `torch.load` refuses all classes
-but a few unless told otherwise. Lightning before 2.4 tells it nothing; 2.4 and 2.5 pass weights_only=False; from 2.6
-`_load` passes what `fit` was given, and by default that is None: torch's choice.
+Cause: `dump_checkpoint` pickles whatever `save_hyperparameters` was given. From torch 2.6 `torch.load` refuses all
+classes but a few unless told otherwise. Lightning before 2.4 tells it nothing; 2.4 and 2.5 pass weights_only=False;
+from 2.6 `_load` passes what `fit` was given, and by default that is None: torch's choice.
 
 Fix: `weights_only=False` for `fit`, from Lightning 2.6; or name the class as safe; or keep hyperparameters plain.
 
