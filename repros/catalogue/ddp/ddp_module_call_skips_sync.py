@@ -22,7 +22,10 @@
 # outcome = "fails"
 # about = "the training loop calls ddp.module"
 # raises = "AssertionError"
-# match = "expected gradient 2.0, the mean of 1 and 3"
+# match = [
+#     "step 0: expected gradient 2.0, the mean of 1 and 3, got 1.0",
+#     "step 0: expected gradient 2.0, the mean of 1 and 3, got 3.0",
+# ]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
@@ -32,6 +35,11 @@
 # [tool.repro.variants.wrapped_first]
 # outcome = "fails"
 # about = "one forward through ddp, then ddp.module in the training loop"
+# raises = "AssertionError"
+# match = [
+#     "step 1: expected gradient 2.0, the mean of 1 and 3, got 1.0",
+#     "step 1: expected gradient 2.0, the mean of 1 and 3, got 3.0",
+# ]
 # claim = "once a forward went through DDP its hooks stay armed"
 # ///
 """A training loop that unwraps its DDP model trains every rank on its own.
