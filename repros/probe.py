@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from repros.errors import ReprosError
 from repros.model import Device, Environment
 
 _SCRIPT = Path(repros.inside.__file__).with_name("probe.py")
+_OLDEST = (3, 9)
+"""The oldest Python that the part which runs inside is written for."""
 _PATIENCE = 600
 """Seconds; the simulated accelerator may have to be compiled."""
 
@@ -34,7 +37,8 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
         sim: whether the simulated accelerator is wanted, which may mean compiling it (about half a minute).
 
     Raises:
-        ProbeError: the interpreter is not there, is too old or does not answer.
+        ProbeError: the interpreter is not there, is too old, or does not answer; or it has no torch and was given no
+            name, so it is one that a person has chosen.
     """
     # Its own `-I` would hide the user's PYTHONPATH, which may be what makes the environment complete.
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
@@ -54,10 +58,34 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
     except subprocess.TimeoutExpired as error:
         raise ProbeError(python, f"did not answer within {_PATIENCE} s") from error
     try:
-        return _environment(python, name or str(python), json.loads(done.stdout.splitlines()[-1]))
+        environment = _environment(python, name or str(python), json.loads(done.stdout.splitlines()[-1]))
     except (ValueError, IndexError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise ProbeError(python, f"did not answer ({last})") from None
+        raise ProbeError(python, _too_old(python) or f"did not answer ({last})") from None
+    if _release(environment.python_version) < _OLDEST:
+        raise ProbeError(python, _age(environment.python_version))
+    if name is None and environment.broken:
+        raise ProbeError(python, "torch is not installed there")
+    return environment
+
+
+def _too_old(python: Path) -> str | None:
+    """Return what is to be said of an interpreter that may not even understand the question."""
+    asked = [str(python), "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]
+    try:
+        done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = done.stdout.strip()
+    return _age(version) if re.fullmatch(r"\d+\.\d+\.\d+", version) and _release(version) < _OLDEST else None
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def _age(version: str) -> str:
+    return f"is Python {version}, and repros needs {'.'.join(map(str, _OLDEST))} or newer there"
 
 
 def _environment(python: Path, name: str, found: dict[str, object]) -> Environment:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from repros import header, scaffold
 from repros.filling import fill
 from repros.issue_form import read
-from repros.model import Device, Outcome, Repro
+from repros.model import Device, Outcome, Repro, Signature
 from tests.test_issue_form import ANSWERS, FIELDS, rendered
 
 
@@ -86,7 +86,7 @@ def test_a_failure_that_raises_nothing(tmp_path: Path) -> None:
     answers = {"Title": "It hangs", "Ending": "hang", "How it shows": "an error or another end"}
     repro, refused = filled(tmp_path, answers)
     assert refused == []
-    assert repro.variants[0].signature == header.Signature(ends="hang")
+    assert repro.variants[0].signature == Signature(ends="hang")
     assert repro.silent is False
 
 

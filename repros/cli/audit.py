@@ -95,7 +95,9 @@ def audit(
 
 def _subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
-        return sources.environment.read(probe(interpreter(python), sim=False))
+        meant = interpreter(python)
+        # By its name, since one without torch can be audited too.
+        return sources.environment.read(probe(meant, str(meant), sim=False))
     return sources.read(file if file is not None else sources.find(Path()))
 
 

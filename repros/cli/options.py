@@ -82,14 +82,29 @@ def where_meant(stacks: tuple[str, ...], python: Path | None, default: tuple[str
 
 
 def interpreter(given: Path) -> Path:
-    """Return the interpreter meant: a path, an environment's folder, or a name on the PATH."""
+    """Return the interpreter meant: a path, an environment's folder, or a name on the PATH.
+
+    Raises:
+        NoInterpreterError: a folder that is no environment.
+    """
     given = given.expanduser()
     if given.is_dir():
+        # What venv, uv and conda all have.
+        if not (given / "bin" / "python").exists():
+            raise NoInterpreterError(given)
         given = given / "bin" / "python"
     elif not given.exists() and (found := shutil.which(given)):
         given = Path(found)
     # Not resolved: an environment's interpreter is a link, and knows its environment by its own path.
     return given.absolute()
+
+
+class NoInterpreterError(ReprosError):
+    """A folder that is no environment."""
+
+    def __init__(self, folder: Path) -> None:
+        """Compose the sentence."""
+        super().__init__(f"{folder} is a folder without bin/python; name an environment's folder, or an interpreter.")
 
 
 class NoResultsError(ReprosError):
