@@ -56,7 +56,8 @@ def _begins(asked: Question, boundary: Boundary) -> str:
         return ""  # its side was not searched
     first = asked.releases[boundary.affected]
     if boundary.free is None:
-        return f"It is there from {_named(first)} on, before which no candidate {_beyond(boundary)}."
+        older = "the older ones have no answer" if boundary.unknown else "the oldest that can be tried"
+        return f"It is there from {_named(first)} on; {older}."
     free = asked.releases[boundary.free]
     return f"It begins with {_named(first)}; {_named(free)} is free of it{_between(asked, boundary)}."
 
@@ -66,7 +67,8 @@ def _ends(asked: Question, boundary: Boundary) -> str:
         return ""
     last = asked.releases[boundary.affected]
     if boundary.free is None:
-        return f"It is there up to {_named(last)}, after which no candidate {_beyond(boundary)}."
+        newer = "the newer ones have no answer" if boundary.unknown else "the newest that can be tried"
+        return f"It is still there in {_named(last)}; {newer}."
     free = asked.releases[boundary.free]
     return f"It is gone in {_named(free)}; {_named(last)} is the last that shows it{_between(asked, boundary)}."
 
@@ -79,10 +81,6 @@ def _between(asked: Question, boundary: Boundary) -> str:
     if not boundary.unknown:
         return ""
     return f", and of those between ({_numbers(asked, boundary)}) nothing is known"
-
-
-def _beyond(boundary: Boundary) -> str:
-    return "has an answer" if boundary.unknown else "is left"
 
 
 def _numbers(asked: Question, boundary: Boundary) -> str:
@@ -122,6 +120,7 @@ def record(asked: Question, finding: Finding, probes: Mapping[int, Probe], platf
         "platform": platform,
         "date": date,
         "confirmed_by": [NEEDED, OF],
+        "start": str(asked.start.version),
         "candidates": {str(release.version): str(release.date) for release in asked.releases},
         "answers": {
             probes[at].version: {

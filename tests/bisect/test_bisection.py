@@ -13,9 +13,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros import shelf
-from repros.bisect.bisection import BisectionError, Question, bisect, question, remembered
+from repros.bisect.bisection import BisectionError, Probe, Question, bisect, question, remembered
 from repros.bisect.releases import Release
-from repros.bisect.search import Boundary
+from repros.bisect.search import Answer, Boundary, scan
 from repros.bisect.swap import Swap, requirements
 from repros.model import Stack
 from repros.model.stack import Size
@@ -155,6 +155,22 @@ def test_a_start_that_does_not_show_the_failure_is_said(wish: Wish, tiny: Stack,
     assert paragraph(asked, finding, probes).endswith(
         " 1.6 (2026-06-01) does not show the failure (2 x ran to its end); name one that does with --bad."
     )
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ("++++", "It is there from 1.1 (2026-01-01) on; the oldest that can be tried. It is still there in 1.4 "),
+        ("++++", " It is still there in 1.4 (2026-04-01); the newest that can be tried. 4 of 4 releases tried, "),
+        ("??++", "It is there from 1.3 (2026-03-01) on; the older ones have no answer. "),
+    ],
+)
+def test_an_end_that_is_open_is_said_to_be(wish: Wish, tiny: Stack, answers: str, said: str) -> None:
+    asked = question(wish, tiny, "tinylib", RELEASES[:4], None, None)
+    known = [{"+": Answer.YES, "?": Answer.UNKNOWN}[letter] for letter in answers]
+    probes = {at: Probe(f"1.{at + 1}", answer, "because", {}, "") for at, answer in enumerate(known)}
+    finding = scan(range(3), 3, [], known.__getitem__)
+    assert said in paragraph(asked, finding, probes)
 
 
 def test_a_good_release_bounds_the_search_to_its_side(wish: Wish, tiny: Stack) -> None:
