@@ -163,8 +163,8 @@ def _more(statement: Statement) -> Iterator[str]:
 def _way(way: Way, runs: Sequence[Run]) -> str:
     own = [run for run in runs if run.variant == way.name and Verdict(run.verdict) is not Verdict.UNAVAILABLE]
     source = f" ({way.source})" if way.source else ""
-    said = f"it is said that {way.claim}; " if way.claim else ""
-    return f"- `{way.name}`: {said}{way.about}{source}. {_verified(way, own)}"
+    claim = f' ("{way.claim}")' if way.claim else ""
+    return f"- `{way.name}`{claim}: {way.about}{source}. {_verified(way, own)}"
 
 
 def _verified(way: Way, runs: Sequence[Run]) -> str:

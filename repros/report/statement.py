@@ -125,7 +125,10 @@ def state(repro: Repro, lines: Iterable[Line], collect: Collect, identity: Ident
         collect: describes the environment of a line.
         identity: what must not be told.
     """
-    found = list(lines)
+    order = [variant.name for variant in repro.variants]
+    known = [line for line in lines if line["variant"] in order]
+    # Cells that ran side by side ended in an order of chance.
+    found = sorted(known, key=lambda line: order.index(line["variant"]))
     names = _names(found)
     firsts = {line["stack"]["name"]: line for line in reversed(found)}
     environments = tuple(_held(name, names[name], firsts[name], collect) for name in names)

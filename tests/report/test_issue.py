@@ -116,7 +116,7 @@ Workarounds:
 - `summed`: logs a sum. Not run here.
 
 Documented elsewhere, and not working:
-- `checked`: it is said that the tensor has to be moved; moves the tensor. **Seen here** (ddp on sim, 2023-12).
+- `checked` ("the tensor has to be moved"): moves the tensor. **Seen here** (ddp on sim, 2023-12).
 
 RPR-0001 of repros {__version__}, `repros/catalogue/lightning/lr_finder.py`. \
 Known threads: https://example.org/1 https://example.org/2
