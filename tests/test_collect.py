@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -29,8 +30,11 @@ def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> Non
     hanging = interpreter(tmp_path, f"sleep 1234 & echo $! > {tmp_path}/pid; wait")
     assert collect(hanging, patience=1) == ("", "it did not answer within 1 s")
     assert time.monotonic() - begun < 30
-    pid = int((tmp_path / "pid").read_text())
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    # Killed it is, but the system may take a moment over it.
+    with contextlib.suppress(psutil.NoSuchProcess):
+        started = psutil.Process(int((tmp_path / "pid").read_text()))
+        if started.status() != psutil.STATUS_ZOMBIE:
+            started.wait(20)
 
 
 def test_one_without_torch(tmp_path: Path) -> None:
