@@ -1,0 +1,80 @@
+"""The bisections that are kept as evidence: they follow from their answers, and headers do not contradict them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros.bisect.search import Answer, Boundary, Finding, scan, search
+from repros.matrix.evidence import EVIDENCE
+from repros.model import Cell, Device, Environment, Outcome
+from repros.shelf import load
+
+FILES = sorted((EVIDENCE / "bisections").glob("*.json"))
+
+every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def read(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def replayed(kept: dict[str, Any], find: Any) -> Finding:
+    """Search or scan the answers that were given; a release without one cannot be asked."""
+    versions = list(kept["candidates"])
+    start = versions.index(kept["start"])
+    finding: Finding = find(
+        range(start), start, range(start + 1, len(versions)), lambda at: Answer(kept["answers"][versions[at]]["answer"])
+    )
+    return finding
+
+
+def told(kept: dict[str, Any], boundary: Boundary | None) -> dict[str, Any]:
+    versions = [*kept["candidates"]]
+    assert boundary is not None
+    return {
+        "affected": versions[boundary.affected],
+        "free": None if boundary.free is None else versions[boundary.free],
+        "unknown": [versions[at] for at in boundary.unknown],
+    }
+
+
+def test_the_founding_failures_have_theirs() -> None:
+    kept = {(read(file)["repro"], read(file)["package"]) for file in FILES}
+    assert kept >= {("RPR-0001", "lightning"), ("RPR-0002", "accelerate"), ("RPR-0004", "torch")}
+
+
+@every_file
+def test_a_search_of_the_answers_gives_the_boundaries(file: Path) -> None:
+    kept = read(file)
+    found = replayed(kept, search)
+    assert (told(kept, found.begins), told(kept, found.ends)) == (kept["begins"], kept["ends"])
+
+
+@every_file
+def test_a_scan_of_all_answers_agrees_with_the_search(file: Path) -> None:
+    kept = read(file)
+    if set(kept["answers"]) != set(kept["candidates"]):
+        pytest.skip("not every candidate was asked")
+    found = replayed(kept, scan)
+    assert (told(kept, found.begins), told(kept, found.ends)) == (kept["begins"], kept["ends"])
+
+
+@every_file
+def test_the_header_says_the_same_of_each_release_or_the_file_explains_why_not(file: Path) -> None:
+    kept = read(file)
+    repro = load().find(kept["repro"])
+    variant = repro.variant(kept["variant"])
+    assert variant is not None
+    contradicted = []
+    for version, answer in kept["answers"].items():
+        there = Environment(kept["stack"], Path(), "3.11.7", answer["versions"])
+        cell = Cell(repro, variant, kept["strategy"], Device(kept["device"]), there, repro.processes)
+        fails = cell.expectation.outcome is Outcome.FAILS
+        if answer["answer"] != Answer.UNKNOWN and fails is not (answer["answer"] == Answer.YES):
+            contradicted.append(version)
+    assert bool(contradicted) is bool(kept.get("explanation")), contradicted
