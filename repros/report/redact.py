@@ -145,7 +145,9 @@ def _names(identity: Identity, words: set[str]) -> Iterable[_Rule]:
                 continue
             everyday = len(name) < _SHORTEST_NAME or name.lower() in words
             meant = rf"(?<=[/\\@]){quoted}(?=[/\\@:.\s]|$)|\b{quoted}(?=@)"
-            anywhere = rf"(?<![A-Za-z]){quoted}(?![A-Za-z])"
+            # A machine together with its domain.
+            domain = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*" if names is identity.hosts else ""
+            anywhere = rf"(?<![A-Za-z]){quoted}{domain}(?![A-Za-z])"
             yield re.compile(meant if everyday else anywhere, re.IGNORECASE), placeholder
 
 
@@ -158,13 +160,23 @@ def _ip(found: re.Match[str]) -> str:
     return found[0] if address.is_loopback or address.is_unspecified else "{address}"
 
 
-def _host(found: re.Match[str]) -> str:
-    """Redact a URL's credentials always, its host unless everybody knows it, and its query's values."""
-    scheme, credentials, host = found["scheme"], found["credentials"] or "", found["host"]
+def _url(found: re.Match[str]) -> str:
+    """Redact a URL's credentials always; its host and path unless everybody knows the host."""
+    scheme, host, port, path = found["scheme"], found["host"], found["port"] or "", found["path"] or ""
+    who = "{credentials}@" if found["credentials"] else ""
+    if not host or _is_public(host):
+        return f"{scheme}{who}{host}{port}{path}"
+    return f"{scheme}{who}{{host}}{port}{'/{path}' if len(path) > 1 else path}"
+
+
+def _full_name(found: re.Match[str]) -> str:
+    return found[0] if _is_public(found[0]) else "{host}"
+
+
+def _is_public(host: str) -> bool:
     known = host.lower().rstrip(".")
-    public = any(known == name or known.endswith("." + name) for name in _PUBLIC_HOSTS) or known.startswith("127.")
-    who = "{credentials}@" if credentials else ""
-    return f"{scheme}{who}{host if public or known in _GENERIC or not host else '{host}'}"
+    local = known.startswith("127.") or known in _GENERIC
+    return local or any(known == name or known.endswith("." + name) for name in _PUBLIC_HOSTS)
 
 
 _VALUE = r"""(?!\{)(?:"[^"\n]*"|'[^'\n]*'|[^\s"',;&)\]}]+)"""
@@ -193,11 +205,29 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     # An environment variable, as `env` prints it.
     (re.compile(rf"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)=(?!=){_VALUE}"), r"\1={value}"),
     (
-        re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)(?P<credentials>[^\s/@]+@)?(?P<host>[\w.-]*)"),
-        _host,
+        re.compile(
+            r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)(?P<credentials>[^\s/@]+@)?(?P<host>[\w.-]*)"
+            r"(?P<port>:\d+)?(?P<path>/[^\s'\"<>)\]]*)?"
+        ),
+        _url,
     ),
     (re.compile(r"([?&][\w.-]+=)[^&\s#]+"), r"\1{value}"),
     (re.compile(r"(?<![\w.+-])[\w.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"), "{e-mail}"),
+    # Who is logged in where, as wandb says it; a peer, as c10d says it; machines by their full names.
+    (re.compile(r"(?i)(\blogged in as:? )(?!\{)\S+(?: \([^)\n]*\))?"), r"\1{user}"),
+    (re.compile(r"\[[A-Za-z][\w.-]*\](?=:\d)"), "[{host}]"),
+    (re.compile(r"(?i)(\bhost(?:name)?(?: ?[=:] ?| ))(?!\{)(?=[\w.-]*[\d.-])[a-z][\w-]*(?:\.[\w-]+)*"), r"\1{host}"),
+    (
+        re.compile(
+            r"(?i)(?<![\w.@/-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|lan|internal|intranet|intra|corp|private|localdomain"
+            r"|cluster|svc|cloud|com|net|org|edu|gov|mil)(?![\w.(-])"
+        ),
+        _full_name,
+    ),
+    (
+        re.compile(r"(?i)(?<![\w.@/-])(?=[a-z0-9]*[0-9-])[a-z][a-z0-9-]*(?:\.[a-z0-9-]+){1,8}\.[a-z]{2}(?![\w.(-])"),
+        _full_name,
+    ),
     (re.compile(r"/(?:home|Users)/[^/\s:\"'<>,;)]+|/root(?![\w-])"), "~"),
     (re.compile(r"(?i)[a-z]:\\Users\\[^\\\s:\"'<>,;)]+"), "~"),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}(?![0-9a-f])"), "{address}"),

@@ -47,8 +47,18 @@ TEXTS = {
     "GPU-8f6b9e4a-1d2c-3b4a-5f6e-7a8b9c0d1e2f": "GPU-{uuid}",
     "ask alice.b@mail.example.org": "ask {e-mail}",
     "https://alice:pw@github.com/x": "https://{credentials}@github.com/x",
-    "https://token@git.acme.example/x?sig=abc&n=1": "https://{credentials}@{host}/x?sig={value}&n={value}",
+    "https://token@git.acme.example/x?sig=abc&n=1": "https://{credentials}@{host}/{path}",
+    "https://github.com/x?sig=abc&n=1": "https://github.com/x?sig={value}&n={value}",
     "tcp://node3:29500": "tcp://{host}:29500",
+    "https://wandb.ai/acme-team/project/runs/abc": "https://{host}/{path}",
+    "Currently logged in as: bob (acme-team). Use": "Currently logged in as: {user}. Use",
+    "connect to [node042.cluster.local]:29500 (errno: 110)": "connect to [{host}]:29500 (errno: 110)",
+    "peer node7 of gpu-17.rack2.acme.example said": "peer node7 of {host} said",
+    "host gpu-a100-07 port 1, hostname=node7": "host {host} port 1, hostname={host}",
+    "worker-3.train.acme.com, a7.uni.de": "{host}, {host}",
+    "docs.pytorch.org, torch.distributed.run, a.b.c": "docs.pytorch.org, torch.distributed.run, a.b.c",
+    "host memory, host out of memory": "host memory, host out of memory",
+    "[rank0]: x, [1]:2, torch.nn.Linear": "[rank0]: x, [1]:2, torch.nn.Linear",
     "https://github.com/Lightning-AI/pytorch-lightning/issues/20293": (
         "https://github.com/Lightning-AI/pytorch-lightning/issues/20293"
     ),
@@ -179,7 +189,24 @@ def test_takes_any_text_and_says_the_same_of_what_it_has_said(text: str) -> None
 
 @pytest.mark.parametrize(
     "piece",
-    ["a", "a@", "/home/", "1.", "ab:", "x=", "token=", "eyJ", "A1b", "://", "-----BEGIN PRIVATE KEY-----", "?a=", " "],
+    [
+        "a",
+        "a@",
+        "/home/",
+        "1.",
+        "ab:",
+        "x=",
+        "token=",
+        "eyJ",
+        "A1b",
+        "://",
+        "-----BEGIN PRIVATE KEY-----",
+        "?a=",
+        " ",
+        "a.",
+        "a-1.",
+        "host a1.",
+    ],
 )
 def test_hostile_text_costs_time_in_proportion(piece: str) -> None:
     import time
