@@ -94,15 +94,15 @@ def test_the_modules_own_context_is_the_same() -> None:
         assert (rows() @ rows().t()).dtype == torch.bfloat16
 
 
-# What the policies of autocast.cpp do not name is computed in float32: these. An operator that a new PyTorch adds to CUDA's
-# autocast is to be looked up and put into one list or the other.
+# What the policies of autocast.cpp do not name is computed in float32: these. An operator that a new PyTorch adds to
+# CUDA's autocast is to be looked up and put into one list or the other.
 IN_FLOAT32 = frozenset(
     """
     acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity dist erfinv exp expm1
     frobenius_norm group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log log10 log1p log2 logsumexp
     margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm nll_loss nll_loss2d
-    nuclear_norm pdist poisson_nll_loss pow reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss soft_margin_loss softplus
-    tan triplet_margin_loss _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
+    nuclear_norm pdist poisson_nll_loss pow reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss soft_margin_loss
+    softplus tan triplet_margin_loss _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_bicubic2d upsample_bilinear2d upsample_linear1d
     upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
     """.split()  # noqa: SIM905 # one to a line would fill a page

@@ -1,0 +1,54 @@
+"""Whether what came out on the device is what came out on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def difference(here: Any, there: Any, *, values: bool = True) -> str | None:
+    """What differs first between a result on the CPU and one on the device; None when nothing does.
+
+    Args:
+        here: from the CPU.
+        there: from the device.
+        values: whether the numbers are defined; those of `empty` are not.
+    """
+    if isinstance(here, torch.Tensor):
+        return _of_tensors(here, there, values=values)
+    if isinstance(here, (list, tuple)):
+        if not isinstance(there, (list, tuple)) or len(here) != len(there):
+            return f"{_brief(there)} instead of {_brief(here)}"
+        found = (difference(a, b, values=values) for a, b in zip(here, there))  # noqa: B905 # from Python 3.10
+        return next(filter(None, found), None)
+    if isinstance(here, torch.device):
+        return None if there.type == "sim" else f"device {there}"
+    same = here == there or (here != here and there != there)  # noqa: PLR0124 # a NaN
+    return None if same else f"{_brief(there)} instead of {_brief(here)}"
+
+
+def _of_tensors(here: torch.Tensor, there: Any, *, values: bool) -> str | None:
+    if not isinstance(there, torch.Tensor):
+        return f"{_brief(there)} instead of a tensor"
+    if there.device != torch.device("sim", 0):
+        return f"lies on {there.device}"
+    for name in ("dtype", "shape", "requires_grad", "is_conj", "is_neg"):
+        a, b = getattr(here, name), getattr(there, name)
+        a, b = (a(), b()) if callable(a) else (a, b)
+        if a != b:
+            return f"{name} {b} instead of {a}"
+    if here.layout == torch.strided and here.stride() != there.stride():
+        return f"strides {there.stride()} instead of {here.stride()}"
+    if not values:
+        return None
+    a, b = here.detach().resolve_conj().resolve_neg(), there.detach().cpu().resolve_conj().resolve_neg()
+    try:
+        torch.testing.assert_close(b, a, rtol=0, atol=0, equal_nan=True)
+    except AssertionError as error:
+        return "values: " + " ".join(str(error).split())[:200]
+    return None
+
+
+def _brief(value: Any) -> str:
+    return repr(value)[:80]

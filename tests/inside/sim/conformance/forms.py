@@ -1,0 +1,121 @@
+"""The ways to call an operator: forward, `out=`, in place, backward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .compare import difference
+from .samples import DEVICE, HOST, NotDenseError, Twin, samples, seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNDEFINED = frozenset(
+    [
+        "empty",
+        "empty_like",
+        "empty_permuted",
+        "empty_strided",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+    ]
+)
+"""Operators whose results hold whatever was in memory."""
+
+
+class NotOfferedError(Exception):
+    """The operator has no such form, for this sample or at all."""
+
+
+def forward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """The result."""
+    return operator.op(first, *others, **named)
+
+
+def out(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """The result, written into tensors that are there."""
+    if not operator.supports_out:
+        raise NotOfferedError
+    seed()
+    made = operator.op(first, *others, **named)
+    given = _empty_like(made)
+    seed()
+    returned = operator.op(first, *others, out=given, **named)
+    return [given, returned]
+
+
+def in_place(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """The result, and the first argument that was changed."""
+    if operator.inplace_variant is None:
+        raise NotOfferedError
+    returned = operator.inplace_variant(first, *others, **named)
+    return [returned, first]
+
+
+def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """The gradients of everything that takes one."""
+    if not operator.supports_autograd:
+        raise NotOfferedError
+    result = operator.op(first, *others, **named)
+    leaves = [tensor for tensor in _tensors([first, others, named]) if tensor.requires_grad and tensor.is_leaf]
+    roots = [tensor for tensor in _tensors(result) if tensor.requires_grad]
+    if not leaves or not roots:
+        raise NotOfferedError
+    seeds = [torch.ones_like(root) for root in roots]
+    return torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
+
+
+FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward}
+
+
+def run(operator: Any, dtype: torch.dtype, form: str) -> Iterator[str | None]:
+    """Call the operator so with each of its samples; yield what differs, or None, for each that the CPU passes."""
+    call = FORMS[form]
+    for sample in samples(operator, dtype, requires_grad=form == "backward"):
+        try:
+            here = _called(call, operator, sample, HOST)
+        except Exception:  # noqa: BLE001, S112 # whatever the CPU refuses is not asked of the device
+            continue
+        try:
+            there = _called(call, operator, sample, DEVICE)
+        except NotDenseError:
+            continue
+        except Exception as error:  # noqa: BLE001 # it is what this is about
+            yield f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            continue
+        yield difference(here, there, values=operator.name not in UNDEFINED)
+
+
+def _called(call: Any, operator: Any, sample: Any, device: str) -> Any:
+    twin = Twin(device)
+    arguments = twin.of(sample.input), twin.of(list(sample.args)), twin.of(dict(sample.kwargs))
+    if not twin.placed:
+        raise NotOfferedError
+    seed()
+    result = call(operator, *arguments)
+    for tensor in _tensors(result):
+        if tensor.layout != torch.strided:
+            raise NotDenseError(str(tensor.layout))
+    return result
+
+
+def _empty_like(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return torch.empty_like(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_empty_like(item) for item in value)
+    raise NotOfferedError
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))

@@ -1,0 +1,57 @@
+"""Runs part of the operators and writes what it finds as it goes, since an operator may take the process down."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import sys
+import warnings
+
+import torch
+
+from repros.inside import sim
+
+from . import forms, samples
+
+
+def main() -> None:
+    """Run the operators of a range; a line of JSON before and after each combination with a dtype and a form."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("begin", type=int)
+    parser.add_argument("end", type=int)
+    parser.add_argument("--after", nargs=4, help="operator, variant, dtype and form that took the last process down")
+    parser.add_argument("--patience", type=float, default=120.0, help="seconds for one combination")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    sim.load()
+    torch.set_num_threads(1)
+    skipping = given.after is not None
+    for operator in samples.operators()[given.begin : given.end]:
+        for name, dtype in samples.DTYPES.items():
+            for form in forms.FORMS:
+                combination = [operator.name, operator.variant_test_name, name, form]
+                if skipping:
+                    skipping = combination != given.after
+                elif _applies(operator, dtype, form):
+                    faulthandler.dump_traceback_later(given.patience, exit=True)
+                    _tell({"begin": combination})
+                    found = list(forms.run(operator, dtype, form))
+                    wrong = [what for what in found if what is not None]
+                    _tell({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
+                    faulthandler.cancel_dump_traceback_later()
+
+
+def _applies(operator: object, dtype: torch.dtype, form: str) -> bool:
+    if form == "backward" and dtype is not torch.float32:
+        return False
+    return bool(operator.supports_dtype(dtype, "cpu"))  # type: ignore[attr-defined]
+
+
+def _tell(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
