@@ -111,7 +111,9 @@ ignored RPR-0006: until 2027-01-31, we know
 no longer ignored RPR-0008: expired on 2026-01-31 (we knew); decide again, or upgrade
 ignored in vain RPR-0005: it is not there
 
-requirements.txt: of 8 documented failures 3 affected, 1 possible, 1 cannot be told, 2 not affected, 1 ignored"""
+requirements.txt: of 8 documented failures 3 affected (2 fixed in a newer release), 1 possible, \
+1 cannot be told, 2 not
+  affected, 1 ignored"""
 
 
 def test_for_people(audit: Audit) -> None:

@@ -98,3 +98,41 @@ def test_as_a_module_and_into_a_pipe_that_closes() -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert pipe.stderr == ""
+
+
+LIST_HELP = """\
+Usage: repros list [OPTIONS]
+
+  List the documented failures, and the stacks on which
+  each was measured to be there or not.
+
+  Of several options all have to fit; of one that is
+  repeated, one.
+
+Options:
+  --family NAME     Only this folder; repeatable.
+  --strategy NAME   Only under this strategy; repeatable.
+  --package NAME    Only in this package; repeatable.
+  --silent          Only wrong results without an error.
+  --markdown        As the table of failures that stands
+                    in the README.
+  --json            For machines.
+  --catalogue PATH  Script or folder of scripts to use in
+                    the place of the package's own
+                    catalogue; repeatable.
+  -h, --help        Show this message and exit.
+
+  Example:
+    repros list
+    repros list --family lightning --silent
+"""
+
+
+def test_help_in_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert repros("list", "--help") == (0, LIST_HELP, "")
+    for name in cli.commands:
+        out = repros(name, "--help")[1]
+        # What is to be copied is never broken, nor is what a metavar offers to choose from.
+        prose = out[: out.index("\n  Example:")].splitlines()
+        assert [line for line in prose if len(line) > 60 and "|" not in line] == []

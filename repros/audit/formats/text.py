@@ -114,6 +114,8 @@ def _closing(audit: Audit, width: int) -> Text:
         Status.UNKNOWN: "cannot be told",
         Status.CLEAR: "not affected",
     }
+    fixed = sum(bool(finding.fixed) for finding in audit.of(Status.AFFECTED))
+    names[Status.AFFECTED] += f" ({fixed} fixed in a newer release)" if fixed else ""
     counts = [f"{len(audit.of(status))} {name}" for status, name in names.items()]
     counts += [f"{len(audit.ignored)} ignored"] if audit.ignored else []
     every = len(audit.findings) + len(audit.ignored)
