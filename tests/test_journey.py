@@ -68,7 +68,7 @@ SOME = Selection(variants=("failing", "fixed", "gone"))
 
 def test_from_the_catalogue_to_the_record(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out, notes = tmp_path / "results.jsonl", Notes()
-    results = list(travel(shelf, SOME, Where(stacks=("home", "current")), out, notes))
+    results = list(travel(shelf, SOME, Where(stacks=("home", "current")), out, notes, jobs=1))
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
     assert notes.told == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
@@ -86,14 +86,14 @@ def test_results_come_one_by_one_and_are_recorded_by_then(
     shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
     out = tmp_path / "results.jsonl"
-    for count, _ in enumerate(travel(shelf, SOME, Where(stacks=("home",)), out, Watch()), 1):
+    for count, _ in enumerate(travel(shelf, SOME, Where(stacks=("home",)), out, Watch(), jobs=1), 1):
         assert len(list(record.read(out))) == count
     assert count == 3
 
 
 def test_an_interpreter_of_the_users_own(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     where = Where(python=Path(sys.executable))
-    results = list(travel(shelf, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Watch()))
+    results = list(travel(shelf, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Watch(), jobs=1))
     assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
     assert here == [(sys.executable, False)]
 
@@ -137,7 +137,7 @@ def test_a_full_disk_does_not_end_the_journey(
 
     monkeypatch.setattr(record, "append", full)
     notes = Notes()
-    results = list(travel(shelf, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes))
+    results = list(travel(shelf, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, jobs=1))
     assert len(results) == 3
     assert [line for line in notes.told if "unrecorded" in line] == [
         "failing unrecorded: OSError",
