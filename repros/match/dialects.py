@@ -23,7 +23,7 @@ _PYTEST = re.compile(
     r"(?P<file>[^\s:]{1,4096}\.py):(?P<line>\d{1,9}): ?(?:in (?P<function>\S{1,500})|(?P<type>[A-Za-z_][\w.]*))?$"
 )
 _RICH = re.compile(r"[│|] ?(?P<file>[^\s:]{1,4096}):(?P<line>\d{1,9}) in (?P<function>\S{1,500})")
-_NOTEBOOK_HEADER = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200}) +" + re.escape(HEADER))
+_NOTEBOOK_HEADER = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200}) +" + re.escape(HEADER) + "$")
 _DEFINITION = re.compile(r"[> ] +(?:async )?def (?P<function>\w{1,500})\(")
 
 _ENDINGS = ("Error", "Exception", "Interrupt", "Exit", "Iteration", "Timeout", "ExceptionGroup", "Failure", "Warning")

@@ -16,8 +16,8 @@ MOST_BYTES = 64 * 2**20
 LONGEST_LINE = 20_000
 """Characters; as many as :mod:`repros.signature` looks at."""
 _BLOCK = 2**20
-_MOST_STRANGE = 0.1
-"""Share of characters that no text has, from which on a file is taken for binary."""
+_MOST_STRANGE, _FEW = 0.1, 8
+"""Share of characters that no text has, from which on a file is taken for binary, unless there are only so few."""
 
 # What colours a terminal, what sets its title, and colours that lost their escape character in a web page.
 _COLOURS = re.compile(
@@ -88,7 +88,7 @@ def lines(raw: bytes, name: str = "the input") -> Lines:
     if not text.strip():
         raise UnreadableLogError(name, "is empty")
     sample = text[:_BLOCK]
-    if len(_STRANGE.findall(sample)) > _MOST_STRANGE * len(sample):
+    if len(_STRANGE.findall(sample)) > max(_FEW, _MOST_STRANGE * len(sample)):
         raise UnreadableLogError(name, "is not text")
     found = tuple(_split(_COLOURS.sub("", text)))
     if cut := sum(len(line) > LONGEST_LINE for _, line in found):

@@ -29,7 +29,7 @@ _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 _INNER = "terminated with the following error:"
 _MEMBER = re.compile(r"[ |]*\+-?\+?-{10,40} (?:\d+|\.\.\.) -{10,40}$")
-_RULE = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process ")
+_RULE = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}")
 _MARKS = re.compile(r"[ ~^]+$")
 _DEEP = 4
 """Columns; a paragraph of a message that follows a blank line is told from the rest of the log by its indentation."""
@@ -66,6 +66,8 @@ class _Open:
     frames: list[str] = field(default_factory=list)
     indent: int = 0
     foreign: int = 0
+    follows: bool = False
+    """Whether another traceback had each of its lines first."""
 
     def take(self, text: str, taken: _Taken) -> None:
         """Add a line that belongs here."""
@@ -93,6 +95,7 @@ class Reader:
         self._places: deque[str] = deque(maxlen=MOST_LINES)
         self._function = ""
         self._in_group = False
+        self._boxed = False
 
     def feed(self, line: Line) -> None:
         """Take the next line."""
@@ -102,9 +105,11 @@ class Reader:
                 self._plain(line._replace(text=text[4:] if text.startswith("E   ") else text[1:].lstrip()), said=True)
                 return
             self._place(text)
+        self._boxed = False
         if self._in_group:
             head, bar, tail = text.partition("|")
-            if bar and not head.strip():
+            self._boxed = bool(bar) and not head.strip()
+            if self._boxed:
                 line = line._replace(text=tail.removeprefix(" "))
         self._plain(line, said=False)
 
@@ -138,7 +143,7 @@ class Reader:
             self._open.clear()  # a notebook has one writer, and what is open would get all that follows
         elif tail == ":":
             traceback = _Open(_python)
-            self._in_group = head.endswith("+ Exception Group") or (self._in_group and text.startswith(" "))
+            self._in_group = head.endswith("+ Exception Group") or (self._in_group and self._boxed)
             if head.endswith("Original"):  # a loader's worker tells in its message where it failed
                 self._pending = self._newest and self._newest._replace(via="cause")
         elif tail and not tail.strip("─╮-+ "):
@@ -160,7 +165,10 @@ class Reader:
                 traceback.foreign += 1
             self._open = [traceback for traceback in self._open if traceback.foreign <= _MOST_FOREIGN]
             return False
-        traceback, taken = self._follower(takers, text) or takers[0]
+        follower = self._follower(takers, text)
+        # Who only repeated another one so far will go on to: any other line is somebody else's.
+        traceback, taken = follower or next((taker for taker in takers if not taker[0].follows), takers[0])
+        traceback.follows = follower is not None and (traceback.follows or not traceback.lines)
         traceback.take(text, taken)
         self._open.remove(traceback)
         if taken.last is not None:

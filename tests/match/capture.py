@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import repros.inside
 from repros.model import Device
@@ -170,7 +171,9 @@ def _ipython_coloured(script: Path, arguments: Sequence[str]) -> tuple[list[str]
 def _jupyter(script: Path, arguments: Sequence[str]) -> tuple[list[str], str | None]:
     """A notebook of two cells: the script's definitions and the call."""
     call = f"from {script.stem} import main\n\nmain({', '.join(map(repr, arguments))})\n"
-    cells = [{"cell_type": "code", "id": "one", "metadata": {}, "execution_count": None, "outputs": [], "source": call}]
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "code", "id": "one", "metadata": {}, "execution_count": None, "outputs": [], "source": call}
+    ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     path = script.with_name("training.ipynb")

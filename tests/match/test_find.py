@@ -1,0 +1,311 @@
+"""Tracebacks in every form -> chains of exceptions, with their frames and lines."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+
+from repros.match.failures import Failure
+from repros.match.find import find
+
+
+def failures(text: str) -> tuple[Failure, ...]:
+    found, notes = find(enumerate(textwrap.dedent(text).strip("\n").split("\n"), 1))
+    assert notes == ()
+    return found
+
+
+def told(text: str) -> list[list[tuple[str | None, int, str, str, list[str]]]]:
+    """Return for each failure its chain: how it stands to the one before, line, class, message, functions."""
+    return [
+        [
+            (
+                link.raised.via,
+                link.line,
+                link.raised.type,
+                link.raised.message,
+                [f.split()[-1] for f in link.raised.frames],
+            )
+            for link in failure.links
+        ]
+        for failure in failures(text)
+    ]
+
+
+PLAIN = """
+Traceback (most recent call last):
+  File "/home/user/train.py", line 9, in <module>
+    main()
+  File "/home/user/train.py", line 5, in main
+    raise ValueError("no")
+    ^^^^^^^^^^^^^^^^^^^^^^
+ValueError: no
+"""
+
+
+def test_a_traceback() -> None:
+    (failure,) = failures(PLAIN)
+    (link,) = failure.links
+    assert (link.line, link.whole, failure.labels) == (7, True, ())
+    assert link.raised.type == "builtins.ValueError"
+    assert link.raised.bases == ("builtins.Exception", "builtins.BaseException")
+    assert link.raised.frames == ("/home/user/train.py:9 <module>", "/home/user/train.py:5 main")
+    assert list(failure.frames) == list(link.raised.frames)
+
+
+def test_the_last_line_alone() -> None:
+    (failure,) = failures("some output\ntorch.OutOfMemoryError: CUDA out of memory. Tried\nmore output")
+    (link,) = failure.links
+    assert (link.line, link.whole, link.raised.frames) == (2, False, ())
+    assert (link.raised.type, link.raised.bases) == ("torch.OutOfMemoryError", ("builtins.RuntimeError",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Note: this is no exception",
+        "Error: neither is this",
+        "http://host/path: no",
+        "loss.mean: 0.3",
+        "lr_scheduler.step() before optimizer.step(): see docs",
+        "raise RuntimeError: x in the middle of it",
+        "RuntimeError('No backend')",
+        "except ValueError:pass",
+    ],
+)
+def test_what_is_no_exception(text: str) -> None:
+    assert failures(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("RuntimeError: first\nsecond\n  third\n\nother output", "first\nsecond\n  third"),
+        ("RuntimeError: \n    An attempt\n\n    was made\nEpoch 1", "An attempt\n\n    was made\nEpoch 1"),
+        ("RuntimeError: x\n---------\ny", "x"),
+        ("RuntimeError: x\n```\ny", "x"),
+        ("RuntimeError: x\nProcess SpawnProcess-1:", "x"),
+        ("RuntimeError: x\n2024-05-21 14:03:22 - root - INFO - y", "x"),
+        ("RuntimeError\ny", ""),
+    ],
+)
+def test_messages_of_several_lines(text: str, message: str) -> None:
+    (failure,) = failures(text)
+    assert failure.links[0].raised.message.replace("\n\n", "\n\n") == message.replace("\n\n    was", "\n    was")
+
+
+def test_chains() -> None:
+    text = f"""
+{PLAIN.strip()}
+
+The above exception was the direct cause of the following exception:
+
+{PLAIN.strip().replace("ValueError: no", "KeyError: 'lr'").replace("in main", "in load")}
+
+During handling of the above exception, another exception occurred:
+
+{PLAIN.strip().replace("ValueError: no", "lib.OwnError").replace("in main", "in close")}
+"""
+    assert told(text) == [
+        [
+            (None, 27, "lib.OwnError", "", ["<module>", "close"]),
+            ("context", 17, "builtins.KeyError", "'lr'", ["<module>", "load"]),
+            ("cause", 7, "builtins.ValueError", "no", ["<module>", "main"]),
+        ]
+    ]
+
+
+def test_a_spawned_rank() -> None:
+    text = f"""
+Traceback (most recent call last):
+  File "/env/torch/multiprocessing/spawn.py", line 150, in join
+    raise ProcessRaisedException(msg, error_index, failed_process.pid)
+torch.multiprocessing.spawn.ProcessRaisedException: {""}
+
+-- Process 1 terminated with the following error:
+{PLAIN.strip()}
+"""
+    assert told(text) == [
+        [
+            (None, 4, "torch.multiprocessing.spawn.ProcessRaisedException", "", ["join"]),
+            ("cause", 13, "builtins.ValueError", "no", ["<module>", "main"]),
+        ]
+    ]
+
+
+def test_a_loaders_worker() -> None:
+    text = """
+Traceback (most recent call last):
+  File "/env/torch/_utils.py", line 705, in reraise
+    raise exception
+ValueError: Caught ValueError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/home/user/train.py", line 5, in __getitem__
+    raise ValueError("no")
+ValueError: no
+"""
+    assert told(text) == [
+        [
+            (None, 4, "builtins.ValueError", "Caught ValueError in DataLoader worker process 0.", ["reraise"]),
+            ("cause", 8, "builtins.ValueError", "no", ["__getitem__"]),
+        ]
+    ]
+
+
+def test_a_group() -> None:
+    text = """
+  + Exception Group Traceback (most recent call last):
+  |   File "/home/user/train.py", line 9, in <module>
+  |     main()
+  | ExceptionGroup: two shards failed (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/home/user/train.py", line 5, in shard
+    |     read()
+    | OSError: disk quota
+    +---------------- 2 ----------------
+    | RuntimeError: bad checksum
+    +------------------------------------
+"""
+    assert told(text) == [
+        [
+            (None, 4, "builtins.ExceptionGroup", "two shards failed (2 sub-exceptions)", ["<module>"]),
+            ("group", 9, "builtins.OSError", "disk quota", ["shard"]),
+            ("group", 11, "builtins.RuntimeError", "bad checksum", []),
+        ]
+    ]
+
+
+def test_a_notebook() -> None:
+    text = """
+---------------------------------------------------------------------------
+RuntimeError                              Traceback (most recent call last)
+Cell In[3], line 2
+      1 from train import main
+----> 2 main()
+
+File ~/project/train.py:12, in main(variant)
+     11 def main(variant):
+---> 12     Trainer().fit(RuntimeError)
+
+File /env/lib/python3.11/site-packages/torch/optim/adamw.py:171, in AdamW.step(self, closure)
+    169 loss = None
+--> 171 raise RuntimeError(
+    172     "no: yes")
+
+RuntimeError: no: yes
+and more
+"""
+    assert told(text) == [[(None, 16, "builtins.RuntimeError", "no: yes\nand more", ["<module>", "main", "step"])]]
+
+
+def test_a_notebook_of_old() -> None:
+    text = """
+ValueError                                Traceback (most recent call last)
+<ipython-input-1-26fd7a1a9bd6> in <module>
+----> 1 fit()
+
+~/project/train.py in fit(self, x)
+     11 def fit():
+ValueError: no
+"""
+    assert told(text) == [[(None, 7, "builtins.ValueError", "no", ["<module>", "fit"])]]
+
+
+def test_pytest_in_full_and_its_summary() -> None:
+    text = """
+_________________________________ test_training _________________________________
+
+    def test_training():
+>       main()
+
+test_training.py:5:
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
+
+    def main():
+>       raise RuntimeError("no backend\\nat all")
+E       RuntimeError: no backend
+E       at all
+
+train.py:8: RuntimeError
+=========================== short test summary info ============================
+FAILED test_training.py::test_training - RuntimeError: no back...
+"""
+    assert told(text) == [[(None, 11, "builtins.RuntimeError", "no backend\n    at all", ["test_training", "main"])]]
+
+
+def test_pytest_in_short() -> None:
+    text = """
+train.py:8: in main
+    load()
+/env/lib/python3.11/site-packages/torch/a.py:3: in load
+    raise RuntimeError("no")
+E   RuntimeError: no
+"""
+    assert told(text) == [[(None, 5, "builtins.RuntimeError", "no", ["main", "load"])]]
+
+
+def test_a_box_of_rich() -> None:
+    text = """
+╭───────────────────── Traceback (most recent call last) ──────────────────────╮
+│ /home/user/train.py:9 in <module>                                            │
+│                                                                              │
+│ ❱ 9 main()                                                                   │
+│                                                                              │
+│ /home/user/train.py:5 in main                                                │
+╰──────────────────────────────────────────────────────────────────────────────╯
+ValueError: no
+"""
+    assert told(text) == [[(None, 8, "builtins.ValueError", "no", ["<module>", "main"])]]
+
+
+def test_ranks_without_labels_whose_lines_are_mixed() -> None:
+    """Rank 1 runs behind rank 0 and says what that said; where they part, each has its own."""
+    text = """
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+Traceback (most recent call last):
+    main()
+  File "train.py", line 5, in main
+  File "train.py", line 9, in <module>
+    main()
+    step()
+RuntimeError: found cuda:0
+  File "train.py", line 5, in main
+    step()
+RuntimeError: found cuda:1
+"""
+    assert told(text) == [
+        [(None, 9, "builtins.RuntimeError", "found cuda:0", ["<module>", "main"])],
+        [(None, 12, "builtins.RuntimeError", "found cuda:1", ["<module>", "main"])],
+    ]
+
+
+def test_a_last_line_that_two_ranks_wrote_at_once() -> None:
+    (failure,) = failures("RuntimeErrorRuntimeError: : no backendno backend\n\n")
+    assert (failure.links[0].raised.name, failure.links[0].raised.message) == ("RuntimeError", "no backendno backend")
+
+
+def test_labelled_ranks_that_fail_alike_are_one_failure() -> None:
+    lines = [f"[rank{rank}]: {line}" for line in PLAIN.strip().split("\n") for rank in (0, 1)]
+    (failure,) = failures("\n".join(lines))
+    assert failure.labels == ("rank0", "rank1")
+    assert failure.links[0].line == 13
+
+
+def test_indentation_lost_on_the_way() -> None:
+    (failure,) = failures("\n".join(line.lstrip() for line in PLAIN.split("\n")))
+    assert [frame.split()[-1] for frame in failure.frames] == ["<module>", "main"]
+
+
+def test_a_traceback_without_an_end_says_nothing() -> None:
+    assert failures(PLAIN.replace("ValueError: no", "")) == ()
+
+
+def test_of_too_many_the_first_are_read_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[find.__module__], "MOST_FAILURES", 10)
+    found, notes = find((number, f"RuntimeError: {number}") for number in range(1, 1201))
+    assert len(found) == 10
+    assert notes == ("Of 1,200 exceptions the first 10 were read.",)
