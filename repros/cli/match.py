@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from repros.cli.live import Live
-from repros.cli.options import catalogue_option, example, interpreter, load_shelf
+from repros.cli.options import catalogue_option, example, interpreter, json_option, load_shelf
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
 from repros.journey import Where, travel
@@ -34,7 +34,7 @@ RUNS = Path(".repros/match.jsonl")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")
 @click.option("--confirm", is_flag=True, help="Run what was found on the environment that --python names.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The environment, for --confirm.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@json_option
 @catalogue_option
 def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm: bool, as_json: bool) -> int:
     """Find the documented failures that a log or a traceback shows.

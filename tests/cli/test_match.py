@@ -1,0 +1,151 @@
+"""`repros match`: a saved log in, the documented failures that it shows out."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RAISES, Command, lines
+
+LOG = """\
+Traceback (most recent call last):
+  File "/home/user/train.py", line 9, in <module>
+    main()
+ValueError: the documented failure on cuda:3
+torch==2.13.0
+"""
+
+FOUND = """\
+RPR-9001 A plain exception
+likely    class and message agree
+seen      line 4: ValueError: the documented failure on cuda:3 torch==2.13.0
+versions  affected: every release is
+works     fixed: returns
+          not_a_fix: is documented as a fix and raises all the same
+"""
+
+
+@pytest.fixture
+def log(here: Path) -> str:
+    (here / "train.log").write_text(LOG)
+    return "train.log"
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+
+
+def test_a_file(repros: Command, log: str) -> None:
+    code, out, err = repros("match", log, "--catalogue", RAISES)
+    assert (code, err) == (0, "")
+    assert out.startswith(FOUND)
+    assert out.endswith(
+        "next      repros show RPR-9001\n"
+        "          repros run RPR-9001 --python PATH\n"
+        "          repros report RPR-9001 --python PATH\n"
+    )
+
+
+@pytest.mark.parametrize("words", [("-",), ()])
+def test_a_pipe(repros: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    feed(monkeypatch, LOG.encode())
+    code, out, _ = repros("match", *words, "--catalogue", RAISES)
+    assert (code, out[: len(FOUND)]) == (0, FOUND)
+
+
+def test_sixty_columns(repros: Command, log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = repros("match", log, "--catalogue", RAISES)
+    assert max(map(len, out.splitlines())) <= 60
+
+
+def test_no_known_repro(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, b"[rank1]: ValueError: another one\n[rank0]: RuntimeError: [a.cc:1] Connection closed by peer")
+    code, out, err = repros("match", "--catalogue", RAISES)
+    assert (code, err) == (1, "")
+    assert out == (
+        "No known repro.\n"
+        "read      line 1, rank 1: ValueError: another one\n"
+        "next      repros list\n"
+        "          repros new NAME (to document it)\n"
+    )
+
+
+def test_only_what_follows_from_another_failure(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, b"RuntimeError: [a.cc:1] Connection closed by peer")
+    code, out, _ = repros("match", "--catalogue", RAISES)
+    assert code == 1
+    assert out.splitlines()[1:3] == [
+        "read      line 1: RuntimeError: [a.cc:1] Connection closed by peer",
+        "          Such an error says that another process failed first: its log has the cause.",
+    ]
+
+
+def test_for_machines(repros: Command, log: str) -> None:
+    code, out, _ = repros("match", log, "--json", "--catalogue", RAISES)
+    found = json.loads(out)
+    assert (code, found["schema"], found["versions"]) == (0, 1, {"torch": ["2.13.0"]})
+    (candidate,) = found["candidates"]
+    assert (candidate["id"], candidate["confidence"], candidate["why"]) == (
+        "RPR-9001",
+        "likely",
+        "class and message agree",
+    )
+    assert candidate["seen"][0]["line"] == 4
+    assert candidate["affected"] == {"state": "affected", "ranges": [], "told": {}, "missing": []}
+    assert "confirmed" not in found
+
+
+def test_confirm(repros: Command, log: str) -> None:
+    code, out, _ = repros("match", log, "--confirm", "--python", sys.executable, "--catalogue", RAISES)
+    assert code == 0
+    assert out.startswith(FOUND)
+    assert "\nconfirming RPR-9001\n" in out
+    assert "reproduced  RPR-9001 failing plain cpu" in out
+    assert lines(".repros/match.jsonl") == ["failing reproduced"]
+    assert not Path(".repros/latest.jsonl").exists()
+
+
+def test_confirm_for_machines(repros: Command, log: str) -> None:
+    words = ("match", log, "--json", "--confirm", "--python", sys.executable, "--catalogue", RAISES)
+    code, out, err = repros(*words)
+    (confirmed,) = json.loads(out)["confirmed"]
+    assert (code, confirmed["variant"], confirmed["verdict"]) == (0, "failing", "reproduced")
+    assert "reproduced" in err
+
+
+def test_nothing_to_confirm(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, b"ValueError: another one")
+    code, out, _ = repros("match", "--confirm", "--python", sys.executable, "--catalogue", RAISES)
+    assert code == 1
+    assert out.endswith("\nnothing to confirm: no candidate.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ("none.log",),
+            "none.log cannot be read (No such file or directory); expected the text of a log or a traceback.",
+        ),
+        ((".",), ". is a folder; expected the text of a log or a traceback."),
+        (("empty",), "empty is empty; expected the text of a log or a traceback."),
+        (("binary",), "binary is not text; expected the text of a log or a traceback."),
+        (
+            ("empty", "--confirm"),
+            "--confirm and --python PATH go together: it says where to run what was found. (try 'repros match --help')",
+        ),
+        (
+            ("empty", "--python", "x"),
+            "--confirm and --python PATH go together: it says where to run what was found. (try 'repros match --help')",
+        ),
+    ],
+)
+def test_bad_input(repros: Command, here: Path, words: tuple[str, ...], problem: str) -> None:
+    (here / "empty").touch()
+    (here / "binary").write_bytes(bytes(range(256)) * 9)
+    assert repros("match", *words) == (2, "", f"repros: {problem}\n")
