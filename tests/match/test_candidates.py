@@ -1,0 +1,118 @@
+"""From sightings to candidates: the frames, then the versions, then who else has the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from repros.match import Catalogue, Confidence, State
+from repros.match.affected import affected
+from repros.match.candidates import candidates
+from repros.match.failures import Failure, Link
+from repros.model import Repro, Signature
+from tests.factories import raised, repro, requirements, variant
+
+TELLING = Signature("RuntimeError", ("the documented failure",), frames=("new_forward", "lib/hooks.py:pre_forward"))
+
+
+def one(id_: str = "RPR-0002", signature: Signature = TELLING, *affected: str) -> Repro:
+    ranges = requirements(*affected)
+    return repro(id_, affected=ranges, variants=(variant(signature=signature, affected=ranges),))
+
+
+def seen(*frames: str, whole: bool = True, message: str = "the documented failure") -> Failure:
+    return Failure((Link(raised(message, frames=frames), 7, whole),), ())
+
+
+def told(
+    failures: list[Failure], *repros: Repro, versions: Mapping[str, tuple[str, ...]] | None = None
+) -> tuple[list[tuple[str, Confidence]], list[str]]:
+    found, ruled_out = candidates(failures, Catalogue(repros), versions or {})
+    return [(c.repro.id, c.confidence) for c in found], [out.entry.repro.id for out in ruled_out]
+
+
+@pytest.mark.parametrize(
+    ("failure", "result"),
+    [
+        (seen("/env/accelerate/hooks.py:165 new_forward"), ([("RPR-0002", Confidence.LIKELY)], [])),
+        (seen("C:\\env\\lib\\hooks.py:3 pre_forward"), ([("RPR-0002", Confidence.LIKELY)], [])),
+        (seen("/env/otherlib/hooks.py:3 pre_forward"), ([], ["RPR-0002"])),
+        (seen("/env/torch/linear.py:116 forward"), ([], ["RPR-0002"])),
+        (seen(whole=False), ([("RPR-0002", Confidence.POSSIBLE)], [])),
+        (seen("/home/user/toy_0002.py:12 main"), ([("RPR-0002", Confidence.CERTAIN)], [])),
+        (seen("new_forward", message="another failure"), ([], [])),
+    ],
+)
+def test_frames(failure: Failure, result: tuple[object, object]) -> None:
+    assert told([failure], one()) == result
+
+
+@pytest.mark.parametrize(
+    ("stated", "confidence"),
+    [
+        ({"accelerate": ("0.25.0",)}, Confidence.CERTAIN),
+        ({"accelerate": ("1.13.0",)}, Confidence.POSSIBLE),
+        ({"accelerate": ("0.25.0", "1.13.0")}, Confidence.LIKELY),
+        ({"torch": ("2.1.2",)}, Confidence.LIKELY),
+    ],
+)
+def test_versions(stated: Mapping[str, tuple[str, ...]], confidence: Confidence) -> None:
+    found = told([seen("a.py:1 new_forward")], one("RPR-0002", TELLING, "accelerate<1.13"), versions=stated)
+    assert found == ([("RPR-0002", confidence)], [])
+
+
+def test_two_with_one_message_are_possible_and_the_affected_one_comes_first() -> None:
+    plain = Signature("RuntimeError", ("the documented failure",))
+    newer, older = one("RPR-0001", plain, "torch>=2.8"), one("RPR-0003", plain, "torch<2.1")
+    found, _ = candidates([seen("a.py:1 f")], Catalogue([newer, older]), {"torch": ("2.0.1",)})
+    assert [(c.repro.id, c.confidence, c.rivals) for c in found] == [
+        ("RPR-0003", Confidence.POSSIBLE, ("RPR-0001",)),
+        ("RPR-0001", Confidence.POSSIBLE, ("RPR-0003",)),
+    ]
+
+
+def test_frames_tell_two_with_one_message_apart() -> None:
+    hooks, metrics = one("RPR-0002"), one("RPR-0020", Signature("RuntimeError", TELLING.match, frames=("gather",)))
+    assert told([seen("a.py:1 gather")], hooks, metrics) == ([("RPR-0020", Confidence.LIKELY)], ["RPR-0002"])
+
+
+def test_the_script_of_one_is_that_one_and_its_summary_too() -> None:
+    plain = Signature("RuntimeError", ("the documented failure",))
+    own = seen("/x/toy_0002.py:1 main")
+    found = told([own, seen(whole=False)], one("RPR-0002", plain), one("RPR-0003", plain))
+    assert found == ([("RPR-0002", Confidence.CERTAIN)], [])
+
+
+def test_what_follows_from_another_failure_matches_only_with_its_frames() -> None:
+    message = "Connection closed by peer"
+    documented = one("RPR-0009", Signature("RuntimeError", (message,), frames=("barrier",)))
+    bare = one("RPR-0010", Signature("RuntimeError", (message,)))
+    assert told([seen("a.py:1 f", message=message)], bare) == ([], ["RPR-0010"])
+    assert told([seen("a.py:1 barrier", message=message)], documented) == ([("RPR-0009", Confidence.LIKELY)], [])
+
+
+@pytest.mark.parametrize(
+    ("ranges", "stated", "state", "missing"),
+    [
+        ((), {}, State.AFFECTED, ()),
+        (("lightning<2.4",), {}, State.NOT_TOLD, ("lightning",)),
+        (("lightning<2.4", "torch>=2.6"), {"lightning": ("2.1.3",)}, State.NOT_TOLD, ("torch",)),
+        (("lightning<2.4", "torch>=2.6"), {"torch": ("2.1",)}, State.NOT_AFFECTED, ("lightning",)),
+        (("lightning<2.4",), {"lightning": ("2.4.0rc1",)}, State.NOT_AFFECTED, ()),
+        (("Lightning>=2.1,<2.4",), {"lightning": ("2.1.3+local",)}, State.AFFECTED, ()),
+    ],
+)
+def test_affected(
+    ranges: tuple[str, ...], stated: Mapping[str, tuple[str, ...]], state: State, missing: tuple[str, ...]
+) -> None:
+    concerned = one("RPR-0001", TELLING, *ranges)
+    answer = affected(concerned, concerned.variants, stated)
+    assert (answer.state, answer.missing) == (state, missing)
+
+
+def test_a_variant_may_be_affected_where_the_failing_one_is_not() -> None:
+    forced = variant("forced", signature=TELLING, affected=())
+    plain = variant(signature=TELLING, affected=requirements("accelerate<1.13"))
+    answer = affected(repro(), (forced, plain), {"accelerate": ("1.13.0",)})
+    assert (answer.state, answer.otherwise) == (State.NOT_AFFECTED, ("forced",))
