@@ -65,6 +65,7 @@ def main(rounds: int, stack: str, python: Path | None, catalogue: bool, no_sim: 
             report["catalogue"] = _catalogue(every, Path(folder))
     signatures = [variant.signature for repro in shelf for variant in repro.variants if variant.signature]
     report["signature_matches_per_second"] = figures.matches_per_second(signatures)
+    report["log_matching"] = figures.log_matching()
     report["machine"] = watched.told()
     report["targets"] = figures.targets(report)
     out.parent.mkdir(parents=True, exist_ok=True)

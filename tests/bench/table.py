@@ -21,6 +21,9 @@ def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield _catalogue(figures["catalogue"])
     matches = figures["signature_matches_per_second"]
     yield Text(f"signature matches per second: {matches['new']:,} new messages, {matches['known']:,} known ones")
+    log = figures["log_matching"]
+    size = f"{log['bytes'] / 1e6:.1f} MB against {log['signatures']:,} signatures"
+    yield Text(f"matching a log of {size}: {log['seconds']:.2f} s")
     servers = ", ".join(f"{name} {_megabytes(size)}" for name, size in figures["servers"].items())
     yield Text(f"a warm server that waits holds: {servers}")
     yield _targets(figures)

@@ -59,6 +59,7 @@ def test_the_tables_say_it_all() -> None:
         "environment": {"name": "current", "versions": "torch 2.13.0", "bytecode": "there"},
         "servers": {"cpu-2": 250_000_000},
         "signature_matches_per_second": {"new": 16_000, "known": 170_000},
+        "log_matching": {"signatures": 1_000, "bytes": 1_048_576, "seconds": 0.152},
         "machine": {"processors": 2, "before": look, "after": look, "busy": True},
         "targets": figures.targets(REPORT),
     }
@@ -66,13 +67,27 @@ def test_the_tables_say_it_all() -> None:
     with screen.capture() as captured:
         screen.print(table.report(report))
     text = captured.get()
-    for told in ("8.4", "missed", "2 cells, 1 of them always cold", f"run --jobs {JOBS}", "16,000 new", "was BUSY"):
+    for told in (
+        "8.4",
+        "missed",
+        "2 cells, 1 of them always cold",
+        f"run --jobs {JOBS}",
+        "16,000 new",
+        "1.0 MB against 1,000 signatures: 0.15 s",
+        "was BUSY",
+    ):
         assert told in text
 
 
 def test_matches_are_counted() -> None:
     rates = figures.matches_per_second([Signature("RuntimeError", ("on the same device",))], 0.05)
     assert 0 < rates["new"] < rates["known"]
+
+
+def test_a_log_is_matched_against_a_made_up_catalogue() -> None:
+    figure = figures.log_matching(signatures=10, size=20_000)
+    assert (figure["signatures"], figure["bytes"]) == (10, 20_000)
+    assert figure["seconds"] > 0
 
 
 def test_bytecode_is_told_from_its_absence(tmp_path: Path) -> None:
