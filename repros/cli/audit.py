@@ -64,17 +64,14 @@ def audit(
     strict: bool,
     verbose: bool,
 ) -> int:
-    r"""Say which documented failures concern what is installed or pinned.
+    """Say which documented failures concern what is installed or pinned.
 
     FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; without it, the one that is here. A range is
     not a pin: it is said what it admits. What cannot be told is never taken for good. Exit code 1: something is
     affected.
 
-    Decisions to live with a failure stand in the project's pyproject.toml, each with its reason and its last day:
-
-    \b
-      [tool.repros.audit]
-      ignore = [{ id = "RPR-0005", reason = "why", until = 2027-01-31 }]
+    Decisions to live with a failure stand in the project's pyproject.toml as `ignore`, a list, in the table
+    [tool.repros.audit]: each with its id, its reason and its last day.
     """
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
