@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +31,9 @@ Say = Callable[[str], None]
 
 JOBS = min(2, os.cpu_count() or 1)
 """How many cells are run side by side unless somebody says otherwise."""
+
+KEPT = 50
+"""Runs whose logs are kept; a run of nox makes one for each strategy."""
 
 
 @dataclass(frozen=True)
@@ -257,5 +262,9 @@ def folder_name(cell: Cell) -> str:
 
 
 def new_runs_folder(out: Path) -> Path:
-    """Return a folder for this run's logs that does not exist yet, beside the results file."""
-    return out.parent / "runs" / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S-%f")
+    """Return a folder for this run's logs that does not exist yet, beside the results file; the oldest runs' go."""
+    runs = out.parent / "runs"
+    with contextlib.suppress(OSError):
+        for old in sorted(runs.iterdir(), reverse=True)[KEPT - 1 :]:
+            shutil.rmtree(old, ignore_errors=True)
+    return runs / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S-%f")

@@ -223,3 +223,12 @@ def test_a_cell_that_ends_now_this_way_now_that_is_flaky(tmp_path: Path, monkeyp
 def test_a_folders_name_is_one_that_any_file_system_takes() -> None:
     strange = cell(environment=environment("/home/me/my env/bin/python"))
     assert journey.folder_name(strange) == "RPR-0001-failing-ddp-cpu-home-me-my-env-bin-python"
+
+
+def test_the_oldest_runs_make_room(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for number in range(60):
+        (runs / f"20260101-{number:06}" / "cell").mkdir(parents=True)
+    new = journey.new_runs_folder(tmp_path / "latest.jsonl")
+    assert (new.parent, new.exists()) == (runs, False)
+    assert sorted(folder.name for folder in runs.iterdir()) == [f"20260101-{number:06}" for number in range(11, 60)]
