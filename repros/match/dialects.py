@@ -115,7 +115,7 @@ def bases(name: str) -> tuple[str, ...]:
     own = getattr(builtins, kind, None)
     if "." not in name and isinstance(own, type) and issubclass(own, BaseException):
         return tuple(f"builtins.{base.__name__}" for base in own.__mro__[1:-1])
-    return _FOREIGN_BASES.get(kind, ())
+    return (*_FOREIGN_BASES.get(kind, ()), "builtins.Exception")
 
 
 def dotted(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from repros.match.dialects import bases, dotted
 from repros.model import Raised
@@ -71,3 +72,13 @@ class Draft:
         text = "\n".join(self.message).strip()[:LONGEST_MESSAGE]
         raised = Raised(dotted(self.type), bases(self.type), text, tuple(self.frames), self.via)
         return Link(raised, self.line, self.whole)
+
+
+class Standing(NamedTuple):
+    """How the next exception will stand to one that was told."""
+
+    to: Draft
+    chain: list[Draft]
+    outer: bool
+    """Whether the next one encloses it, or is enclosed."""
+    via: str

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from repros.match import dialects
-from repros.match.failures import Draft
+from repros.match.failures import Draft, Standing
+from repros.match.unfinished import Taken, Unfinished, depth, notebook, python, rich
 from repros.match.wrappers import Line
 
 MOST_OPEN = 8
@@ -30,52 +29,8 @@ _CONTEXT = "During handling of the above exception, another exception occurred:"
 _INNER = "terminated with the following error:"
 _MEMBER = re.compile(r"[ |]*\+-?\+?-{10,40} (?:\d+|\.\.\.) -{10,40}$")
 _RULE = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}")
-_MARKS = re.compile(r"[ ~^]+$")
 _DEEP = 4
 """Columns; a paragraph of a message that follows a blank line is told from the rest of the log by its indentation."""
-
-
-class _Taken(NamedTuple):
-    """What a line is to a traceback that it belongs to."""
-
-    frame: str | None = None
-    last: tuple[str, str | None] | None = None
-    """Class and message, if it is the last line."""
-
-
-class _Standing(NamedTuple):
-    """How the next exception will stand to one that was told."""
-
-    to: Draft
-    chain: list[Draft]
-    outer: bool
-    """Whether the next one encloses it, or is enclosed."""
-    via: str
-
-
-@dataclass
-class _Open:
-    """A traceback whose last line has not come yet."""
-
-    read: Callable[[_Open, str], _Taken | None]
-    """How its kind is read; None for a line that is none of it."""
-    kind: str = ""
-    """The class that a notebook's header names."""
-    standing: _Standing | None = None
-    lines: list[str] = field(default_factory=list)
-    frames: list[str] = field(default_factory=list)
-    indent: int = 0
-    foreign: int = 0
-    follows: bool = False
-    """Whether another traceback had each of its lines first."""
-
-    def take(self, text: str, taken: _Taken) -> None:
-        """Add a line that belongs here."""
-        if taken.frame:
-            if not self.frames:
-                self.indent = max(0, _depth(text) - 2)
-            self.frames.append(taken.frame)
-        self.lines.append(text)
 
 
 class Reader:
@@ -85,13 +40,13 @@ class Reader:
         """Look for pytest's form of tracebacks only where there is one."""
         self.chains: list[list[Draft]] = []
         self._pytest = pytest
-        self._open: list[_Open] = []
+        self._open: list[Unfinished] = []
         self._closed: deque[list[str]] = deque(maxlen=MOST_OPEN)
-        self._newest: _Standing | None = None
+        self._newest: Standing | None = None
         """The exception that was told last, as one that the next is enclosed in."""
         self._talking = False
         """Whether more lines of its message may come."""
-        self._pending: _Standing | None = None
+        self._pending: Standing | None = None
         self._places: deque[str] = deque(maxlen=MOST_LINES)
         self._function = ""
         self._in_group = False
@@ -139,15 +94,15 @@ class Reader:
         head, _, tail = text.partition(dialects.HEADER)
         head, tail = head.rstrip(), tail.strip()
         if kind := dialects.notebook_type(text):
-            traceback = _Open(_notebook, kind)
+            traceback = Unfinished(notebook, kind)
             self._open.clear()  # a notebook has one writer, and what is open would get all that follows
         elif tail == ":":
-            traceback = _Open(_python)
+            traceback = Unfinished(python)
             self._in_group = head.endswith("+ Exception Group") or (self._in_group and self._boxed)
             if head.endswith("Original"):  # a loader's worker tells in its message where it failed
                 self._pending = self._newest and self._newest._replace(via="cause")
         elif tail and not tail.strip("─╮-+ "):
-            traceback = _Open(_rich)
+            traceback = Unfinished(rich)
         else:
             return False
         traceback.standing, self._pending, self._talking = self._pending, None, False
@@ -180,7 +135,7 @@ class Reader:
             self._open.append(traceback)  # to the end: who wrote last is likely to write next
         return True
 
-    def _follower(self, takers: Sequence[tuple[_Open, _Taken]], text: str) -> tuple[_Open, _Taken] | None:
+    def _follower(self, takers: Sequence[tuple[Unfinished, Taken]], text: str) -> tuple[Unfinished, Taken] | None:
         """Return the traceback that has come to where another one has this very line."""
         for traceback, taken in takers if len(takers) > 1 else ():
             at = len(traceback.lines)
@@ -189,7 +144,7 @@ class Reader:
                 return traceback, taken
         return None
 
-    def _tell(self, draft: Draft, message: str | None, standing: _Standing | None) -> None:
+    def _tell(self, draft: Draft, message: str | None, standing: Standing | None) -> None:
         """Add an exception to the chain that it belongs to."""
         draft.add(message or "")
         if standing is None or len(standing.chain) >= MOST_LINKS:
@@ -204,7 +159,7 @@ class Reader:
             draft.via = standing.via
             chain.append(draft)
         self._pending = None
-        self._newest = _Standing(draft, chain, outer=False, via="")
+        self._newest = Standing(draft, chain, outer=False, via="")
         self._talking = message is not None
 
     def _connect(self, text: str) -> bool:
@@ -231,7 +186,7 @@ class Reader:
         if not text:
             draft.blank = True
             return True
-        ends = (line.stamped and not draft.stamped) or (draft.blank and not draft.empty and _depth(text) < _DEEP)
+        ends = (line.stamped and not draft.stamped) or (draft.blank and not draft.empty and depth(text) < _DEEP)
         if ends or _RULE.match(text) or dialects.last(text) or (self._pytest and dialects.pytest_place(text)):
             return False
         draft.blank = False
@@ -250,40 +205,6 @@ class Reader:
                 self._places.append(frame)
         elif text.startswith("____"):
             self._places.clear()
-
-
-def _depth(text: str) -> int:
-    return len(text) - len(text.lstrip())
-
-
-def _python(traceback: _Open, text: str) -> _Taken | None:
-    if frame := dialects.frame(text):
-        return _Taken(frame)
-    if not text:
-        return None
-    if _depth(text) > traceback.indent:
-        return _Taken() if traceback.lines else None
-    if last := dialects.last(text):
-        return _Taken(last=last)
-    # Where the indentation was lost on the way, a frame is followed by its source, and that by marks below it.
-    lines = traceback.lines
-    source = lines and ((lines[-1].startswith("File") and dialects.frame(lines[-1])) or _MARKS.match(text))
-    return _Taken() if source else None
-
-
-def _notebook(traceback: _Open, text: str) -> _Taken | None:
-    kind, colon, message = text.partition(":")
-    if kind.rpartition(".")[2] == traceback.kind.rpartition(".")[2] and (colon or not message):
-        return _Taken(last=(kind, message.strip() if colon else None))
-    return _Taken(dialects.notebook_frame(text))
-
-
-def _rich(traceback: _Open, text: str) -> _Taken | None:
-    closed = bool(traceback.lines) and traceback.lines[-1].startswith(("╰", "+-"))
-    if closed:
-        last = dialects.last(text)
-        return _Taken(last=last) if last else None
-    return _Taken(dialects.rich_frame(text)) if text.startswith(("│", "|", "╰", "+-")) else None
 
 
 def read(lines: Iterable[Line], *, pytest: bool) -> list[list[Draft]]:

@@ -130,21 +130,10 @@ def log_matching(signatures: int = 1_000, size: int = 2**20) -> dict[str, float]
     return {"signatures": signatures, "bytes": len(log), "seconds": round(best, 3)}
 
 
-_WORDS = [
-    "tensor",
-    "device",
-    "stride",
-    "backend",
-    "kernel",
-    "reducer",
-    "bucket",
-    "gradient",
-    "checkpoint",
-    "sampler",
-    "generator",
-    "dtype",
-    "storage",
-]
+_WORDS = (
+    *("tensor", "device", "stride", "backend", "kernel", "reducer", "bucket"),
+    *("gradient", "checkpoint", "sampler", "generator", "dtype", "storage"),
+)
 _MESSAGE = (
     "Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0! "
     "(when checking argument for argument mat1 in method wrapper_CUDA_addmm) at 0x7f00deadbeef, rank 1 of pid 4711, "
