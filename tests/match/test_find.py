@@ -59,7 +59,10 @@ def test_the_last_line_alone() -> None:
     (failure,) = failures("some output\ntorch.OutOfMemoryError: CUDA out of memory. Tried\nmore output")
     (link,) = failure.links
     assert (link.line, link.whole, link.raised.frames) == (2, False, ())
-    assert (link.raised.type, link.raised.bases) == ("torch.OutOfMemoryError", ("builtins.RuntimeError", "builtins.Exception"))
+    assert (link.raised.type, link.raised.bases) == (
+        "torch.OutOfMemoryError",
+        ("builtins.RuntimeError", "builtins.Exception"),
+    )
 
 
 @pytest.mark.parametrize(
