@@ -1,0 +1,44 @@
+"""Generators: their device's type must be the tensor's, which the random operators ask of them."""
+
+from __future__ import annotations
+
+from .line import GENERATOR, PYTHON, Line, lies, says
+
+RANDPERM = (
+    "ATen/core/dispatch/DispatchKeyExtractor.h: a generator chooses the kernel too; and "
+    "aten/src/ATen/native/cuda/Randperm.cu draws its keys by random_"
+)
+OF_THE_CPU = says("Expected a 'D' device type for generator but found 'cpu'")
+OF_THE_DEVICE = says("Expected a 'cpu' device type for generator but found 'D'")
+
+LINES = [
+    Line("randperm_right", "torch.randperm(4, generator=g, device=d)", lies("D:0"), GENERATOR),
+    Line("randperm_cpu_generator", "torch.randperm(4, generator=cg, device=d)", OF_THE_CPU, GENERATOR),
+    Line("randperm_device_generator", "torch.randperm(4, generator=g)", OF_THE_DEVICE, RANDPERM),
+    Line("rand_cpu_generator", "torch.rand(3, generator=cg, device=d)", OF_THE_CPU, GENERATOR),
+    Line("rand_device_generator", "torch.rand(3, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("randn_cpu_generator", "torch.randn(3, generator=cg, device=d)", OF_THE_CPU, GENERATOR),
+    Line("randn_device_generator", "torch.randn(3, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("randint_cpu_generator", "torch.randint(3, (3,), generator=cg, device=d)", OF_THE_CPU, GENERATOR),
+    Line("randint_device_generator", "torch.randint(3, (3,), generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("normal_inplace", "x.normal_(generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("normal_inplace_on_cpu", "cx.normal_(generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("normal_by_other_device", "x.normal_(generator=g1)", lies("D:0"), GENERATOR),
+    Line("normal_mean", "torch.normal(x, x, generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("uniform_inplace", "x.uniform_(generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("uniform_inplace_on_cpu", "cx.uniform_(generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("bernoulli", "torch.bernoulli(x, generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("bernoulli_on_cpu", "torch.bernoulli(cx, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("bernoulli_inplace", "x.bernoulli_(0.5, generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("exponential", "x.exponential_(generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("exponential_on_cpu", "cx.exponential_(generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("multinomial", "torch.multinomial(x, 2, generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("multinomial_on_cpu", "torch.multinomial(cx, 2, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("randperm_by_default_device", "on_device(d, lambda: torch.randperm(4, generator=torch.Generator('cpu')))",
+         OF_THE_CPU, GENERATOR),
+    Line("sampler_by_default_device", "on_device(d, lambda: list(torch.utils.data.RandomSampler(range(3))))",
+         OF_THE_CPU, PYTHON),
+    Line("loader_by_default_device",
+         "on_device(d, lambda: list(torch.utils.data.DataLoader(range(4), shuffle=True)))", OF_THE_CPU, PYTHON),
+    Line("tensor_by_default_device", "on_device(d, lambda: torch.tensor([1.0]))", lies("D:0"), PYTHON),
+]  # fmt: skip

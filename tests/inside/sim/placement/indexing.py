@@ -1,0 +1,67 @@
+"""Indexing: a CPU index is welcome where Python indexes, and refused where an operator is called by name."""
+
+from __future__ import annotations
+
+from .line import COMPOSITE, COPY, GENERATED, INDEX, ITERATOR, Line, generated, iterator, lies, says
+
+WRITE = "aten/src/ATen/native/TensorAdvancedIndexing.cpp _index_put_impl_: a 0-dim value is brought over"
+FILL = "aten/src/ATen/native/TensorAdvancedIndexing.cpp index_fill_: TensorIterator; a tensor value is read by item()"
+ELSEWHERE = "indices should be either on cpu or on the same device as the indexed tensor ({})"
+
+LINES = [
+    Line("index_by_cpu", "x[ci]", lies("D:0"), INDEX),
+    Line("index_by_cpu_on_the_other_device", "x1[ci]", lies("D:1"), INDEX),
+    Line("index_by_cpu_mask", "x[ck]", lies("D:0"), INDEX),
+    Line("index_by_other_device", "x[i1]", says(ELSEWHERE.format("D:0")), INDEX),
+    Line("cpu_index_by_device", "cx[i]", says(ELSEWHERE.format("cpu")), INDEX),
+    Line("cpu_index_by_device_mask", "cx[k]", says(ELSEWHERE.format("cpu")), INDEX),
+    Line("index_put_value", "x.index_put_((i,), torch.ones(2))", iterator(), WRITE),
+    Line("index_put_scalar", "x.index_put_((i,), cs)", lies("D:0"), WRITE),
+    Line("index_put_cpu_index", "x.index_put_((ci,), torch.ones(2, device=d))", lies("D:0"), INDEX),
+    Line("index_put_accumulate", "x.index_put_((i,), torch.ones(2), accumulate=True)",
+         says("expected device D:0 but got device cpu for value tensor"), WRITE),
+    Line("cpu_index_put_device_value", "cx.index_put_((ci,), torch.ones(2, device=d))", iterator(), WRITE),
+    Line("setitem", "x.__setitem__(0, cs)", lies(), COPY),
+    Line("setitem_slice", "x.__setitem__(slice(None), cx)", lies(), COPY),
+    Line("setitem_index", "x.__setitem__(ci, 0.0)", lies(), INDEX),
+    Line("setitem_mask", "x.__setitem__(ck, 0.0)", lies(), INDEX),
+    Line("setitem_mask_value", "x.__setitem__(k, torch.ones(2))", iterator(), WRITE),
+    Line("gather", "x.gather(0, ci)", generated("D:0", "cpu", "index", "gather"), GENERATED),
+    Line("cpu_gather", "cx.gather(0, i)", generated("cpu", "D:0", "index", "gather"), GENERATED),
+    Line("scatter_index", "x.scatter(0, ci, 1.0)", generated("D:0", "cpu", "index", "scatter"), GENERATED),
+    Line("scatter_source", "x.scatter(0, i, torch.ones(2))", generated("D:0", "cpu", "src", "scatter"), GENERATED),
+    Line("scatter_add", "x.scatter_add(0, ci, torch.ones(2, device=d))",
+         generated("D:0", "cpu", "index", "scatter_add"), GENERATED),
+    Line("scatter_reduce", "x.scatter_reduce(0, i, torch.ones(2), 'sum')",
+         generated("D:0", "cpu", "src", "scatter_reduce"), GENERATED),
+    Line("index_select", "x.index_select(0, ci)", generated("D:0", "cpu", "index", "index_select"), GENERATED),
+    Line("index_select_by_other_device", "x.index_select(0, i1)",
+         generated("D:0", "D:1", "index", "index_select"), GENERATED),
+    Line("index_add", "x.index_add(0, ci, torch.ones(2, device=d))",
+         generated("D:0", "cpu", "index", "index_add"), GENERATED),
+    Line("index_add_source", "x.index_add(0, i, torch.ones(2))",
+         generated("D:0", "cpu", "source", "index_add"), GENERATED),
+    Line("index_copy", "x.index_copy(0, ci, torch.ones(2, device=d))",
+         generated("D:0", "cpu", "index", "index_copy"), GENERATED),
+    Line("index_fill", "x.index_fill(0, ci, 1.0)", iterator(), FILL),
+    Line("index_fill_value", "x.index_fill(0, i, cs)", lies("D:0"), FILL),
+    Line("take", "torch.take(x, ci)", generated("D:0", "cpu", "index", "take"), GENERATED),
+    Line("put", "x.put_(i, torch.ones(2))", generated("D:0", "cpu", "source", "put_"), GENERATED),
+    Line("masked_select", "torch.masked_select(x, ck)", generated("D:0", "cpu", "mask", "masked_select"), GENERATED),
+    Line("masked_scatter", "x.masked_scatter(ck, x)", generated("D:0", "cpu", "mask", "masked_scatter_"), GENERATED),
+    Line("masked_scatter_source", "x.masked_scatter(k, cx)",
+         generated("D:0", "cpu", "source", "masked_scatter_"), GENERATED),
+    Line("bucketize", "torch.bucketize(x, cx)", generated("D:0", "cpu", "boundaries", "bucketize"), GENERATED),
+    Line("searchsorted", "torch.searchsorted(x, cx)", generated("D:0", "cpu", "self", "searchsorted"), GENERATED),
+    Line("repeat_interleave", "torch.repeat_interleave(x, ct)",
+         generated("D:0", "cpu", "index", "index_select"), COMPOSITE),
+    Line("isin", "torch.isin(x, cx)", generated("D:0", "cpu", "test_elements", "isin"), GENERATED),
+    Line("sort_out", "torch.sort(x, out=(torch.empty(3), torch.empty(3, dtype=torch.long)))",
+         generated("cpu", "D:0", "self", "sort"), GENERATED),
+    Line("topk_out", "torch.topk(x, 2, out=(torch.empty(2), torch.empty(2, dtype=torch.long)))",
+         generated("cpu", "D:0", "self", "topk"), GENERATED),
+    Line("split_at_cpu_indices", "torch.tensor_split(x, ci)", lies("D:0", "D:0", "D:0"), COMPOSITE),
+    Line("split_at_device_indices", "torch.tensor_split(x, i)",
+         says("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on D:0"), COMPOSITE),
+    Line("threshold", "F.threshold(x, 0.5, 0.0)", lies("D:0"), ITERATOR),
+]  # fmt: skip

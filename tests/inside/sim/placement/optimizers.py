@@ -1,0 +1,63 @@
+"""A step of an optimizer after a bad resume: part of the state lies on the CPU, or on another device."""
+
+from __future__ import annotations
+
+from .line import FOREACH, GENERATED, ITERATOR, PYTHON, Expectation, Line, generated, iterator, lies, says
+
+KINDS = {"fused": "fused=True", "foreach": "foreach=True", "for_loop": "foreach=False, fused=False"}
+SOURCES = {"fused": GENERATED, "foreach": FOREACH, "for_loop": ITERATOR}
+GROUPING = "aten/src/ATen/native/ForeachUtils.h _group_tensors_by_first_tensors_device_and_dtype"
+GROUPS = "Tensors of the same index must be on the same device and the same dtype except `step` tensors"
+LEARNING_RATE = "_fused_adam_.tensor_lr says NoCheck; aten/src/ATen/native/cuda/FusedAdamKernel.cu reads a CPU rate"
+
+
+def of_a_moment_on_cpu(kind: str, name: str) -> Expectation:
+    """Return what a step does when a first moment lies on the CPU, which TensorIterator never names first."""
+    return generated("D:0", "cpu", "exp_avgs", f"_fused_{name.lower()}_") if kind == "fused" else iterator()
+
+
+def of_a_moment_elsewhere(kind: str) -> Expectation:
+    """Return what a step does when a first moment lies on another device: it is written to, hence named first."""
+    return iterator("D:0", "D:1") if kind == "for_loop" else says(GROUPS, more=".*")
+
+
+def of_a_counter(kind: str, name: str) -> Expectation:
+    """Return what a step does when its counter lies on the CPU, where only a fused one does not expect it."""
+    return generated("D:0", "cpu", "state_steps", f"_fused_{name.lower()}_") if kind == "fused" else lies("D:0")
+
+
+LINES = [
+    line
+    for name in ("Adam", "AdamW")
+    for kind, options in KINDS.items()
+    for line in (
+        Line(f"{name}_{kind}_counter_on_cpu", f"resumed('{name}', 'step', c, {options})",
+             of_a_counter(kind, name), SOURCES[kind]),
+        Line(f"{name}_{kind}_moment_on_cpu", f"resumed('{name}', 'exp_avg', c, {options})",
+             of_a_moment_on_cpu(kind, name), SOURCES[kind]),
+        Line(f"{name}_{kind}_moment_on_other_device", f"resumed('{name}', 'exp_avg', e, {options})",
+             of_a_moment_elsewhere(kind), ITERATOR if kind == "for_loop" else GROUPING, (2, 1)),
+        Line(f"{name}_{kind}_state_in_place", f"resumed('{name}', 'exp_avg', d, {options})", lies("D:0"), PYTHON),
+    )
+]  # fmt: skip
+LINES += [
+    Line("SGD_foreach_momentum_on_cpu", "resumed('SGD', 'momentum_buffer', c, momentum=0.9, foreach=True)",
+         iterator(), FOREACH),
+    Line("SGD_for_loop_momentum_on_cpu", "resumed('SGD', 'momentum_buffer', c, momentum=0.9, foreach=False)",
+         iterator(), ITERATOR),
+    Line("SGD_fused_momentum_on_cpu", "resumed('SGD', 'momentum_buffer', c, momentum=0.9, fused=True)",
+         generated("D:0", "cpu", "momentum_buffer_list", "_fused_sgd_"), GENERATED, (2, 4)),
+    Line("Adam_fused_rate_on_cpu", "resumed('Adam', 'exp_avg', d, lr=torch.tensor(0.1), fused=True)",
+         lies("D:0"), LEARNING_RATE, (2, 2)),
+    Line("fused_adamw_step_on_cpu",
+         "torch._fused_adamw_([x], [x], [x], [x], [], [cs], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
+         "amsgrad=False, maximize=False)", generated("D:0", "cpu", "state_steps", "_fused_adamw_"), GENERATED),
+    Line("fused_adam_gradients_on_cpu",
+         "torch._fused_adam_([x], [cx], [x], [x], [], [s], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
+         "amsgrad=False, maximize=False)", generated("D:0", "cpu", "grads", "_fused_adam_"), GENERATED),
+    Line("fused_adam_found_inf_on_cpu",
+         "torch._fused_adam_([x], [x], [x], [x], [], [s], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
+         "amsgrad=False, maximize=False, found_inf=cs)",
+         generated("D:0", "cpu", "found_inf", "_fused_adam_"), GENERATED),
+    Line("clip_gradients_of_both", "clipped([d, c])", lies("D:0"), PYTHON),
+]  # fmt: skip
