@@ -228,14 +228,13 @@ def _watch_groups(recorder: Recorder, module: Any) -> None:
 
 
 def _watch_multiprocessing(recorder: Recorder, module: Any) -> None:
-    original = module.BaseProcess.run
+    run, bootstrap = module.BaseProcess.run, module.BaseProcess._bootstrap
 
-    def run(self: Any) -> None:
-        target = getattr(self, "_target", None)
-        if getattr(target, "__module__", None) == "torch.multiprocessing.spawn":
+    def watched_run(self: Any) -> None:
+        if _is_spawned_rank(self):
             recorder.write("start", ppid=os.getppid(), role="rank", rank=self._args[1])
         try:
-            original(self)
+            run(self)
         except BaseException as error:
             if isinstance(error, SystemExit) and error.__context__ is not None:
                 error = error.__context__
@@ -245,7 +244,19 @@ def _watch_multiprocessing(recorder: Recorder, module: Any) -> None:
         else:
             recorder.write("finished", rank=None)
 
-    module.BaseProcess.run = run
+    def watched_bootstrap(self: Any, *arguments: Any, **options: Any) -> Any:
+        status = bootstrap(self, *arguments, **options)
+        # The rank is done and has cleaned up. On the interpreter's way out Gloo's threads abort now and then (1 run of
+        # 160 on torch 2.13), which its launcher would take for the rank's failure.
+        if status == 0 and _is_spawned_rank(self):
+            real_exit(status)
+        return status
+
+    module.BaseProcess.run, module.BaseProcess._bootstrap = watched_run, watched_bootstrap
+
+
+def _is_spawned_rank(process: Any) -> bool:
+    return getattr(getattr(process, "_target", None), "__module__", None) == "torch.multiprocessing.spawn"
 
 
 def _chain(error: BaseException) -> list[dict[str, Any]]:

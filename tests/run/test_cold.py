@@ -110,8 +110,9 @@ def test_a_spawned_rank_is_the_witness_and_not_its_launcher(play: Play, current_
     assert rank_1.chain[0].name == "RuntimeError"
 
 
-def test_spawned_ranks_return(play: Play, current_python: Path) -> None:
-    result = play("raises_in_a_spawned_rank", "fixed", current_python)
+@pytest.mark.parametrize("variant", ["fixed", "aborts"])
+def test_spawned_ranks_return(play: Play, current_python: Path, variant: str) -> None:
+    result = play("raises_in_a_spawned_rank", variant, current_python)
     assert result.verdict is Verdict.CLEAN
     assert [(process.name, process.ending) for process in _ranks(result)] == [
         ("launcher", Ending.RETURNED),

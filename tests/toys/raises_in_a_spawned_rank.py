@@ -23,11 +23,16 @@
 # [tool.repro.variants.fixed]
 # outcome = "passes"
 # about = "both ranks return"
+#
+# [tool.repro.variants.aborts]
+# outcome = "passes"
+# about = "both ranks return, and the interpreter of rank 0 aborts on its way out"
 # ///
 """Rank 1 of two spawned ones raises; the launcher passes it on in an exception of its own."""
 
 from __future__ import annotations
 
+import ctypes
 import sys
 
 import torch.multiprocessing as mp
@@ -37,6 +42,10 @@ def rank(index, variant):
     print(f"rank {index} here")
     if index == 1 and variant == "failing":
         raise RuntimeError("the documented failure")
+    if index == 0 and variant == "aborts":
+        # What C++ does for a thread that nobody joined: after all of Python's own handlers.
+        abort = ctypes.CFUNCTYPE(None)(("abort", ctypes.CDLL(None)))
+        ctypes.CDLL(None).__cxa_atexit(abort, None, None)
 
 
 def main(variant="failing", strategy="plain", accelerator="cpu"):
