@@ -32,8 +32,8 @@ Say = Callable[[str], None]
 JOBS = min(2, os.cpu_count() or 1)
 """How many cells are run side by side unless somebody says otherwise.
 
-On two cores the 40 cells of RPR-0001 to RPR-0005 on `current` took 42 s one at a time, 33 s two and 30 s three at a time;
-a third costs another half gigabyte, and a deadline comes nearer.
+On two cores the 40 cells of RPR-0001 to RPR-0005 on `current` took 42 s one at a time, 33 s two and 30 s three at a
+time; a third costs another half gigabyte, and a deadline comes nearer.
 """
 
 KEPT = 50
