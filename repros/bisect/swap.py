@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,7 +47,24 @@ class Swap:
         where = ("--python", self._python)
         limits = ("--constraints", "withdrawn.txt", "--no-header", "--no-annotate", "--quiet")
         run_uv("pip", "compile", wanted.name, "--output-file", resolved.name, *limits, *where, folder=folder)
-        run_uv("pip", "sync", resolved.name, *where, "--compile-bytecode", folder=folder)
+        before = _distributions(folder)
+        run_uv("pip", "sync", resolved.name, *where, folder=folder)
+        for distribution in _distributions(folder) - before:
+            self._compile(distribution)
+
+    def _compile(self, distribution: Path) -> None:
+        """Make a distribution's bytecode anew.
+
+        What is left of the version before counts as its own where size and time of a source agree, and wheels that
+        are built to be reproducible give every file the same time.
+        """
+        with (distribution / "RECORD").open(encoding="utf-8", newline="") as record:
+            files = [distribution.parent / row[0] for row in csv.reader(record) if row and row[0].endswith(".py")]
+        sources = [file for file in files if file.exists()]
+        command = [str(self._python), "-m", "compileall", "-q", "-f", "-i", "-"]
+        told = "".join(f"{file}\n" for file in sources)
+        # A source for another Python does not compile, and nobody imports it.
+        subprocess.run(command, input=told, text=True, check=False, capture_output=True)
 
     def _preferred(self) -> list[str]:
         """Return the lock's pins without the package and those that go with it."""
@@ -59,6 +78,10 @@ def requirements(stack: Stack, package: str, version: Version) -> list[Requireme
     others = [r for r in stack.requirements if canonicalize_name(r.name) != package]
     with_it = [Requirement(f"{name}=={version.base_version}.*") for name in _TOGETHER.get(package, ())]
     return [Requirement(f"{package}=={version}"), *with_it, *others]
+
+
+def _distributions(environment: Path) -> set[Path]:
+    return set(environment.glob("lib/python*/site-packages/*.dist-info"))
 
 
 def _lines(texts: Iterable[object]) -> str:
