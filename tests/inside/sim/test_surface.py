@@ -161,8 +161,8 @@ def test_a_loader_pins_for_it(workers: int) -> None:
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_a_recomputed_forward_draws_the_same_numbers(reentrant: bool) -> None:
-    if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
-        pytest.skip("torch 2.0's checkpoints keep the random state of the CPU and of CUDA alone")
+    if not getattr(torch.sim, "_initialized", False):
+        pytest.skip("early checkpoints put back the random state of the CPU and of CUDA alone")
     from torch.utils.checkpoint import checkpoint
 
     torch.manual_seed(0)

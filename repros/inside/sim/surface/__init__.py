@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from .amp import (
     get_amp_supported_dtype,
     get_autocast_dtype,
@@ -13,7 +15,6 @@ from .amp import (
 from .devices import (
     Properties,
     _exchange_device,
-    _initialized,
     _is_in_bad_fork,
     _lazy_init,
     _maybe_exchange_device,
@@ -69,7 +70,6 @@ __all__ = [
     "Properties",
     "Stream",
     "_exchange_device",
-    "_initialized",
     "_is_in_bad_fork",
     "_lazy_init",
     "_maybe_exchange_device",
@@ -115,3 +115,13 @@ __all__ = [
     "stream",
     "synchronize",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Activation checkpointing asks for it before it saves a device's random state. Early versions (2.1 does, 2.13 does
+    # not) then put back CUDA's whatever the device, so there the answer is that there is nothing to save.
+    if name == "_initialized":
+        from torch.utils import checkpoint
+
+        return "device_type" in inspect.signature(checkpoint.set_device_states).parameters
+    raise AttributeError(name)

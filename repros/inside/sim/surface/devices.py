@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from .extension import Device
 
 
-# Activation checkpointing asks for it before it saves a device's random state.
-_initialized = True
-
-
 def is_available() -> bool:
     """Whether there is a device: always."""
     return True
