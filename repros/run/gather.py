@@ -109,7 +109,7 @@ class _Trace:
         if not roles and not is_main:
             return None
         # What the engine started is known even when its file was damaged; a leader says that it is one.
-        role = roles[0] if is_main and roles else "main" if is_main else roles[-1]
+        role = roles[-1] if not is_main else "leader" if roles[:1] == ["leader"] else "main"
         # A process learns its rank at the latest when the process group is there, so the latest word counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {"main", "rank"} else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repros.model import Ending, Process
@@ -152,6 +152,8 @@ STRANGE = st.dictionaries(
 )
 
 
+@example(events=[{"event": "start", "time": 0.0}], status=0)
+@example(events=[{"event": "start", "time": 0.0, "role": "rank"}], status=0)
 @given(events=st.lists(STRANGE | JSON, max_size=6), status=st.sampled_from([0, 1, -9, -11]))
 def test_no_event_however_strange_stops_the_engine(
     tmp_path_factory: pytest.TempPathFactory, events: list[Any], status: int
