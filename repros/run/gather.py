@@ -109,12 +109,14 @@ class _Trace:
         if not roles and not is_main:
             return None
         # What the engine started is known even when its file was damaged; a leader says that it is one.
-        role = roles[-1] if not is_main else "leader" if roles[:1] == ["leader"] else "main"
+        if is_main:
+            role = "leader" if roles[:1] == ["leader"] else "main"
+        else:
+            role = "rank" if roles[-1] == "rank" else "helper"
         # A process learns its rank at the latest when the process group is there, so the latest word counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {"main", "rank"} else None
-        known = role if role in {"main", "rank", "leader"} else "helper"
-        return cls(pid, known, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"))
+        return cls(pid, role, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"))
 
 
 def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:

@@ -154,6 +154,7 @@ STRANGE = st.dictionaries(
 
 @example(events=[{"event": "start", "time": 0.0}], status=0)
 @example(events=[{"event": "start", "time": 0.0, "role": "rank"}], status=0)
+@example(events=[{"event": "start", "time": 0.0, "role": "main"}], status=0)
 @given(events=st.lists(STRANGE | JSON, max_size=6), status=st.sampled_from([0, 1, -9, -11]))
 def test_no_event_however_strange_stops_the_engine(
     tmp_path_factory: pytest.TempPathFactory, events: list[Any], status: int
