@@ -31,7 +31,7 @@ TEXTS = {
     "/data/people/mallory/.cache/x": "~/.cache/x",
     "/home/alice/x and /Users/bob/y": "~/x and ~/y",
     r"C:\Users\Carol Danvers\x": r"~ Danvers\x",
-    "/root/.cache, /rooted": "~/.cache, /rooted",
+    "/root/data, /rooted": "~/data, /rooted",
     "by Mallory on gpu-17": "by {user} on {host}",
     "gpu-17.cluster.acme.example:29500": "{host}:29500",
     "/scratch/jd/x, jd@x, adjust jd": "/scratch/{user}/x, {user}@x, adjust jd",
