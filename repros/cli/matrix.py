@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from repros.cli.live import Live
-from repros.cli.options import catalogue_option, example, load_shelf, read_results
+from repros.cli.options import catalogue_option, example, load_shelf, narrowing_options, read_results
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
@@ -36,14 +36,7 @@ RESULTS = Path(".repros/matrix.jsonl")
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Only this stack; repeatable.")
-@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable.")
-@click.option(
-    "--device",
-    "devices",
-    multiple=True,
-    type=click.Choice([device.value for device in Device]),
-    help="Only this device; repeatable.",
-)
+@narrowing_options
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it takes.")
 @click.option(
     "--check", "checking", is_flag=True, help="Run, known or not, and fail where the evidence says otherwise."

@@ -12,6 +12,7 @@ import click
 from repros import record
 from repros.errors import ReprosError
 from repros.journey import Where
+from repros.model import Device
 from repros.plan import HOME
 from repros.shelf import CATALOGUE, Shelf, load
 
@@ -43,6 +44,21 @@ def catalogue_option(command: F) -> F:
         help="Script or folder of scripts to use in the place of the package's own catalogue; repeatable.",
     )
     return option(command)
+
+
+def narrowing_options(command: F) -> F:
+    """Add `--strategy` and `--device`, which leave part of the cells out."""
+    strategies = click.option(
+        "--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable."
+    )
+    devices = click.option(
+        "--device",
+        "devices",
+        multiple=True,
+        type=click.Choice([device.value for device in Device]),
+        help="Only this device; repeatable.",
+    )
+    return strategies(devices(command))
 
 
 class EmptyCatalogueError(ReprosError):

@@ -12,7 +12,15 @@ from typing import Any
 import click
 
 from repros.cli.live import Live
-from repros.cli.options import LATEST, catalogue_option, example, load_shelf, read_results, where_meant
+from repros.cli.options import (
+    LATEST,
+    catalogue_option,
+    example,
+    load_shelf,
+    narrowing_options,
+    read_results,
+    where_meant,
+)
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
 from repros.collect import collect
@@ -46,14 +54,7 @@ class NothingToReportError(ReprosError):
     help="Run the failing variant and its fixes on this interpreter or environment first.",
 )
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="The same on a stack; repeatable.")
-@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Run only this strategy; repeatable.")
-@click.option(
-    "--device",
-    "devices",
-    multiple=True,
-    type=click.Choice([device.value for device in Device]),
-    help="Run only on this device; repeatable.",
-)
+@narrowing_options
 @click.option(
     "--results",
     type=click.Path(path_type=Path),

@@ -15,6 +15,7 @@ from repros.cli.options import (
     example,
     json_option,
     load_shelf,
+    narrowing_options,
     read_results,
     where_meant,
 )
@@ -47,14 +48,7 @@ AGREES, DISAGREES = 0, 1
     help="Run on this interpreter or environment as it is; nothing is installed into it.",
 )
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant; repeatable.")
-@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable.")
-@click.option(
-    "--device",
-    "devices",
-    multiple=True,
-    type=click.Choice([device.value for device in Device]),
-    help="Only this device; repeatable.",
-)
+@narrowing_options
 @click.option(
     "--results",
     "--json",
