@@ -13,7 +13,7 @@ from pathlib import Path
 
 from repros.matrix import evidence
 from repros.model import Repro
-from repros.report import measured
+from repros.report import costs, measured
 from repros.report.describe import role
 from repros.report.spoken import spoken
 from repros.shelf import Shelf, load
@@ -36,7 +36,12 @@ def over_stacks(shelf: Shelf) -> str:
     return measured.table(shelf, [*load_stacks().values()], evidence.read())
 
 
-_TABLES: dict[str, Callable[[Shelf], str]] = {"failures": table, "stacks": over_stacks}
+def of_costs(_: Shelf) -> str:
+    """Return the table of what the matrix costs on each stack, in Markdown."""
+    return costs.table([*load_stacks().values()], evidence.read())
+
+
+_TABLES: dict[str, Callable[[Shelf], str]] = {"failures": table, "stacks": over_stacks, "costs": of_costs}
 
 
 def fill(page: str, shelf: Shelf) -> str:
