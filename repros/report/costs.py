@@ -15,8 +15,8 @@ _GIGA, _KILO = 1e9, 1e3
 def table(stacks: Sequence[Stack], evidence: Evidence, folder: Path = EVIDENCE) -> str:
     """Return a table in Markdown: a row for each stack and one for all of them.
 
-    Seconds are those of the cells one after another. Sizes are those with torch's CUDA build, and in brackets those with
-    its CPU build where they were measured.
+    Seconds are those of the cells one after another. Sizes are those with torch's CUDA build, and in brackets with
+    its CPU build where that was measured.
 
     Args:
         stacks: The rows.
