@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from repros import header, issue_form
+from repros import issue_form
+from repros.header.keys import REPRO, VARIANT
 from repros.issue_form import FormError, read
 from repros.model import Device
 
@@ -71,18 +72,18 @@ def test_every_field_of_the_form_is_understood() -> None:
 def test_the_fields_are_the_headers() -> None:
     tables = {(table, key) for table, key, _ in issue_form.KEYS.values()}
     asked = {key for table, key in tables if table == "tool.repro"}
-    assert asked == header._REPRO.keys() - {"id", "variants"}, "the id is given, the variants are tables"
+    assert asked == REPRO.keys() - {"id", "variants"}, "the id is given, the variants are tables"
     of_variants = {key for table, key in tables if ".variants." in table}
     # The variants' own strategies, devices and ranges are for whoever knows that they differ.
     own = {"outcome", "strategies", "devices", "affected", "requires"}
-    assert of_variants == header._VARIANT.keys() - own
+    assert of_variants == VARIANT.keys() - own
 
 
 def test_what_the_header_requires_the_form_requires() -> None:
     required = {label for label, item in FIELDS.items() if item.get("validations", {}).get("required")}
     keys = {issue_form.KEYS[label][1] for label in required if label in issue_form.KEYS}
     # `home` is known to whoever has this project; the template has one.
-    assert {key for key, rule in header._REPRO.items() if rule.required} - {"id", "variants", "home"} <= keys
+    assert {key for key, rule in REPRO.items() if rule.required} - {"id", "variants", "home"} <= keys
     assert {"Failing code", "Symptom", "Family"} <= required
 
 

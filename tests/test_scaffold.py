@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from repros import header, scaffold
+from repros.header.keys import REPRO
 from repros.judge import judge
 from repros.model import Cell, Device, Environment, Outcome, Verdict
 from repros.run import run
@@ -32,7 +33,7 @@ def test_passes_the_header_check_as_it_is_written(tmp_path: Path) -> None:
 
 def test_says_of_every_required_key_what_to_put(tmp_path: Path) -> None:
     written = scaffold.write(tmp_path, "lightning", "slug").read_text(encoding="utf-8")
-    required = [key for key, rule in header._REPRO.items() if rule.required and key != "variants"]
+    required = [key for key, rule in REPRO.items() if rule.required and key != "variants"]
     for key in required:
         line = next(line for line in written.splitlines() if line.startswith(f"# {key} = "))
         assert "  # " in line, key

@@ -28,10 +28,10 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from types import TracebackType
 from typing import Any, NoReturn
 
+from .chain import told
 from .imports import when_imported
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
@@ -39,10 +39,6 @@ STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.S
 
 RANK_GRACE = 15.0
 """Seconds that the other ranks get to end by themselves once one has failed: they have a peer's death to notice."""
-
-_LONGEST_MESSAGE = 20_000
-_MOST_FRAMES = 60
-_MOST_LINKS = 20
 
 real_exit = os._exit
 _real_waitpid = os.waitpid
@@ -85,7 +81,7 @@ class Recorder:
         """Write the chain of an exception that ends this process."""
         self.raised = True
         try:
-            chain = _chain(error)
+            chain = told(error)
         except Exception:  # a hostile exception must not be taken for none
             chain = []
         self.write("raised", where=where, rank=_rank(), chain=chain)
@@ -257,47 +253,3 @@ def _watch_multiprocessing(recorder: Recorder, module: Any) -> None:
 
 def _is_spawned_rank(process: Any) -> bool:
     return getattr(getattr(process, "_target", None), "__module__", None) == "torch.multiprocessing.spawn"
-
-
-def _chain(error: BaseException) -> list[dict[str, Any]]:
-    """Return the exception and what it came from, outermost first, as plain values."""
-    chain: list[dict[str, Any]] = []
-    seen: set[int] = set()
-    queue: list[tuple[BaseException, str | None]] = [(error, None)]
-    while queue and len(chain) < _MOST_LINKS:
-        error, via = queue.pop(0)
-        if id(error) in seen:
-            continue
-        seen.add(id(error))
-        chain.append(_one(error, via))
-        if error.__cause__ is not None:
-            queue.append((error.__cause__, "cause"))
-        # A suppressed context too: `raise ... from None` hides the root, it does not undo it.
-        if error.__context__ is not None:
-            queue.append((error.__context__, "context"))
-        inner = getattr(error, "exceptions", None)
-        if isinstance(inner, (tuple, list)):
-            queue.extend((one, "group") for one in inner if isinstance(one, BaseException))
-    return chain
-
-
-def _one(error: BaseException, via: str | None) -> dict[str, Any]:
-    try:
-        message = str(error)
-    except BaseException as broken:  # a library's __str__ may fail
-        message = f"<no message: its __str__ raised {type(broken).__name__}>"
-    if len(message) > _LONGEST_MESSAGE:
-        half = _LONGEST_MESSAGE // 2
-        message = message[:half] + " [...] " + message[-half:]
-    frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
-    return {
-        "type": _dotted(type(error)),
-        "bases": [_dotted(base) for base in type(error).__mro__[1:-1]],
-        "message": message,
-        "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-        "via": via,
-    }
-
-
-def _dotted(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -13,7 +13,7 @@ from repros.model import Device, Repro, Stack
 
 _PACKAGE = Path(repros.__file__).parent
 
-ENGINE = ("inside", "model", "run", "header.py", "judge.py", "plan.py", "probe.py", "signature.py")
+ENGINE = ("inside", "model", "run", "header", "judge.py", "plan.py", "probe.py", "signature.py")
 """All that lies between a script and its verdict. Commands, reports and this room only start and show it."""
 
 SIM = Path("inside", "sim")

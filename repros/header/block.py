@@ -1,0 +1,73 @@
+"""The block at the top of a script (PEP 723) as tables, with the line that each key stands on."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repros.errors import ReprosError
+
+# The reference expression of PEP 723 ("inline script metadata") for the opening line and the content lines.
+_BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
+
+
+class HeaderError(ReprosError):
+    """A header that cannot be taken as it is."""
+
+    def __init__(self, path: Path, line: int, problem: str) -> None:
+        """Compose `file:line: problem`."""
+        super().__init__(f"{path}:{line}: {problem}")
+        self.path = path
+        self.line = line
+
+
+class Block:
+    """A script's block.
+
+    Raises:
+        HeaderError: there is none, or it is not TOML.
+    """
+
+    def __init__(self, path: Path, source: str) -> None:
+        self.path = path
+        self.source = source
+        block = _BLOCK.search(source)
+        if block is None:
+            raise HeaderError(path, 1, "expected a PEP 723 block: '# /// script' ... '# ///'")
+        self._first = source.count("\n", 0, block.start("content")) + 1
+        self._lines = [line[2:] for line in block["content"].rstrip("\n").split("\n")]
+        try:
+            self.data: Mapping[str, Any] = tomllib.loads("\n".join(self._lines))
+        except tomllib.TOMLDecodeError as error:
+            at = re.search(r"at line (\d+)", str(error))
+            offset = int(at[1]) - 1 if at else len(self._lines) - 1
+            raise HeaderError(path, self._first + offset, f"not valid TOML: {error}") from error
+        except RecursionError as error:
+            raise HeaderError(path, self._first, "not valid TOML: nested too deep") from error
+
+    def table(self, dotted: str) -> Mapping[str, Any]:
+        """Return the table at the dotted path."""
+        found: Any = self.data
+        for part in dotted.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            raise HeaderError(self.path, self._first, f"expected a table [{dotted}]")
+        return found
+
+    def line(self, table: str, key: str | None = None) -> int:
+        """Return the line of the key in the table, or of the table's own heading."""
+        current, heading = "", 0
+        for number, text in enumerate(self._lines):
+            if opened := re.match(r"\s*\[([^\[\]]+)\]", text):
+                current = opened[1].strip()
+                heading = number if current == table else heading
+            elif current == table and key is not None and re.match(rf'\s*"?{re.escape(key)}"?\s*=', text):
+                return self._first + number
+        return self._first + heading
+
+    def error(self, table: str, key: str | None, problem: str) -> HeaderError:
+        """Compose the refusal at the key's own line."""
+        return HeaderError(self.path, self.line(table, key), problem)

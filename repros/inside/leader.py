@@ -1,0 +1,137 @@
+"""The leader of one cell, which plays torchrun's agent, and the ranks that it forks."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import types
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from . import hook
+from .processes import become_subreaper, die_with_the_parent, kill, kill_children
+
+STACKS_PATIENCE = 0.5
+"""Seconds that ranks get to write their stacks before they are ended."""
+
+
+def lead(request: dict[str, Any]) -> int:
+    """Be the leader of one cell: fork its ranks, wait for them, end what they leave behind."""
+    os.setsid()
+    die_with_the_parent()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    become_subreaper()
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    os.chdir(request["cwd"])
+    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    recorder = hook.install(os.environ["REPROS_CELL"], role="leader")
+    ranks: dict[int, int] = {}
+    for rank in range(request["ranks"]):
+        pid = os.fork()
+        if pid == 0:
+            run_and_leave(functools.partial(_be_rank, recorder, rank, request))
+        ranks[pid] = rank
+    late = _wait_for(ranks)
+    for pid in late:
+        recorder.write("stopped", child=pid)
+        kill(pid, hook.STACKS_SIGNAL)
+    if late:
+        time.sleep(STACKS_PATIENCE)
+    kill_children()
+    return 0
+
+
+def _wait_for(ranks: dict[int, int]) -> list[int]:
+    """Wait for all ranks; return those that still run when one has failed and the others had their while to notice."""
+    until: float | None = None
+    while ranks and (until is None or time.monotonic() < until):
+        # Orphans that became ours end here too. A blocking wait would not see the end of the others' while.
+        pid, status = os.waitpid(-1, 0 if until is None else os.WNOHANG)
+        if pid == 0:
+            time.sleep(0.02)
+        elif ranks.pop(pid, None) is not None and status != 0 and until is None:
+            until = time.monotonic() + hook.RANK_GRACE
+    return list(ranks)
+
+
+def _be_rank(recorder: hook.Recorder, rank: int, request: dict[str, Any]) -> int:
+    """Run the script as this rank; return the exit code."""
+    die_with_the_parent()
+    count = request["ranks"]
+    if count > 1:
+        os.environ.update(
+            RANK=str(rank),
+            LOCAL_RANK=str(rank),
+            GROUP_RANK="0",
+            ROLE_RANK=str(rank),
+            WORLD_SIZE=str(count),
+            LOCAL_WORLD_SIZE=str(count),
+            ROLE_WORLD_SIZE=str(count),
+            TORCHELASTIC_RUN_ID="repros",
+            TORCHELASTIC_RESTART_COUNT="0",
+            TORCHELASTIC_MAX_RESTARTS="0",
+        )
+    recorder.write("start", ppid=os.getppid(), role="rank", rank=rank)
+    hook.own_log(os.path.join(recorder.folder, "log.txt"))
+    _forget_the_server(rank)
+    sys.argv = list(request["argv"])
+    script = sys.argv[0]
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = module
+    with open(script, "rb") as file:
+        code = compile(file.read(), script, "exec")
+    exec(code, module.__dict__)  # noqa: S102 - what `python script.py` does
+    return 0
+
+
+def _forget_the_server(rank: int) -> None:
+    """Undo what belongs to the process that did the imports rather than to this one."""
+    tempfile.tempdir = None
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+    # Lightning reads the rank from the environment when it is imported, which was before there was one.
+    for name in ("lightning_utilities.core.rank_zero", "lightning.fabric.utilities.rank_zero"):
+        rank_zero = getattr(sys.modules.get(name), "rank_zero_only", None)
+        if rank_zero is not None:
+            rank_zero.rank = rank
+
+
+def run_and_leave(act: Callable[[], int]) -> NoReturn:
+    """Run what a forked process is for and end it as the interpreter would, without unwinding into the server."""
+    code: Any = 1
+    try:
+        code = act()
+    except SystemExit as error:
+        code = error.code
+        if code is not None and not isinstance(code, int):
+            sys.stderr.write(f"{code}\n")
+            code = 1
+    except BaseException as error:
+        # As the interpreter does: the hook finds it there when the script has an excepthook of its own.
+        sys.last_value = error
+        sys.excepthook(type(error), error, error.__traceback__)
+    try:
+        # What Py_Finalize does before it takes the modules apart, which forked native threads might not survive.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        hook.real_exit(code or 0)
