@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,21 +66,13 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("bit", HOSTILE)
-def test_the_cost_is_linear(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_takes_more_than_its_length(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A pattern that goes back over what it has read would take hours over this; the runner's deadline ends it then.
     monkeypatch.setattr("repros.signature._LONGEST", 10_000_000)
-
-    def seconds(size: int) -> float:
-        text = bit * (size // len(bit))
-        best = float("inf")
-        for _ in range(3):
-            normalise.cache_clear()
-            started = time.perf_counter()
-            normalise(text)
-            best = min(best, time.perf_counter() - started)
-        return best
-
-    # Eight times the text is 64 times the seconds if quadratic. The floor is for what a clock cannot tell.
-    assert seconds(1_000_000) < 25 * max(seconds(125_000), 0.0005)
+    text = bit * (4_000_000 // len(bit))
+    normalise.cache_clear()
+    assert len(normalise(text)) < 3 * len(text)
+    normalise.cache_clear()
 
 
 def test_a_message_of_any_length_is_cut() -> None:

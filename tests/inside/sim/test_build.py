@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -65,9 +64,7 @@ def test_many_processes_at_once_build_once(
 def test_what_is_built_is_not_built_again(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
     first = build.shared_object()
-    begun = time.monotonic()
     assert build.shared_object() == first
-    assert time.monotonic() - begun < 0.4
     assert (tmp_path / "calls").read_text().count("call") == 3
 
 
