@@ -19,7 +19,7 @@ from repros.model import Cell, Environment, Tone
 from repros.plan import Selection, plan, select
 from repros.shelf import Shelf, load
 from tests.bench import figures, machine, table
-from tests.bench.measure import Bench, held, interleaved
+from tests.bench.measure import Bench, epochs, held, interleaved
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
 CELLS = (("RPR-0005", "fixed", "ddp", "cpu"), ("RPR-0001", "fixed", "ddp", "sim"))
@@ -63,6 +63,9 @@ def main(rounds: int, stack: str, python: Path | None, catalogue: bool, no_sim: 
             }
         if catalogue:
             report["catalogue"] = _catalogue(every, Path(folder))
+    if not no_sim:
+        click.echo("measuring epochs on sim and on the CPU", err=True)
+        report["epochs"] = figures.of_epochs(epochs(environment.python, rounds))
     signatures = [variant.signature for repro in shelf for variant in repro.variants if variant.signature]
     report["signature_matches_per_second"] = figures.matches_per_second(signatures)
     report["log_matching"] = figures.log_matching()

@@ -44,6 +44,20 @@ def of_series(series: Mapping[str, Series]) -> dict[str, Any]:
     return figures
 
 
+def of_epochs(measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how many times as long an epoch takes on sim as on the CPU, round by round: neighbours share the load."""
+    epochs: dict[str, Any] = {}
+    for network, seconds in measured["seconds"].items():
+        ratios = [sim / cpu for sim, cpu in zip(seconds["sim"], seconds["cpu"], strict=True)]
+        spread = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
+        epochs[network] = {
+            "ratio": {which: round(ratio, 2) for which, ratio in spread.items()},
+            "seconds": {device: statistics.median(each) for device, each in seconds.items()},
+            "rounds": len(ratios),
+        }
+    return {"batches": measured["batches"], "networks": epochs}
+
+
 def _ratio(hand: Series, other: Series) -> dict[str, float]:
     return {"wall": round(hand.median / other.median, 2), "cpu": round(hand.cpu / other.cpu, 2)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import resource
 import statistics
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 
@@ -159,6 +160,15 @@ def interleaved(bench: Bench, cell: Cell, ways: Sequence[str], rounds: int) -> d
         for way in ways:
             series[way].samples.append(bench.sample(way, cell))
     return series
+
+
+def epochs(python: Path, rounds: int) -> dict[str, Any]:
+    """Time epochs on sim and on the CPU, in turn, in one process of an environment."""
+    script = [str(python), str(Path(__file__).with_name("epoch.py")), str(rounds)]
+    environ = os.environ | {"PYTHONPATH": str(INSIDE.parents[1])}
+    done = subprocess.run(script, env=environ, capture_output=True, text=True, check=True)
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 def held(processes: Sequence[psutil.Process]) -> int:

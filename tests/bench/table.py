@@ -26,6 +26,8 @@ def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text(f"matching a log of {size}: {log['seconds']:.2f} s")
     servers = ", ".join(f"{name} {_megabytes(size)}" for name, size in figures["servers"].items())
     yield Text(f"a warm server that waits holds: {servers}")
+    if "epochs" in figures:
+        yield _epochs(figures["epochs"])
     yield _targets(figures)
     yield _machine(figures["machine"])
 
@@ -62,6 +64,17 @@ def _catalogue(catalogue: Mapping[str, Any]) -> Table:
         table.add_column(column, justify="right")
     for way, seconds in catalogue["seconds"].items():
         table.add_row(way, f"{seconds:.1f}", f"{catalogue['times_as_fast'].get(way, 1.0):.1f}")
+    return table
+
+
+def _epochs(epochs: Mapping[str, Any]) -> Table:
+    table = Table(title=f"a Lightning epoch of {epochs['batches']} batches on sim")
+    for column in ("network", "rounds", "cpu s", "sim s", "x cpu", "min", "max"):
+        table.add_column(column, justify="left" if column == "network" else "right")
+    for network, one in epochs["networks"].items():
+        seconds = [f"{one['seconds'][device]:.2f}" for device in ("cpu", "sim")]
+        ratios = [f"{one['ratio'][which]:.2f}" for which in ("median", "min", "max")]
+        table.add_row(network, str(one["rounds"]), *seconds, *ratios)
     return table
 
 

@@ -45,6 +45,19 @@ def test_the_figures_of_a_cell() -> None:
     assert cell["overhead"] == {"seconds": 0.1, "percent": 2.5, "cpu_seconds": 0.05}
 
 
+EPOCHS = figures.of_epochs({"batches": 50, "seconds": {"perceptron": {"sim": [0.3, 0.4, 9.0], "cpu": [0.2, 0.2, 1.0]}}})
+
+
+def test_an_epoch_on_sim_is_held_against_its_neighbour_on_the_cpu() -> None:
+    assert EPOCHS["networks"] == {
+        "perceptron": {
+            "ratio": {"median": 2.0, "min": 1.5, "max": 9.0},
+            "seconds": {"sim": 0.4, "cpu": 0.2},
+            "rounds": 3,
+        }
+    }
+
+
 def test_targets_are_met_or_missed() -> None:
     assert [(target["measured"], target["met"]) for target in figures.targets(REPORT)] == [
         ("8.4x", False),
@@ -59,6 +72,7 @@ def test_the_tables_say_it_all() -> None:
         "environment": {"name": "current", "versions": "torch 2.13.0", "bytecode": "there"},
         "servers": {"cpu-2": 250_000_000},
         "signature_matches_per_second": {"new": 16_000, "known": 170_000},
+        "epochs": EPOCHS,
         "log_matching": {"signatures": 1_000, "bytes": 1_048_576, "seconds": 0.152},
         "machine": {"processors": 2, "before": look, "after": look, "busy": True},
         "targets": figures.targets(REPORT),
@@ -73,6 +87,7 @@ def test_the_tables_say_it_all() -> None:
         "2 cells, 1 of them always cold",
         f"run --jobs {JOBS}",
         "16,000 new",
+        "a Lightning epoch of 50 batches on sim",
         "1.0 MB against 1,000 signatures: 0.15 s",
         "was BUSY",
     ):

@@ -1,6 +1,6 @@
 """The simulated accelerator: `torch.device("sim")`, an accelerator made of host memory that holds CUDA's contracts.
 
-Importing this package loads nothing; `load()` does, and `bridges.install()` arranges for it to happen when torch is
+Importing this package loads nothing; `load()` does, and `arm.install()` arranges for it to happen when torch is
 imported. `REPROS_SIM_DEVICES` says how many devices there are (2 unless set).
 """
 
@@ -42,10 +42,10 @@ def load() -> None:
     # The engine's hook and an installed project are two copies of this package; one of them loads it.
     if hasattr(torch, "sim"):
         return
-    from . import backend, lightning
+    from . import backend, bridges
 
     backend.register(shared_object())
-    lightning.install()
+    bridges.install()
 
 
 def _autoload() -> None:

@@ -38,6 +38,6 @@ if "REPROS_CELL" in os.environ:
 
     hook.install(os.environ["REPROS_CELL"])
 if os.environ.get("REPROS_SIM") == "1":
-    from repros_inside.sim import bridges
+    from repros_inside.sim import arm
 
-    bridges.install()
+    arm.install()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -53,5 +54,34 @@ def run_python() -> Any:
             [sys.executable, "-c", script, *arguments],
             env=environment, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def collectives(sim: Any) -> Any:
+    """`torch.sim`, where it has process groups."""
+    torch = pytest.importorskip("torch")
+    if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+        pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
+    return sim
+
+
+@pytest.fixture
+def armed(root: Path, tmp_path: Path) -> Any:
+    """Runs a script as the engine does: nothing installed, the hook's folder on the path."""
+
+    def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "script.py").write_text(textwrap.dedent(script))
+        environment = {**os.environ, "PYTHONPATH": str(root / "repros" / "inside" / "site"), "REPROS_SIM": "1"}
+        return subprocess.run(
+            [sys.executable, "script.py", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
 
     return run

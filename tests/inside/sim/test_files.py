@@ -12,6 +12,9 @@ torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytestmark = pytest.mark.usefixtures("sim")
 
 
+DEVICE = object()
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Any:
     base = torch.arange(4.0, device="sim:1")
@@ -27,15 +30,18 @@ def saved(tmp_path: Path) -> Any:
         (None, "sim:1"),
         ("cpu", "cpu"),
         ("sim:0", "sim:0"),
+        ("sim", "sim:0"),
         (torch.device("cpu"), "cpu"),
+        (DEVICE, "sim:0"),
         ({"sim:1": "sim:0"}, "sim:0"),
         ({"sim:1": "cpu"}, "cpu"),
         (lambda storage, location: storage, "cpu"),
     ],
-    ids=["none", "cpu", "sim:0", "device", "dict", "dict to cpu", "function"],
+    ids=["none", "cpu", "sim:0", "sim", "device cpu", "device sim", "dict", "dict to cpu", "function"],
 )
 def test_loading_with_each_form_of_map_location(saved: Any, where: Any, device: Any) -> None:
-    loaded = torch.load(saved, map_location=where)
+    # There is no such torch.device before the backend is loaded, so none when tests are collected.
+    loaded = torch.load(saved, map_location=torch.device("sim:0") if where is DEVICE else where)
     assert loaded["base"].device == torch.device(device)
     assert loaded["base"].tolist() == [0.0, 1.0, 2.0, 3.0]
     loaded["base"].fill_(9)
@@ -48,6 +54,21 @@ def test_a_file_for_a_device_that_is_not_there(saved: Any) -> None:
         RuntimeError, match="Attempting to deserialize object on sim device 5 but there are 2 sim devices"
     ):
         torch.load(saved, map_location="sim:5")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"_use_new_zipfile_serialization": False}, {}],
+    ids=["before torch 1.6", "zip"],
+)
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_both_formats_of_files_and_both_readers(form: Any, weights_only: Any, tmp_path: Path) -> None:
+    tensor = torch.arange(4.0, device="sim:1")
+    torch.save({"tensor": tensor, "again": tensor}, tmp_path / "file.pt", **form)
+    loaded = torch.load(tmp_path / "file.pt", map_location="sim:0", weights_only=weights_only)
+    assert loaded["tensor"].device == torch.device("sim:0")
+    assert torch.equal(loaded["tensor"].cpu(), tensor.cpu())
+    assert loaded["again"].data_ptr() == loaded["tensor"].data_ptr()
 
 
 def test_a_state_dict_goes_to_the_modules_device(saved: Any, tmp_path: Path) -> None:

@@ -32,6 +32,38 @@ def test_every_public_name_is_one_of_cudas_or_of_the_interface_for_backends(sim:
     assert public - of_backends - set(dir(torch.cuda)) == set()
 
 
+def test_what_is_there_is_said_to_be_there(sim: Any) -> None:
+    assert (sim.is_available(), sim.is_initialized(), sim.is_bf16_supported()) == (True, True, True)
+    assert sim.device_count() == 2
+    assert sim.get_device_name(1) == "Simulated accelerator 1"
+    assert sim.can_device_access_peer(0, 1)
+    assert sim.get_amp_supported_dtype() == [torch.float16, torch.bfloat16, torch.float32]
+
+
+@pytest.mark.parametrize("device", [1, "sim:1", torch.device("cpu")], ids=str)
+def test_the_current_device_is_chosen_in_each_form(fresh_device: Any, device: Any) -> None:
+    if getattr(device, "type", "sim") == "cpu":
+        with pytest.raises(ValueError, match="Expected a sim device, but got: cpu"):
+            fresh_device.set_device(device)
+        return
+    fresh_device.set_device(device)
+    assert fresh_device.current_device() == 1
+    with fresh_device.device(0):
+        assert torch.empty(1, device="sim").device == torch.device("sim:0")
+    with fresh_device.device_of(torch.empty(1, device="sim:0")):
+        assert fresh_device.current_device() == 0
+    assert fresh_device.current_device() == 1
+
+
+def test_a_copy_that_does_not_block_is_made_when_it_returns() -> None:
+    there = torch.arange(1000.0).pin_memory("sim").to("sim:1", non_blocking=True)
+    back = torch.empty(1000).pin_memory("sim").copy_(there, non_blocking=True)
+    other = there.to("sim:0", non_blocking=True)
+    torch.sim.synchronize()
+    assert torch.equal(back, torch.arange(1000.0))
+    assert torch.equal(other.cpu(), back)
+
+
 def test_streams_and_events_are_there_and_never_wait(fresh_device: Any) -> None:
     first, last = torch.sim.Event(enable_timing=True), torch.sim.Event(enable_timing=True)
     stream = torch.sim.Stream("sim:1")
@@ -151,11 +183,13 @@ def test_data_parallel_is_refused_rather_than_run_on_one_device() -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_pins_for_it(workers: int) -> None:
-    if not hasattr(torch, "accelerator"):
-        pytest.skip("before torch.accelerator (2.6) a loader pins for CUDA only")
+    # Before torch.accelerator (2.6) a loader pins for CUDA unless it is told for which device.
+    if workers and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+        pytest.skip("torch 2.0's thread that pins sets CUDA's device first, whichever it pins for")
+    told = {} if hasattr(torch, "accelerator") else {"pin_memory_device": "sim"}
     data = torch.utils.data.TensorDataset(torch.arange(4.0))
-    for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True, num_workers=workers):
-        assert batch.is_pinned()
+    for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True, num_workers=workers, **told):
+        assert batch.is_pinned(*told.values())
         assert batch.to("sim", non_blocking=True).device.type == "sim"
 
 

@@ -1,0 +1,117 @@
+"""accelerate, and with it transformers' `device_map="auto"`. Lines as of 1.15.0; 0.20.3 reads alike unless said."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import Bridge, let_cuda_be_sim, replace
+
+
+def _default_device(module: Any) -> None:
+    import torch
+
+    found = module.PartialState.default_device.fget
+
+    def default_device(self: Any) -> torch.device:
+        device = found(self)
+        return torch.device("sim") if device.type == "cpu" else device
+
+    module.PartialState.default_device = property(default_device, doc=found.__doc__)
+
+
+def _join_a_process_group(module: Any) -> None:
+    from ..collectives import BACKEND  # noqa: TID252 # this package has two names
+
+    kinds = module.DistributedType
+
+    def prepare(original: Any, self: Any, cpu: bool = False, sagemaker: bool = False, backend: Any = None) -> Any:
+        chosen, kind = original(self, cpu, sagemaker, backend)
+        # Without a device that it knows it is MULTI_CPU up to 1.12, and from 1.13 NO.
+        if cpu or kind not in {kinds.NO, kinds.MULTI_CPU} or int(os.environ.get("LOCAL_RANK", "-1")) < 0:
+            return chosen, kind
+        return backend or BACKEND, kinds.MULTI_GPU
+
+    def set_device(original: Any, self: Any) -> None:
+        import torch
+
+        if self.device is None and self.distributed_type == kinds.MULTI_GPU and BACKEND in self.backend:
+            self.device = torch.device("sim", self.local_process_index % torch.sim.device_count())
+            torch.sim.set_device(self.device)
+        original(self)
+
+    if hasattr(module.PartialState, "_prepare_backend"):
+        replace(module.PartialState, "_prepare_backend", prepare)
+        replace(module.PartialState, "set_device", set_device)
+
+
+def _count_its_memory(module: Any) -> None:
+    if not _numbers_are_its_devices():
+        return
+    let_cuda_be_sim(module, "get_max_memory")
+    let_cuda_be_sim(module, "get_balanced_memory", get_max_memory=module.get_max_memory)
+
+
+def _numbers_are_its_devices() -> bool:
+    # A device map made by accelerate has bare numbers. Up to torch 2.1 compiled code takes those for CUDA's.
+    import torch
+
+    try:
+        return torch.empty(0, device=0).device.type == "sim"
+    except (AssertionError, RuntimeError):
+        return False
+
+
+def _keep_its_random_state(module: Any) -> None:
+    for function in ("save_accelerator_state", "load_accelerator_state"):
+        let_cuda_be_sim(module, function, is_cuda_available=lambda: True)
+
+
+def _know_its_exhaustion(module: Any) -> None:
+    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package has two names
+
+    replace(
+        module,
+        "should_reduce_batch_size",
+        lambda original, exception: isinstance(exception, OutOfMemoryError) or original(exception),
+    )
+
+
+BRIDGES = (
+    Bridge(
+        "accelerate: the default device",
+        ("accelerate.state",),
+        'state.py PartialState.default_device: elif torch.cuda.is_available(): return torch.device("cuda")',
+        "0.20.3 to 1.15.0",
+        _default_device,
+    ),
+    Bridge(
+        "accelerate: ranks",
+        ("accelerate.state",),
+        "state.py PartialState._prepare_backend: elif torch.cuda.is_available(): distributed_type = MULTI_GPU",
+        "0.34.2 to 1.15.0; up to 0.25 it cannot be reached",
+        _join_a_process_group,
+    ),
+    Bridge(
+        "accelerate: the memory of devices",
+        ("accelerate.utils.modeling",),
+        "utils/modeling.py get_max_memory: for i in range(torch.cuda.device_count())",
+        "0.34.2 to 1.15.0, and no torch before 2.2",
+        _count_its_memory,
+    ),
+    Bridge(
+        "accelerate: random state in checkpoints",
+        ("accelerate.checkpointing",),
+        'checkpointing.py: states["torch_cuda_manual_seed"] = torch.cuda.get_rng_state_all()',
+        "0.20.3 to 1.15.0",
+        _keep_its_random_state,
+    ),
+    Bridge(
+        "accelerate: out of memory",
+        ("accelerate.utils.memory",),
+        'utils/memory.py should_reduce_batch_size: "CUDA out of memory."; from 1.6 " out of memory."',
+        "0.20.3 to 1.3.0",
+        _know_its_exhaustion,
+        before=(1, 6),
+    ),
+)

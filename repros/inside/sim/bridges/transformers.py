@@ -1,0 +1,40 @@
+"""transformers. `from_pretrained(device_map=...)` needs no bridge of its own: accelerate's suffice."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import Bridge
+
+
+def _train_on_it(module: Any) -> None:
+    import torch
+
+    arguments = module.TrainingArguments
+    cached = vars(arguments)["_setup_devices"]
+    original = getattr(cached, "fget", None) or cached.func
+
+    @functools.wraps(original)
+    def set_up(self: Any) -> torch.device:
+        device: torch.device = original(self)
+        if device.type != "cpu" or self.distributed_state.device.type != "sim":
+            return device
+        self._n_gpu = 1  # with more of them it would take torch.nn.DataParallel, which knows CUDA alone
+        torch.sim.set_device(0)
+        return torch.device("sim:0")
+
+    arguments._setup_devices = type(cached)(set_up)
+    if hasattr(arguments._setup_devices, "__set_name__"):
+        arguments._setup_devices.__set_name__(arguments, "_setup_devices")
+
+
+BRIDGES = (
+    Bridge(
+        "transformers: the Trainer's device",
+        ("transformers.training_args",),
+        'training_args.py _setup_devices: torch.device("cuda:0" if torch.cuda.is_available() else ... "cpu")',
+        "4.44.2 to 5.23.0",
+        _train_on_it,
+    ),
+)

@@ -1,0 +1,94 @@
+"""Times epochs of Lightning on sim and on the CPU in turn; a script for the environment with both, prints JSON.
+
+Usage: python epoch.py ROUNDS
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import warnings
+from typing import Any
+
+BATCHES = 50
+
+
+def main(rounds: int) -> None:
+    """Print the seconds of each epoch, by network and device; the first of each is not counted."""
+    from repros.inside import sim
+
+    sim.load()
+    warnings.simplefilter("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    seconds: dict[str, dict[str, list[float]]] = {name: {"sim": [], "cpu": []} for name in NETWORKS}
+    for name, each in seconds.items():
+        for number in range(rounds + 1):
+            for device, taken in each.items():
+                passed = epoch(name, device)
+                if number:
+                    taken.append(round(passed, 4))
+    print(json.dumps({"batches": BATCHES, "seconds": seconds}))
+
+
+def epoch(name: str, device: str) -> float:
+    """Train a new network for one epoch, and return the seconds that its batches took."""
+    import lightning.pytorch as pl
+    import torch
+
+    class Module(pl.LightningModule):  # type: ignore[misc] # mypy does not see Lightning
+        def __init__(self) -> None:
+            super().__init__()
+            self.network, self.shape = NETWORKS[name]()
+            self.began = self.took = 0.0
+
+        def training_step(self, batch: Any, index: int) -> Any:
+            images, labels = batch
+            return torch.nn.functional.cross_entropy(self.network(images), labels)
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.AdamW(self.parameters(), lr=1e-3)
+
+        def on_train_epoch_start(self) -> None:
+            self.began = time.perf_counter()
+
+        def on_train_epoch_end(self) -> None:
+            self.took = time.perf_counter() - self.began
+
+    module = Module()
+    batch = 32
+    data = torch.utils.data.TensorDataset(
+        torch.randn(BATCHES * batch, *module.shape), torch.randint(10, (BATCHES * batch,))
+    )
+    off = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = pl.Trainer(
+        accelerator=device, devices=1, max_epochs=1, enable_model_summary=False, use_distributed_sampler=False, **off
+    )
+    trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=batch))
+    return module.took
+
+
+def perceptron() -> Any:
+    """Small layers, where what counts is the cost of a call."""
+    import torch
+
+    layers = [torch.nn.Linear(64, 64), torch.nn.ReLU()] * 3
+    return torch.nn.Sequential(*layers, torch.nn.Linear(64, 10)), (64,)
+
+
+def convolutions() -> Any:
+    """Images of 32 by 32, where what counts is the arithmetic."""
+    import torch
+
+    layers: list[Any] = []
+    for before, after in ((3, 32), (32, 64), (64, 64)):
+        layers += [torch.nn.Conv2d(before, after, 3, padding=1), torch.nn.BatchNorm2d(after), torch.nn.ReLU()]
+        layers += [torch.nn.MaxPool2d(2)]
+    return torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(64 * 16, 10)), (3, 32, 32)
+
+
+NETWORKS = {"perceptron": perceptron, "convolutions": convolutions}
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,39 @@
+"""A process armed by the engine: the backend comes with torch, the bridges with the libraries, and neither before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_nothing_is_loaded_before_torch_is(armed: Any) -> None:
+    script = """
+        import sys
+        print(sorted(name for name in sys.modules if name == "torch" or "sim." in name or "lightning" in name))
+    """
+    ended = armed(script)
+    assert ended.stdout.strip() == "['repros_inside.sim.arm']", ended.stderr
+
+
+def test_importing_torch_loads_the_backend(sim: Any, armed: Any) -> None:
+    ended = armed("import torch; print(torch.zeros(1, device='sim:1').device)")
+    assert ended.stdout.strip() == "sim:1", ended.stderr
+
+
+def test_a_forked_and_a_spawned_process_have_it_too(sim: Any, armed: Any) -> None:
+    script = """
+        import multiprocessing, torch
+        def work(results):
+            tensor = torch.ones(3, device="sim:1", requires_grad=True)
+            tensor.pow(2).sum().backward()
+            results.put(tensor.grad.tolist())
+        if __name__ == "__main__":
+            for method in ("fork", "spawn"):
+                context = multiprocessing.get_context(method)
+                results = context.SimpleQueue()
+                process = context.Process(target=work, args=(results,))
+                process.start()
+                print(method, results.get())
+                process.join()
+    """
+    ended = armed(script)
+    assert ended.stdout.splitlines() == ["fork [2.0, 2.0, 2.0]", "spawn [2.0, 2.0, 2.0]"], ended.stderr

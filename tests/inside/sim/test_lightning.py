@@ -1,0 +1,104 @@
+"""Lightning's Trainer and Fabric train on sim devices as they are, with one rank and with two."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+TRAINER = """
+    import sys
+    import torch
+    import {library} as pl
+
+    class Model(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 2)
+        def training_step(self, batch, index):
+            loss = self.layer(batch).pow(2).mean()
+            self.log("loss", loss, sync_dist=True, on_epoch=True, on_step=True)
+            return loss
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    if __name__ == "__main__":
+        pl.seed_everything(1)
+        trainer = pl.Trainer(
+            accelerator="sim", strategy=sys.argv[1], devices=2, max_epochs=2, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False,
+        )
+        model = Model()
+        trainer.fit(model, torch.utils.data.DataLoader(torch.randn(16, 8), 4))
+        sys.stdout.write(f"trained {{type(trainer.accelerator).__name__}} {{trainer.callback_metrics['loss']}}\\n")
+"""
+
+
+def library_of(name: Any) -> Any:
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed in this environment")
+    return {"lightning": "lightning.pytorch"}.get(name, name)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+@pytest.mark.usefixtures("collectives")
+def test_lightnings_trainer_trains_in_two_ranks(strategy: Any, armed: Any) -> None:
+    ended = armed(TRAINER.format(library=library_of("lightning")), strategy)
+    said = [line for line in ended.stdout.splitlines() if "trained" in line]
+    assert len(said) == (2 if strategy == "ddp" else 1), ended.stdout + ended.stderr
+    assert all("SimAccelerator" in line for line in said)
+
+
+@pytest.mark.usefixtures("sim")
+def test_lightnings_trainer_trains_on_one_device(armed: Any) -> None:
+    script = TRAINER.format(library=library_of("lightning")).replace("devices=2", "devices=1")
+    ended = armed(script, "auto")
+    assert "trained SimAccelerator" in ended.stdout, ended.stdout + ended.stderr
+
+
+@pytest.mark.usefixtures("collectives")
+def test_fabric_trains_in_two_ranks(armed: Any) -> None:
+    library_of("lightning")
+    script = """
+        import sys
+        import torch
+        from lightning.fabric import Fabric
+        fabric = Fabric(accelerator="sim", strategy="ddp", devices=2)
+        fabric.launch()
+        layer = torch.nn.Linear(2, 2)
+        layer, optimizer = fabric.setup(layer, torch.optim.SGD(layer.parameters(), lr=0.1))
+        fabric.backward(layer(torch.ones(1, 2, device=fabric.device) * fabric.global_rank).sum())
+        gathered = fabric.all_gather(layer.weight.grad)
+        equal = torch.equal(gathered[0], gathered[1])
+        sys.stdout.write(f"equal {equal} {fabric.device.type}\\n")  # in one go: two ranks share the pipe
+    """
+    ended = armed(script)
+    assert ended.stdout.count("equal True sim") == 2, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("devices", "indices"),
+    [
+        (2, [0, 1]),
+        ("2", [0, 1]),
+        ("auto", [0, 1]),
+        (-1, [0, 1]),
+        ("-1", [0, 1]),
+        ([1], [1]),
+        ("1,", [1]),
+        ("0,1", [0, 1]),
+        (0, None),
+    ],
+)
+def test_the_argument_devices(devices: Any, indices: Any) -> None:
+    from repros.inside.sim.bridges.lightning import _parse_devices
+
+    assert _parse_devices(devices, count=2) == indices
+
+
+def test_a_device_too_many() -> None:
+    from repros.inside.sim.bridges.lightning import _parse_devices
+
+    with pytest.raises(ValueError, match=r"You requested sim devices \[0, 1, 2\], but there are 2"):
+        _parse_devices(3, count=2)

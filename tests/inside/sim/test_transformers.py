@@ -1,0 +1,86 @@
+"""transformers' `from_pretrained` and Trainer as they are, on a model of a few thousand weights that is made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+LAYERS = 4
+SPLIT = {
+    "model.embed_tokens": "sim:0",
+    "model.rotary_emb": "sim:0",
+    "model.layers.0": "sim:0",
+    "model.layers.1": "cpu",
+    "model.layers.2": "sim:1",
+    "model.layers.3": "sim:1",
+    "model.norm": "sim:1",
+    "lm_head": "sim:1",
+}
+
+
+@pytest.fixture(scope="module")
+def transformers(sim: Any) -> Any:
+    return pytest.importorskip("transformers", reason="transformers is not installed in this environment")
+
+
+@pytest.fixture(scope="module")
+def saved(transformers: Any, tmp_path_factory: Any) -> Path:
+    folder: Path = tmp_path_factory.mktemp("model")
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(vocab_size=64, num_hidden_layers=LAYERS, tie_word_embeddings=False, **sizes)
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+TOKENS = torch.arange(6)[None]
+
+
+@pytest.mark.parametrize(
+    ("device_map", "devices"),
+    [
+        ("auto", {"sim:0", "sim:1"}),
+        ("balanced", {"sim:0", "sim:1"}),
+        ("sequential", {"sim:0"}),
+        ({"": "sim:1"}, {"sim:1"}),
+        ({"": 1}, {"sim:1"}),
+        ("sim:1", {"sim:1"}),
+        (SPLIT, {"sim:0", "sim:1", "meta"}),
+    ],
+    ids=["auto", "balanced", "sequential", "whole", "whole by number", "by name", "split over three"],
+)
+def test_a_model_lies_where_its_map_says_and_computes_the_same(
+    transformers: Any, saved: Path, device_map: Any, devices: Any
+) -> None:
+    expected = transformers.AutoModelForCausalLM.from_pretrained(saved)(TOKENS).logits
+    model = transformers.AutoModelForCausalLM.from_pretrained(saved, device_map=device_map)
+    assert {str(tensor.device) for tensor in model.parameters()} == devices
+    first = model.get_input_embeddings().weight.device
+    assert torch.allclose(model(TOKENS.to(first)).logits.cpu(), expected, atol=1e-6)
+
+
+def test_it_generates_on_a_device(transformers: Any, saved: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(saved)
+    settings = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    expected = model.generate(TOKENS, **settings)
+    made = model.to("sim:1").generate(TOKENS.to("sim:1"), **settings)
+    assert made.device == torch.device("sim:1")
+    assert torch.equal(made.cpu(), expected)
+
+
+def test_the_trainer_trains_on_it(transformers: Any, saved: Path, tmp_path: Path) -> None:
+    data = [{"input_ids": TOKENS[0], "labels": TOKENS[0]} for _ in range(4)]
+    settings = {"report_to": [], "save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True}
+    losses = {}
+    for cpu in (False, True):
+        arguments = transformers.TrainingArguments(
+            str(tmp_path), per_device_train_batch_size=2, num_train_epochs=2, use_cpu=cpu, **settings
+        )
+        model = transformers.AutoModelForCausalLM.from_pretrained(saved)
+        trainer = transformers.Trainer(model, arguments, train_dataset=data)
+        losses[str(model.device)] = trainer.train().training_loss
+    assert set(losses) == {"sim:0", "cpu"}
+    assert losses["sim:0"] == pytest.approx(losses["cpu"], rel=1e-5)
