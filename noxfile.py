@@ -94,14 +94,14 @@ def chaos(session: nox.Session) -> None:
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
-    install(session)
-    made = session.run("python", "-m", "repros.stacks.environments", stack, silent=True, stderr=None)
-    python = str(made).strip().splitlines()[-1]
-    pytest = session.create_tmp()
-    # Beside the environment, not into it: what is under test stays as it is locked.
-    session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", pytest, "pytest")
-    tests = ("-m", "pytest", "tests/inside/sim", *session.posargs)
-    session.run(python, *tests, env={"PYTHONPATH": pytest, "PYTHONDONTWRITEBYTECODE": "1"}, external=True)
+    run_inside(session, stack, ["expecttest", "pytest"], "pytest", "tests/inside/sim", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+@nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
+def conformance(session: nox.Session, stack: str) -> None:
+    """Hold the simulated accelerator against the CPU on PyTorch's own samples, some minutes [-- --operators TEXT]."""
+    run_inside(session, stack, ["expecttest"], "tests.inside.sim.conformance", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False, venv_backend="uv")
@@ -144,3 +144,15 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
     pyproject = nox.project.load_toml(HERE / "pyproject.toml")
     wanted = nox.project.dependency_groups(pyproject, group) if group else ()
     session.install("--editable", ".", *wanted, *options)
+
+
+def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:
+    """Run a module of this checkout inside a stack's environment."""
+    install(session)
+    made = session.run("python", "-m", "repros.stacks.environments", stack, silent=True, stderr=None)
+    python = str(made).strip().splitlines()[-1]
+    beside = session.create_tmp()
+    # Beside the environment, not into it: what is under test stays as it is locked.
+    session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
+    environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
+    session.run(python, "-m", module, *arguments, env=environment, external=True)

@@ -151,9 +151,8 @@ class Call {
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   TORCH_CHECK_NOT_IMPLEMENTED(
-      op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
-          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd),
-      "Could not run '", op.operator_name(), "' on the simulated accelerator: there is no CPU kernel to run it with.");
+      op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), "Could not run '", op.operator_name(),
+      "' on the simulated accelerator: there is no CPU kernel to run it with.");
 
   const size_t count = schema.arguments().size();
   const size_t begin = stack->size() - count;

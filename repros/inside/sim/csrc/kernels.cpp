@@ -9,6 +9,7 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -86,6 +87,16 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
   return is_plain(self) && is_plain(from);
 }
 
+// Zeros without memory, as derivatives hand them on: the key set, not the bytes, says that they are zeros.
+at::Tensor efficient_zero_tensor(
+    c10::IntArrayRef size, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
+  check_layout(layout);
+  at::native::ZeroTensorAllocator allocator(device_or_current(device));
+  return at::detail::empty_generic(
+      size, &allocator, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), type_or_default(type),
+      SIM_OPTIONAL<c10::MemoryFormat>());
+}
+
 // A block is freed when its last tensor goes; nothing runs later that could still use it.
 void record_stream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
 
@@ -101,6 +112,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", &reshape_alias);
   library.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
   library.impl("record_stream", &record_stream);
+  library.impl("_efficientzerotensor", &efficient_zero_tensor);
 
   // These are written for every device but choose their algorithm by device type, and know none for this one: they are
   // chosen on the host.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .compare import difference
-from .samples import DEVICE, HOST, NotDenseError, Twin, samples, seed
+from .samples import DEVICE, HOST, NotDenseError, NotOfferedError, placed, samples, seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,22 +27,16 @@ UNDEFINED = frozenset(
 """Operators whose results hold whatever was in memory."""
 
 
-class NotOfferedError(Exception):
-    """The operator has no such form, for this sample or at all."""
-
-
 def forward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
     """The result."""
     return operator.op(first, *others, **named)
 
 
 def out(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """The result, written into tensors that are there."""
-    if not operator.supports_out:
-        raise NotOfferedError
+    """The result, written into tensors that are there; they hold ones, so that what is not written is seen as well."""
     seed()
     made = operator.op(first, *others, **named)
-    given = _empty_like(made)
+    given = _ones_like(made)
     seed()
     returned = operator.op(first, *others, out=given, **named)
     return [given, returned]
@@ -50,16 +44,12 @@ def out(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> 
 
 def in_place(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
     """The result, and the first argument that was changed."""
-    if operator.inplace_variant is None:
-        raise NotOfferedError
     returned = operator.inplace_variant(first, *others, **named)
     return [returned, first]
 
 
 def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
     """The gradients of everything that takes one."""
-    if not operator.supports_autograd:
-        raise NotOfferedError
     result = operator.op(first, *others, **named)
     leaves = [tensor for tensor in _tensors([first, others, named]) if tensor.requires_grad and tensor.is_leaf]
     roots = [tensor for tensor in _tensors(result) if tensor.requires_grad]
@@ -70,6 +60,17 @@ def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]
 
 
 FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward}
+
+
+def offered(operator: Any, dtype: torch.dtype, form: str) -> bool:
+    """Whether the operator can be called so at all, on the CPU."""
+    has = {
+        "forward": True,
+        "out": operator.supports_out,
+        "in place": operator.inplace_variant is not None,
+        "backward": operator.supports_autograd and dtype is torch.float32,
+    }
+    return bool(has[form] and operator.supports_dtype(dtype, "cpu"))
 
 
 def run(operator: Any, dtype: torch.dtype, form: str) -> Iterator[str | None]:
@@ -91,10 +92,7 @@ def run(operator: Any, dtype: torch.dtype, form: str) -> Iterator[str | None]:
 
 
 def _called(call: Any, operator: Any, sample: Any, device: str) -> Any:
-    twin = Twin(device)
-    arguments = twin.of(sample.input), twin.of(list(sample.args)), twin.of(dict(sample.kwargs))
-    if not twin.placed:
-        raise NotOfferedError
+    arguments = placed(operator, sample, device)
     seed()
     result = call(operator, *arguments)
     for tensor in _tensors(result):
@@ -103,11 +101,11 @@ def _called(call: Any, operator: Any, sample: Any, device: str) -> Any:
     return result
 
 
-def _empty_like(value: Any) -> Any:
+def _ones_like(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return torch.empty_like(value)
+        return torch.ones_like(value)
     if isinstance(value, (list, tuple)):
-        return tuple(_empty_like(item) for item in value)
+        return tuple(_ones_like(item) for item in value)
     raise NotOfferedError
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .run import Found
+
 
 class Known(NamedTuple):
     """An operator, or one way of calling it, that differs."""
@@ -30,9 +32,33 @@ class Known(NamedTuple):
         return own and (not self.forms or form in self.forms)
 
 
-KNOWN: tuple[Known, ...] = ()
+KNOWN: tuple[Known, ...] = (
+    *(
+        Known(
+            f"nn.functional.linear_cross_entropy.{variant}",
+            "torch/nn/modules/linear_cross_entropy_options.py has bfloat16 accumulated in float32 on the device types"
+            " that it names, `cuda` and `cpu`, and in bfloat16 on every other.",
+            dtypes=frozenset({"bfloat16"}),
+        )
+        for variant in ("chunked", "chunked_none")
+    ),
+)
 
 
-def of_version(version: str, entries: Iterable[Known] = KNOWN) -> list[Known]:
+def of_version(version: str) -> list[Known]:
     """The entries that speak of a torch version."""
-    return [entry for entry in entries if not entry.versions or version.startswith(entry.versions)]
+    return [entry for entry in KNOWN if not entry.versions or version.startswith(entry.versions)]
+
+
+def uncovered(found: Iterable[Found], known: Iterable[Known]) -> list[Found]:
+    """What differs and is named by no entry."""
+    entries = list(known)
+    return [one for one in found if one.wrong and not any(entry.covers(*one[:3]) for entry in entries)]
+
+
+def stale(found: Iterable[Found], known: Iterable[Known]) -> list[Known]:
+    """The entries for operators that were run which name nothing that differs."""
+    combinations = list(found)
+    run = {one.operator for one in combinations}
+    wrong = [one for one in combinations if one.wrong]
+    return [entry for entry in known if entry.operator in run and not any(entry.covers(*one[:3]) for one in wrong)]

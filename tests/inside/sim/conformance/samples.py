@@ -14,6 +14,17 @@ DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool, "b
 
 HOST, DEVICE = "cpu", "sim:0"
 
+ON_THE_HOST = {"tensor_split": 0}
+"""The argument behind the input that lies on the CPU whatever the device: the operator wants it there, on CUDA as well.
+
+`at::tensor_split` (aten/src/ATen/native/TensorShape.cpp): "expected tensor_indices_or_sections to be on cpu"; and its
+samples in `common_methods_invocations.py` are made there, not on the device they are asked for.
+"""
+
+
+class NotOfferedError(Exception):
+    """The operator has no such form, for this sample or at all."""
+
 
 class NotDenseError(Exception):
     """A tensor that is not strided memory, which is all that the simulated accelerator holds."""
@@ -33,9 +44,29 @@ def samples(operator: Any, dtype: torch.dtype, *, requires_grad: bool) -> Iterat
 
 
 def seed() -> None:
-    """Has all generators begin anew: a sim device draws from a seed what the CPU draws from it."""
+    """Has all generators begin anew: a sim device draws from a seed what the CPU draws from it.
+
+    Not by `torch.manual_seed`: it keeps a stack trace for each device type that has not been begun, at each call.
+    """
     random.seed(0)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
+    torch.sim.manual_seed_all(0)
+
+
+def placed(operator: Any, sample: Any, device: str) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The sample's input, other arguments and named ones, copied on the CPU or placed on the device.
+
+    Raises:
+        NotDenseError: a tensor among them cannot be on the device.
+        NotOfferedError: there is nothing to place.
+    """
+    twin = Twin(device)
+    host = ON_THE_HOST.get(operator.name)
+    first, named = twin.of(sample.input), twin.of(dict(sample.kwargs))
+    others = [(Twin(HOST) if at == host else twin).of(value) for at, value in enumerate(sample.args)]
+    if not twin.placed:
+        raise NotOfferedError
+    return first, others, named
 
 
 class Twin:

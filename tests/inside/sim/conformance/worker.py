@@ -33,19 +33,13 @@ def main() -> None:
                 combination = [operator.name, operator.variant_test_name, name, form]
                 if skipping:
                     skipping = combination != given.after
-                elif _applies(operator, dtype, form):
+                elif forms.offered(operator, dtype, form):
                     faulthandler.dump_traceback_later(given.patience, exit=True)
                     _tell({"begin": combination})
                     found = list(forms.run(operator, dtype, form))
                     wrong = [what for what in found if what is not None]
                     _tell({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
                     faulthandler.cancel_dump_traceback_later()
-
-
-def _applies(operator: object, dtype: torch.dtype, form: str) -> bool:
-    if form == "backward" and dtype is not torch.float32:
-        return False
-    return bool(operator.supports_dtype(dtype, "cpu"))  # type: ignore[attr-defined]
 
 
 def _tell(line: dict[str, object]) -> None:

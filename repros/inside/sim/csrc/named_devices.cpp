@@ -1,0 +1,68 @@
+// Operators that PyTorch has written for every device, but which name the device types that they take or look for kernels
+// where only the named ones have them. They are run on the host.
+//
+// - aten/src/ATen/native/ReduceOps.cpp `mode_out`: "mode only supports CPU, CUDA ..."
+// - the same, `nanmean_out`: calls the kernel of `nansum` past the dispatcher
+// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): takes what is not on the CPU for CUDA's,
+//   where MAGMA wants the results in the CPU's memory
+#include "sim.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linalg_eig.h>
+#include <ATen/ops/linalg_eigvals.h>
+#include <torch/library.h>
+
+#include <tuple>
+
+namespace sim {
+
+namespace {
+
+void mode_values(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto& self = torch::jit::peek(*stack, 0, 5).toTensor();
+  for (const size_t at : {3, 4}) {
+    const auto& given = torch::jit::peek(*stack, at, 5).toTensor();
+    TORCH_CHECK(
+        self.device() == given.device(), "expected device '", self.device(), "' but got '", given.device(), "' for ",
+        at == 3 ? "values" : "indices", " output");
+  }
+  run_on_host(op, keys, stack);
+}
+
+at::Tensor eigenvalues(const at::Tensor& self) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const auto host = at::linalg_eigvals(host_alias(self));
+  return device_tensor(host, adopt(host.storage(), self.device().index()));
+}
+
+// As PyTorch's own: the derivative is that of `linalg_eig`.
+at::Tensor eigenvalues_with_autograd(const at::Tensor& self) {
+  const bool derived = at::GradMode::is_enabled() && self.requires_grad();
+  return derived ? std::get<0>(at::linalg_eig(self)) : eigenvalues(self);
+}
+
+// From 2.3 the kernels are the CPU's and CUDA's own.
+bool eigenvalues_are_composite() {
+  const auto op = c10::Dispatcher::singleton().findSchema({"aten::linalg_eigvals", "out"});
+  return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
+  library.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+  if (eigenvalues_are_composite()) {
+    library.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    library.impl("linalg_eigvals", &eigenvalues);
+  }
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {
+  if (eigenvalues_are_composite()) {
+    library.impl("linalg_eigvals", &eigenvalues_with_autograd);
+  }
+}
+
+}  // namespace sim

@@ -1,0 +1,143 @@
+"""What a run found, in numbers: told, and kept as one file for each version of torch (`figures/`).
+
+`python -m tests.inside.sim.conformance.figures repros/inside/sim/README.md` puts them on that page as a table.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .known import of_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .run import Found
+
+FOLDER = Path(__file__).parent / "figures"
+_PLACE = re.compile(r"(<!-- conformance: begin .*-->\n).*(<!-- conformance: end -->)", re.DOTALL)
+
+
+def make(version: str, found: Iterable[Found]) -> dict[str, Any]:
+    """The figures of a run.
+
+    Args:
+        version: torch's.
+        found: what the run found.
+    """
+    found = [one for one in found if one.samples]
+    samples: Counter[str] = Counter()
+    passed: Counter[str] = Counter()
+    for one in found:
+        key = f"{one.form} {one.dtype}"
+        samples[key] += one.samples
+        passed[key] += one.samples - one.wrong
+    entries = of_version(version)
+    return {
+        "torch": version,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "operators": len({one.operator for one in found}),
+        "samples": {key: {"cpu": samples[key], "sim": passed[key]} for key in sorted(samples)},
+        "different": [
+            {
+                "operator": one.operator,
+                "dtype": one.dtype,
+                "form": one.form,
+                "samples": one.samples,
+                "wrong": one.wrong,
+                "first": one.first,
+                "reason": next((entry.reason for entry in entries if entry.covers(*one[:3])), None),
+            }
+            for one in sorted(found)
+            if one.wrong
+        ],
+    }
+
+
+def total(figures: dict[str, Any]) -> tuple[int, int]:
+    """Samples that the CPU passes, and those of them that the device passes."""
+    counts = figures["samples"].values()
+    return sum(of["cpu"] for of in counts), sum(of["sim"] for of in counts)
+
+
+def told(figures: dict[str, Any]) -> str:
+    """The figures for a reader."""
+    lines = [f"torch {figures['torch']}: {figures['operators']} operators"]
+    for key, of in figures["samples"].items():
+        lines.append(f"  {key:<20} {of['sim']:>6} of {of['cpu']:>6} samples that the CPU passes")
+    cpu, sim = total(figures)
+    reasoned = sum(one["reason"] is not None for one in figures["different"])
+    lines.append(f"  {'together':<20} {sim:>6} of {cpu:>6}")
+    lines.append(f"  {reasoned} of {len(figures['different'])} differences are known")
+    return "\n".join(lines)
+
+
+def written(figures: dict[str, Any]) -> str:
+    """JSON with a line for each count and for each difference, so that two runs compare by `git diff`."""
+
+    def block(value: Any) -> str:
+        if isinstance(value, dict):
+            rows = [f"    {json.dumps(key)}: {json.dumps(row)}" for key, row in value.items()]
+            return "{\n" + ",\n".join(rows) + "\n  }"
+        if isinstance(value, list) and value:
+            return "[\n" + ",\n".join(f"    {json.dumps(row)}" for row in value) + "\n  ]"
+        return json.dumps(value)
+
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {block(value)}" for key, value in figures.items()) + "\n}\n"
+
+
+def keep(figures: dict[str, Any]) -> None:
+    """Put the figures of a whole run in the place of those that the repository has for this torch."""
+    file = FOLDER / f"torch-{figures['torch'].partition('+')[0]}.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(written(figures), encoding="utf-8")
+
+
+def kept() -> list[dict[str, Any]]:
+    """The figures that the repository has, the oldest torch first."""
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("torch-*.json")]
+    return sorted(found, key=lambda figures: [int(part) for part in figures["torch"].partition("+")[0].split(".")])
+
+
+def table() -> str:
+    """The kept figures as Markdown."""
+    lines = ["| torch | operators | samples that the CPU passes | the same on `sim` | |", "|---|--:|--:|--:|---|"]
+    for figures in kept():
+        cpu, sim = total(figures)
+        different = len({one["operator"] for one in figures["different"]})
+        told = f"{cpu - sim} samples of {different} operators are known to differ" if different else ""
+        version = figures["torch"].partition("+")[0]
+        lines.append(f"| {version} | {figures['operators']} | {cpu:,} | {sim:,} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def fill(text: str) -> str:
+    """A page with the table between its marks.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    filled, places = _PLACE.subn(lambda place: f"{place[1]}{table()}{place[2]}", text)
+    if places != 1:
+        msg = f"the marks for the table are there {places} times, not once"
+        raise ValueError(msg)
+    return filled
+
+
+def main() -> None:
+    """Put the table of the kept figures on a page."""
+    page = Path(sys.argv[1])
+    page.write_text(fill(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
