@@ -17,8 +17,12 @@ from tests.inside.sim.bridged.cases import CASES
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 
-# What torch 2.0 lacks altogether.
-NEEDS_PROCESS_GROUPS = {"lightning: DDP's stream", "accelerate: ranks"}
+# What torch 2.0 has for the CPU and CUDA alone.
+NEEDS_TORCH_2_1 = {
+    "lightning: DDP's stream": "process-group backends",
+    "lightning: mixed precision": "autocast",
+    "accelerate: ranks": "process-group backends",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +40,8 @@ def happened(sim: Any) -> Any:
 def unless_here(bridge: Any, happened: Any) -> None:
     if (bridge.name, True) not in happened:
         pytest.skip(f"{bridge.library} is not installed in this environment")
-    if bridge.name in NEEDS_PROCESS_GROUPS and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
-        pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
+    if bridge.name in NEEDS_TORCH_2_1 and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+        pytest.skip(f"torch 2.0 has {NEEDS_TORCH_2_1[bridge.name]} for the CPU and CUDA alone")
     if bridge.name == "accelerate: ranks" and bridges.release("accelerate") < (0, 29):
         pytest.skip("accelerate chose the backend of its ranks inside a constructor up to 0.28")
     if bridge.name == "accelerate: the memory of devices" and not numbers_are_sims():

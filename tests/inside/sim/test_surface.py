@@ -73,6 +73,10 @@ def test_streams_and_events_are_there_and_never_wait(fresh_device: Any) -> None:
         stream.wait_stream(torch.sim.default_stream())
         last.record()
     assert torch.sim.current_stream("sim:1") is not stream
+    assert isinstance(stream, torch.Stream)
+    assert (stream.device, stream) == (torch.device("sim:1"), torch.sim.Stream(1))
+    assert len({stream, torch.sim.Stream(1), torch.sim.Stream(0)}) == 2
+    torch.ones(2, device="sim:1").record_stream(stream)
     assert stream.query()
     assert first.elapsed_time(last) >= 0
     torch.sim.synchronize(1)

@@ -141,6 +141,39 @@ def _choose_it_as_gpu(module: Any) -> None:
     )
 
 
+def _is_sim(connector: Any) -> bool:
+    flag = connector._accelerator_flag
+    return flag == "sim" or type(flag).__name__ == "SimAccelerator"
+
+
+def _mix_precision_on_it(module: Any) -> None:
+    import torch
+
+    def choose(original: Any, self: Any) -> Any:
+        chosen = original(self)
+        given = (getattr(self, "_precision_plugin_flag", None), getattr(self, "_precision_instance", None))
+        if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+            return chosen  # torch 2.0 has autocast for the CPU and CUDA alone
+        if getattr(chosen, "device", None) != "cuda" or chosen in given or not _is_sim(self):
+            return chosen
+        return type(chosen)(chosen.precision, "sim")
+
+    replace(_connector(module), "_check_and_init_precision", choose)
+
+
+def _shard_on_it(module: Any) -> None:
+    def check(original: Any, self: Any) -> None:
+        flag = self._accelerator_flag
+        if _is_sim(self):
+            self._accelerator_flag = "cuda"
+        try:
+            original(self)
+        finally:
+            self._accelerator_flag = flag
+
+    replace(_connector(module), "_check_strategy_and_fallback", check)
+
+
 def _know_its_exhaustion(module: Any) -> None:
     from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package has two names
 
@@ -194,6 +227,20 @@ BRIDGES = (
         'fabric/connector.py _choose_gpu_accelerator_backend: if CUDAAccelerator.is_available(): return "cuda"',
         "2.0.9 to 2.6.6",
         _choose_it_as_gpu,
+    ),
+    Bridge(
+        "lightning: mixed precision",
+        _CONNECTORS,
+        'fabric/connector.py _check_and_init_precision: device = "cpu" if self._accelerator_flag == "cpu" else "cuda"',
+        "2.0.9 to 2.6.6",
+        _mix_precision_on_it,
+    ),
+    Bridge(
+        "lightning: FSDP",
+        _CONNECTORS,
+        'fabric/connector.py _check_strategy_and_fallback: and self._accelerator_flag not in ("cuda", "gpu")',
+        "2.0.9 to 2.6.6",
+        _shard_on_it,
     ),
     Bridge(
         "lightning: out of memory",

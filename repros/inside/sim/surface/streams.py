@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     from .extension import Device
 
 
-class Stream:
-    """A queue that is always empty."""
+_PRIVATE_USE = 20
+"""The number of `sim`'s kind of device in PyTorch (c10/core/DeviceType.h), from before it has a name."""
 
-    def __init__(self, device: Device = None, priority: int = 0, **_: Any) -> None:
-        self.device = torch.device("sim", index_of(device))
-        self.priority = priority
+
+class Stream(torch.Stream):
+    """A queue that is always empty; each device has one, whatever its handles."""
+
+    def __new__(cls, device: Device = None, priority: int = 0, **_: Any) -> Stream:  # noqa: ARG004, PYI034
+        """A handle of the device's stream; none comes before another, so the priority is not kept."""
+        return super().__new__(cls, stream_id=0, device_index=index_of(device), device_type=_PRIVATE_USE)
+
+    def __hash__(self) -> int:
+        # Early versions' streams have equality alone.
+        return hash(self.device)
 
     def query(self) -> bool:
         """Whether all is done: always."""

@@ -79,6 +79,18 @@ def _gpu() -> str:
     return _both(lambda make: _part(make(accelerator="gpu"), "accelerator").__class__.__name__)
 
 
+def _mixed_precision() -> str:
+    def device(make: Any) -> Any:
+        made = make(accelerator="sim", precision="bf16-mixed")
+        return (made.precision_plugin if hasattr(made, "precision_plugin") else made._precision).device
+
+    return _both(device)
+
+
+def _sharded() -> str:
+    return _both(lambda make: _part(make(accelerator="sim", strategy="fsdp"), "strategy").__class__.__name__)
+
+
 def _exhausted() -> RuntimeError:
     import torch
 
@@ -191,6 +203,8 @@ CASES = {
     'lightning: accelerator="gpu"': Case(
         _gpu, "SimAccelerator | SimAccelerator", r"^No supported gpu backend found! \| No supported gpu backend found!$"
     ),
+    "lightning: mixed precision": Case(_mixed_precision, "sim | sim", r"^cuda \| cuda$"),
+    "lightning: FSDP": Case(_sharded, "FSDPStrategy | FSDPStrategy", r"GPU.* \| .*GPU"),
     "lightning: out of memory": Case(_lightning_out_of_memory, "True", "^False$"),
     "accelerate: the default device": Case(_default_device, "sim:0 1", "^cpu 1$"),
     "accelerate: ranks": Case(_rank, "sim:0 simccl", r"^sim:0 undefined$|^sim:0 None$|^cpu gloo$"),
