@@ -80,24 +80,30 @@ def test_a_sample_keeps_its_strides_its_offset_and_what_shares_its_memory() -> N
 
 
 def test_an_operator_that_takes_its_process_down_is_told_and_the_others_are_run(tmp_path: Any) -> None:
-    # In the place of the worker: goes down in the first combination it is given, unless it is to go on behind it.
+    # In the place of the worker: goes down in each combination, on the CPU, then on the device, until none is left.
     worker = tmp_path / "falls.py"
     worker.write_text(
         "import json, os, sys\n"
-        "first, second = ['a', '', 'bool', 'out'], ['b', 'c', 'bool', 'out']\n"
-        "if '--after' not in sys.argv:\n"
-        "    print(json.dumps({'begin': first}), flush=True)\n"
+        "cpu, sim, last = (['mul', variant, 'bool', 'out'] for variant in ('', 'device', 'whole'))\n"
+        "behind = sys.argv[-4:]\n"
+        "if behind not in (cpu, sim):\n"
+        "    print(json.dumps({'begin': cpu}), flush=True)\n"
         "    os.abort()\n"
-        "assert sys.argv[-4:] == first\n"
-        "print(json.dumps({'begin': second}))\n"
-        "print(json.dumps({'end': second, 'samples': 3, 'wrong': 1, 'first': ['what']}))\n"
+        "if behind == cpu:\n"
+        "    print(json.dumps({'begin': sim}))\n"
+        "    print(json.dumps({'passed': sim, 'samples': 5}), flush=True)\n"
+        "    os.abort()\n"
+        "print(json.dumps({'begin': last}))\n"
+        "print(json.dumps({'passed': last, 'samples': 3}))\n"
+        "print(json.dumps({'end': last, 'samples': 3, 'wrong': 1, 'first': ['what']}))\n"
     )
     told: list[Any] = []
     found = run.operators([0, 1], 1, told.extend, worker=(str(worker),))
     assert found == told
     assert found == [
-        run.Found("a", "bool", "out", 1, 1, "took its process down (-6)"),
-        run.Found("b.c", "bool", "out", 3, 1, "what"),
+        run.Found("mul", "bool", "out", 0, 0, "took its process down (-6)"),
+        run.Found("mul.device", "bool", "out", 5, 5, "took its process down (-6)"),
+        run.Found("mul.whole", "bool", "out", 3, 1, "what"),
     ]
 
 

@@ -43,6 +43,8 @@ def judged(version: str, found: list[run.Found]) -> int:
     unknown, stale = known.uncovered(found, entries), known.stale(found, entries)
     for one in unknown:
         print(f"{one.operator} {one.dtype} {one.form}: {one.wrong} of {one.samples} samples, {one.first}")
+    for one in (one for one in found if one.first and not one.samples):
+        print(f"{one.operator} {one.dtype} {one.form}: not asked of the device, the CPU {one.first}")
     for entry in stale:
         print(f"{entry.operator} passes everywhere now and has to leave known.py: {entry.reason}")
     print(figures.told(figures.make(version, found)))

@@ -10,7 +10,7 @@ from .compare import difference
 from .samples import DEVICE, HOST, NotDenseError, NotOfferedError, placed, samples, seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 UNDEFINED = frozenset(
     [
@@ -73,14 +73,26 @@ def offered(operator: Any, dtype: torch.dtype, form: str) -> bool:
     return bool(has[form] and operator.supports_dtype(dtype, "cpu"))
 
 
-def run(operator: Any, dtype: torch.dtype, form: str) -> Iterator[str | None]:
-    """Call the operator so with each of its samples; yield what differs, or None, for each that the CPU passes."""
+def run(
+    operator: Any, dtype: torch.dtype, form: str, passed: Callable[[int], object] = lambda count: None
+) -> Iterator[str | None]:
+    """Call the operator so with each of its samples; yield what differs, or None, for each that the CPU passes.
+
+    Args:
+        operator: an entry of `op_db`.
+        dtype: of the samples.
+        form: a name in `FORMS`.
+        passed: told how many samples the CPU passes, before the device is asked.
+    """
     call = FORMS[form]
-    for sample in samples(operator, dtype, requires_grad=form == "backward"):
+    results = []
+    for sample in list(samples(operator, dtype, requires_grad=form == "backward")):
         try:
-            here = _called(call, operator, sample, HOST)
+            results.append((sample, _called(call, operator, sample, HOST)))
         except Exception:  # noqa: BLE001, S112 # whatever the CPU refuses is not asked of the device
             continue
+    passed(len(results))
+    for sample, here in results:
         try:
             there = _called(call, operator, sample, DEVICE)
         except NotDenseError:

@@ -35,7 +35,7 @@ class Found(NamedTuple):
     wrong: int
     """Those among them that the device does not."""
     first: str = ""
-    """What differed first."""
+    """What differed first. Without samples: how the CPU ended the process."""
 
 
 def about() -> tuple[str, list[str]]:
@@ -95,9 +95,14 @@ def _of_chunk(worker: tuple[str, ...], chunk: tuple[int, int]) -> list[Found]:
             env={**os.environ, **_ENVIRONMENT}, check=False, capture_output=True, text=True,
         )  # fmt: skip
         begun: list[str] | None = None
+        passed = 0
         for line in map(json.loads, filter(lambda text: text.startswith("{"), done.stdout.splitlines())):
-            begun = line.get("begin")
-            if "end" in line:
+            if "begin" in line:
+                begun, passed = line["begin"], 0
+            elif "passed" in line:
+                passed = line["samples"]
+            else:
+                begun = None
                 found.append(_found(line["end"], line["samples"], line["wrong"], *line["first"]))
         if begun is None and done.returncode:
             raise SystemExit(
@@ -106,7 +111,7 @@ def _of_chunk(worker: tuple[str, ...], chunk: tuple[int, int]) -> list[Found]:
         if begun is None:
             return found
         how = "hung" if "Timeout (" in done.stderr else f"took its process down ({done.returncode})"
-        found.append(_found(begun, 1, 1, how))
+        found.append(_found(begun, passed, passed, how))
         after = begun
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import functools
 import json
 import sys
 import warnings
@@ -16,7 +17,10 @@ from . import forms, samples
 
 
 def main() -> None:
-    """Run the operators of a range; a line of JSON before and after each combination with a dtype and a form."""
+    """Run the operators of a range; lines of JSON for each combination with a dtype and a form.
+
+    `begin` before it, `passed` with the number of samples once the CPU is done, `end` with what was found.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("begin", type=int)
     parser.add_argument("end", type=int)
@@ -36,10 +40,15 @@ def main() -> None:
                 elif forms.offered(operator, dtype, form):
                     faulthandler.dump_traceback_later(given.patience, exit=True)
                     _tell({"begin": combination})
-                    found = list(forms.run(operator, dtype, form))
+                    passed = functools.partial(_tell_passed, combination)
+                    found = list(forms.run(operator, dtype, form, passed))
                     wrong = [what for what in found if what is not None]
                     _tell({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
                     faulthandler.cancel_dump_traceback_later()
+
+
+def _tell_passed(combination: list[str], samples: int) -> None:
+    _tell({"passed": combination, "samples": samples})
 
 
 def _tell(line: dict[str, object]) -> None:
