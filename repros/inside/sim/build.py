@@ -18,9 +18,12 @@ import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import SimUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SOURCES = Path(__file__).parent / "csrc"
 _OLDEST = (2, 0)
@@ -157,7 +160,7 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
     # In the cache folder, so that the last step is a rename within one file system.
     with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
         work = Path(name)
-        (work / "unchecked_operators.h").write_text(_unchecked_operators(torch.root))
+        (work / "operators.h").write_text(_operators(torch.root))
         flags = [*_flags(torch), f"-I{work}", f"-I{_SOURCES}", *_pybind_flags(torch.root)]
         units = _units(work)
         objects = [unit.with_suffix(".o") for unit in units]
@@ -207,15 +210,34 @@ def _pybind_flags(root: Path) -> list[str]:
     return [f'-DPYBIND11_{name}="{value.decode()}"' for name, value in zip(names, found.groups()) if value]
 
 
-def _unchecked_operators(root: Path) -> str:
-    """A C++ header naming the operators that PyTorch marks `device_check: NoCheck`."""
-    names = []
-    current = ""
-    for line in _operator_list(root).read_text().splitlines():
-        start = re.match(r"- func: ([\w.]+)\(", line)
-        if start:
-            current = start.group(1)
-        elif re.match(r"\s+device_check: NoCheck\b", line):
-            names.append(current)
-    quoted = "".join(f'    "aten::{name}",\n' for name in names)
-    return f"#pragma once\n#include <string_view>\nconstexpr std::string_view unchecked_operators[] = {{\n{quoted}}};\n"
+def _operators(root: Path) -> str:
+    """A C++ header naming the operators that placement.cpp has to know, by what PyTorch's list of operators says."""
+    entries = {entry["func"]: entry for entry in _entries(_operator_list(root).read_text())}
+    named: dict[str, list[str]] = {
+        "unchecked_operators": [],
+        "operators_without_iterator": [],
+        "operators_with_composite_for_others": [],
+    }
+    for name, entry in entries.items():
+        if "NoCheck" in entry.get("device_check", ""):
+            named["unchecked_operators"].append(name)
+        structured = entries.get(entry.get("structured_delegate", name), entry)
+        if "structured" in structured and "structured_inherits" not in structured:
+            named["operators_without_iterator"].append(name)
+        keys = re.split(r"[ ,]+", entry.get("dispatch", ""))
+        if {"CPU", "CUDA"} <= set(keys) and any(key.startswith("Composite") for key in keys):
+            named["operators_with_composite_for_others"].append(name)
+    arrays = (
+        f"constexpr std::string_view {array}[] = {{\n" + "".join(f'    "aten::{name}",\n' for name in names) + "};\n"
+        for array, names in named.items()
+    )
+    return "#pragma once\n#include <string_view>\n" + "".join(arrays)
+
+
+def _entries(text: str) -> Iterator[dict[str, str]]:
+    """The operators of a native_functions.yaml, of which a subset is read: names, flat keys, keys of `dispatch`."""
+    for block in text.split("\n- func: ")[1:]:
+        entry = {"func": re.split(r"[( ]", block, maxsplit=1)[0]}
+        entry.update(re.findall(r"^  (\w+): +(.+?) *(?:#.*)?$", block, re.MULTILINE))
+        entry["dispatch"] = ", ".join(re.findall(r"^    ([\w, ]+):", block, re.MULTILINE))
+        yield entry

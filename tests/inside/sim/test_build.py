@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -133,3 +134,52 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(SimUnavailable, match="set REPROS_CACHE_DIR to a writable folder"):
         build.shared_object()
+
+
+OPERATORS = """
+# A comment
+
+- func: add.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)
+  device_check: NoCheck   # TensorIterator
+  structured: True
+  structured_inherits: TensorIteratorBase
+  dispatch:
+    CPU, CUDA: add_out
+
+- func: add(Tensor self, Tensor other) -> Tensor
+  device_check: NoCheck
+  structured_delegate: add.out
+
+- func: sum.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  device_check: NoCheck
+  structured: True
+  dispatch:
+    CPU, CUDA: sum_out
+
+- func: sum(Tensor self) -> Tensor
+  structured_delegate: sum.out
+
+- func: addr(Tensor self, Tensor vec1, Tensor vec2) -> Tensor
+  variants: function, method
+  dispatch:
+    CPU, CUDA: addr
+    CompositeExplicitAutograd: math_addr
+
+- func: shuffle(Tensor self) -> Tensor
+  dispatch:
+    CPU: shuffle_cpu
+    CompositeExplicitAutograd: math_shuffle
+"""
+
+
+def test_operators_are_sorted_by_what_pytorchs_list_says(tmp_path: Path) -> None:
+    listed = tmp_path / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
+    listed.parent.mkdir(parents=True)
+    listed.write_text(OPERATORS)
+    header = build._operators(tmp_path / "torch")
+    arrays = {part.split("[")[0]: re.findall(r'"aten::(.+)"', part) for part in header.split("std::string_view ")[1:]}
+    assert arrays == {
+        "unchecked_operators": ["add.out", "add", "sum.out"],
+        "operators_without_iterator": ["sum.out", "sum"],
+        "operators_with_composite_for_others": ["addr"],
+    }

@@ -84,5 +84,5 @@ def test_a_generator_of_the_device() -> None:
 
 @needs_generators
 def test_the_cpu_refuses_a_generator_of_the_device() -> None:
-    with pytest.raises(RuntimeError, match="Expected a 'cpu' generator device but found 'sim:0'"):
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'sim'"):
         torch.randperm(5, generator=torch.Generator(device="sim"))

@@ -25,11 +25,7 @@ class Call {
     }
     if (value.isTensorList()) {
       c10::List<at::Tensor> list;
-      const bool first = positions_.empty();
       for (const at::Tensor& tensor : value.toTensorList()) {
-        if (first) {
-          positions_.push_back(is_sim(tensor) ? tensor.device().index() : c10::DeviceIndex(-1));
-        }
         list.push_back(to_host(tensor));
       }
       return list;
@@ -72,9 +68,7 @@ class Call {
     if (value.isTensorList()) {
       c10::List<at::Tensor> list;
       for (const at::Tensor& tensor : value.toTensorList()) {
-        const auto position = list.size();
-        const bool own = position < positions_.size() && positions_[position] >= 0;
-        list.push_back(to_device(tensor, own ? positions_[position] : index));
+        list.push_back(to_device(tensor, index));
       }
       return list;
     }
@@ -140,8 +134,6 @@ class Call {
     return storages_.back().device;
   }
 
-  // Where the first list's tensors are: a foreach operator's results lie where its arguments do, one by one.
-  std::vector<c10::DeviceIndex> positions_;
   std::vector<TensorPair> tensors_;
   std::vector<StoragePair> storages_;
 };
@@ -174,12 +166,13 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
       value = c10::Device(c10::DeviceType::CPU);
     } else if (argument.name() == "pin_memory") {
       value = c10::IValue();
-    } else if (argument.name() == "generator") {
-      // As CUDA's randperm, for a generator whose type alone has brought a call on CPU tensors here.
-      TORCH_CHECK(
-          on_sim || value.isNone(), "Expected a '", *device, "' generator device but found '",
-          value.isNone() ? c10::Device(kDevice) : value.toGenerator().device(), "'");
+    } else if (argument.name() == "generator" && on_sim) {
       value = host_generator(value.isNone() ? SIM_OPTIONAL<at::Generator>() : value.toGenerator(), index);
+    } else if (value.isGenerator()) {
+      // A generator's type alone has brought a call on CPU tensors here, as it does for CUDA.
+      TORCH_CHECK(
+          value.toGenerator().device().is_cpu(), "Expected a 'cpu' device type for generator but found '",
+          value.toGenerator().device().type(), "'");
     } else {
       value = call.to_host(value);
     }
@@ -195,22 +188,6 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-// A structured operator (`addmm`) would come here as its out= form, after PyTorch has made the result and checked the shapes.
-// CUDA checks placement before either, and its refusal names the arguments in that order: so these operators come here first.
-// Where the check is TensorIterator's, it is part of checking the shapes and is left to PyTorch.
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const auto& name : dispatcher.getAllOpNames()) {
-    const auto op = dispatcher.findSchema(name);
-    if (op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
-        op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
-        !kernel_checks_placement(op->schema())) {
-      const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-      library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-    }
-  }
 }
 
 // Operators without a derivative (c10d::allreduce_) need a way past autograd. Early versions register none for this device

@@ -113,12 +113,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
   library.impl("record_stream", &record_stream);
   library.impl("_efficientzerotensor", &efficient_zero_tensor);
-
-  // These are written for every device but choose their algorithm by device type, and know none for this one: they are
-  // chosen on the host.
-  const auto run = [] { return torch::CppFunction::makeFromBoxedFunction<&run_on_host>(); };
-  library.impl("convolution", run());
-  library.impl("convolution_backward", run());
 }
 
 // To conjugate lazily conjugated memory, PyTorch copies it. A copy must thus be taken with the mark still on; otherwise the

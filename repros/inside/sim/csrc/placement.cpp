@@ -2,13 +2,14 @@
 //
 // Contract held: what torchgen generates for every CUDA kernel (torchgen/dest/register_dispatch_key.py): all tensor
 // arguments, outputs first, pass c10::impl::check_and_update_common_device, which words the refusal as this version of
-// PyTorch does. Operators marked `device_check: NoCheck` in native_functions.yaml are left to their kernel; those kernels
-// are, nearly all, TensorIterator's (which lets a CPU scalar mix with a device), the index operators (which fetch their
-// indices from any device) and the foreach operators (which check position by position). at::native::cpu_fallback checks
-// nothing and moves everything to the CPU: a placement error would go unseen, and so would the failures shown here.
+// PyTorch does. Operators marked `device_check: NoCheck` in native_functions.yaml are left to their kernel. Those kernels are,
+// nearly all, TensorIterator's (which lets a CPU scalar mix with a device); the others are reductions, whose results are
+// compared with what their meta function asks for, and a few with a check of their own (kernel_checks.cpp).
+// at::native::cpu_fallback checks nothing and moves everything to the CPU: a placement error would go unseen, and so would
+// the failures shown here.
 #include "sim.h"
 
-#include "unchecked_operators.h"  // generated from native_functions.yaml by build.py
+#include "operators.h"  // generated from native_functions.yaml by build.py
 
 #include <ATen/core/op_registration/adaption.h>
 
@@ -19,32 +20,6 @@
 namespace sim {
 
 namespace {
-
-using Device = SIM_OPTIONAL<c10::Device>;
-
-enum class Rule { same_device, fused_with_tensor_lr, tensor_iterator, position_by_position };
-
-Rule find_rule(const c10::FunctionSchema& schema) {
-  const auto name = schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
-  const auto* end = std::end(unchecked_operators);
-  if (std::find(std::begin(unchecked_operators), end, name) == end) {
-    return Rule::same_device;
-  }
-  if (name.rfind("aten::_fused_", 0) == 0) {
-    return Rule::fused_with_tensor_lr;
-  }
-  return name.rfind("aten::_foreach_", 0) == 0 ? Rule::position_by_position : Rule::tensor_iterator;
-}
-
-Rule rule_of(const c10::FunctionSchema& schema) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, Rule> known;
-  const auto found = known.find(&schema);
-  return found != known.end() ? found->second : known.emplace(&schema, find_rule(schema)).first->second;
-}
-
-bool is_output(const c10::Argument& argument) {
-  return argument.is_out() || (argument.alias_info() != nullptr && argument.alias_info()->isWrite());
-}
 
 // Outputs first, the others after, each group in the schema's order.
 template <class Visit>
@@ -58,12 +33,12 @@ void for_outputs_first(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVa
   }
 }
 
-Device check_same_device(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, bool free_learning_rate) {
-  Device common;
+Placement check_same_device(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* except) {
+  Placement common;
   for_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
     const char* method = schema.name().c_str();
     const char* name = argument.name().c_str();
-    if (free_learning_rate && argument.name() == "lr") {
+    if (argument.name() == except) {
       return;
     }
     if (value.isTensor()) {
@@ -79,76 +54,103 @@ Device check_same_device(const c10::FunctionSchema& schema, c10::ArrayRef<c10::I
   return common;
 }
 
-// TensorIteratorBase::compute_types: a CPU scalar is no party to the choice of device unless it is written to.
-bool is_free_scalar(const at::Tensor& tensor, bool output) {
-  return !output && tensor.dim() == 0 && tensor.device().is_cpu();
+Placement check_all(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  return check_same_device(schema, arguments, /*except=*/"");
 }
 
-void take_part(Device& common, const at::Tensor& tensor, bool output) {
-  if (!tensor.defined() || is_free_scalar(tensor, output)) {
-    return;
-  }
-  if (!common.has_value()) {
-    common = tensor.device();
-  }
-  TORCH_CHECK(
-      *common == tensor.device(), "Expected all tensors to be on the same device, but found at least two devices, ", *common,
-      " and ", tensor.device(), "!");
+// A fused optimizer reads a learning rate that is a tensor from wherever it is.
+Placement check_all_but_rate(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  return check_same_device(schema, arguments, /*except=*/"lr");
 }
 
-// The common device is an input's where there is one, as the output of an iterator may be undefined.
-Device check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  Device common;
+// A result is where its operator's meta function says (torchgen's `resize_out`): with the first of the other tensors.
+Placement check_results(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const auto* first = std::find_if(arguments.begin(), arguments.end(), [](const c10::IValue& value) { return value.isTensor(); });
+  const auto place = first->toTensor().device();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const bool output = is_output(schema.arguments()[i]);
-    if (arguments[i].isTensor()) {
-      take_part(common, arguments[i].toTensor(), output);
-    } else if (arguments[i].isTensorList()) {
-      for (const at::Tensor& tensor : arguments[i].toTensorList()) {
-        take_part(common, tensor, output);
-      }
+    if (schema.arguments()[i].is_out()) {
+      const auto given = arguments[i].toTensor().device();
+      TORCH_CHECK(given == place, "Expected out tensor to have device ", place, ", but got ", given, " instead");
     }
   }
-  return common;
+  return place;
 }
 
-Device check_positions(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  std::vector<Device> common;
-  Device first;
+// TensorIterator lets a CPU scalar that is only read mix with a device, next to another input.
+Placement check_iterated(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  size_t inputs = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].isTensorList()) {
-      continue;
-    }
-    const auto list = arguments[i].toTensorList();
-    common.resize(std::max(common.size(), list.size()));
-    for (size_t position = 0; position < list.size(); ++position) {
-      take_part(common[position], list[position], is_output(schema.arguments()[i]));
-      if (!first.has_value()) {
-        first = common[position];
-      }
-    }
+    inputs += !schema.arguments()[i].is_out() && arguments[i].isTensor() ? 1 : 0;
   }
-  return first;
+  return check_iterator(schema, arguments, [&](const c10::Argument& argument, const at::Tensor& tensor) {
+    return inputs > 1 && !is_written(argument) && tensor.dim() == 0 && tensor.device().is_cpu();
+  });
+}
+
+template <size_t Count>
+bool is_listed(const std::string_view (&names)[Count], const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+std::string full_name(const c10::FunctionSchema& schema) {
+  return schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
+}
+
+PlacementCheck find_check(const c10::FunctionSchema& schema) {
+  const auto name = full_name(schema);
+  if (!is_listed(unchecked_operators, name)) {
+    return &check_all;
+  }
+  if (name.rfind("aten::_fused_", 0) == 0) {
+    return &check_all_but_rate;
+  }
+  if (const auto own = kernel_check(name)) {
+    return own;
+  }
+  return is_listed(operators_without_iterator, name) ? &check_results : &check_iterated;
 }
 
 }  // namespace
 
-bool kernel_checks_placement(const c10::FunctionSchema& schema) {
-  return rule_of(schema) == Rule::tensor_iterator;
+bool is_written(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-SIM_OPTIONAL<c10::Device> check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  switch (rule_of(schema)) {
-    case Rule::same_device:
-      return check_same_device(schema, arguments, /*free_learning_rate=*/false);
-    case Rule::fused_with_tensor_lr:
-      return check_same_device(schema, arguments, /*free_learning_rate=*/true);
-    case Rule::tensor_iterator:
-      return check_iterator(schema, arguments);
-    case Rule::position_by_position:
-      return check_positions(schema, arguments);
+// TensorIteratorBase::compute_types: the common device is the first that is not the CPU.
+Placement check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, IsBrought is_brought) {
+  Placement common;
+  for_outputs_first(schema, arguments, [&](const c10::Argument& /*argument*/, const c10::IValue& value) {
+    const bool is_given = value.isTensor() && value.toTensor().defined();
+    if (is_given && (!common.has_value() || common->is_cpu())) {
+      common = value.toTensor().device();
+    }
+  });
+  for_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
+    if (value.isTensor() && value.toTensor().defined() && !is_brought(argument, value.toTensor())) {
+      const auto device = value.toTensor().device();
+      TORCH_CHECK(
+          *common == device, "Expected all tensors to be on the same device, but found at least two devices, ", *common, " and ",
+          device, "!");
+    }
+  });
+  return common;
+}
+
+bool kernel_checks_placement(const c10::FunctionSchema& schema) {
+  return is_listed(unchecked_operators, full_name(schema));
+}
+
+bool has_composite_for_others(const c10::FunctionSchema& schema) {
+  return is_listed(operators_with_composite_for_others, full_name(schema));
+}
+
+Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  thread_local std::unordered_map<const c10::FunctionSchema*, PlacementCheck> known;
+  auto found = known.find(&schema);
+  if (found == known.end()) {
+    found = known.emplace(&schema, find_check(schema)).first;
   }
-  TORCH_INTERNAL_ASSERT(false, "unreachable");
+  return found->second(schema, arguments);
 }
 
 }  // namespace sim

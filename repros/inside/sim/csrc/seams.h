@@ -31,5 +31,8 @@
 #define SIM_HAS_AUTOCAST SIM_TORCH_AT_LEAST(2, 1)
 #define SIM_HOLDS_AUTOCAST_SETTINGS (SIM_HAS_AUTOCAST && !SIM_TORCH_AT_LEAST(2, 4))
 
+// From 2.4 attention asks every device which of its algorithms to take.
+#define SIM_HAS_ATTENTION_CHOICE SIM_TORCH_AT_LEAST(2, 4)
+
 // From 2.9 `torch.accelerator` asks the allocator for memory statistics.
 #define SIM_HAS_DEVICE_ALLOCATOR SIM_TORCH_AT_LEAST(2, 9)

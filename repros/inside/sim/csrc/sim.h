@@ -9,6 +9,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Device.h>
 #include <c10/core/Storage.h>
+#include <c10/util/FunctionRef.h>
 
 namespace sim {
 
@@ -48,13 +49,27 @@ at::Generator make_generator(c10::DeviceIndex index);
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index);
 
 // --- placement.cpp: CUDA's contract on which devices an operator's arguments may be on
+using Placement = SIM_OPTIONAL<c10::Device>;
 // Throws where CUDA would; otherwise gives the device the operator runs on, if a tensor or a device argument says so.
-SIM_OPTIONAL<c10::Device> check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+// The same for a kernel that iterates over its tensors, but for those that it first brings over or only reads.
+using IsBrought = c10::function_ref<bool(const c10::Argument& argument, const at::Tensor& tensor)>;
+Placement check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, IsBrought is_brought);
+bool is_written(const c10::Argument& argument);
 // Whether CUDA leaves the check to the operator's own kernel.
 bool kernel_checks_placement(const c10::FunctionSchema& schema);
+// Whether the CPU and CUDA have kernels of an operator that has a composite one, too, for other devices.
+bool has_composite_for_others(const c10::FunctionSchema& schema);
+
+// --- kernel_checks.cpp: the kernels of CUDA that check by themselves, in words of their own
+using PlacementCheck = Placement (*)(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+// The check of an operator by its full name; null for all others.
+PlacementCheck kernel_check(const std::string& name);
 
 // --- fallback.cpp: any operator, by its CPU kernel on aliases
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+// The kernel that PyTorch has for a device without one of its own.
+void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 // --- half.cpp: the CPU kernel itself; by way of float32 where it does not know float16
 void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);

@@ -1,16 +1,17 @@
-"""Pointwise operators, reductions and losses: most are TensorIterator's, which lets one CPU scalar in."""
+"""Pointwise operators, copies included: most are TensorIterator's, which lets one CPU scalar in."""
 
 from __future__ import annotations
 
-from .line import COMPOSITE, COPY, GENERATED, ITERATOR, OUTPUT, SAME, Line, either, generated, iterator, lies, says
+from .line import COMPOSITE, COPY, GENERATED, ITERATOR, SAME, Line, either, generated, iterator, lies, says
 
+FILL_TENSOR = "aten/src/ATen/native/Fill.cpp fill_: a value elsewhere is read by item()"
+SET = "aten/src/ATen/native/Resize.h checkSetStorage"
 WHERE = "aten/src/ATen/native/TensorCompare.cpp where_self_out: 0-dim tensors are brought over; then TensorIterator"
 FILL = "aten/src/ATen/native/cuda/Indexing.cu masked_fill__cuda"
 SCALARS = "aten/src/ATen/TensorIterator.cpp compute_types: max_cpu_scalars_on_non_cpu is one"
 TOO_MANY = either(
     f"{SAME} found at least two devices, D:0 and cpu!", "Trying to pass too many CPU scalars to non-CPU kernel!"
 )
-NOT_THE_OUTPUTS = says("Expected out tensor to have device D:0, but got cpu instead")
 
 LINES = [
     Line("add", "x + cx", iterator(), ITERATOR),
@@ -76,25 +77,44 @@ LINES = [
     Line("copy_between_devices", "x1.copy_(x)", lies("D:1"), COPY),
     Line("type_as", "cx.type_as(x)", lies("D:0"), COPY),
     Line("sigmoid_out", "torch.sigmoid(x, out=torch.empty(3))", iterator(), ITERATOR),
-    Line("sum_out", "torch.sum(m, 0, out=torch.empty(3))", NOT_THE_OUTPUTS, OUTPUT),
-    Line("cumprod_out", "torch.cumprod(x, 0, out=torch.empty(3))", NOT_THE_OUTPUTS, OUTPUT),
-    Line("cumsum_out", "torch.cumsum(x, 0, out=torch.empty(3))", NOT_THE_OUTPUTS, OUTPUT),
     Line("equal", "torch.equal(x, cx)", generated("D:0", "cpu", "other", "equal"), GENERATED),
     Line("equal_scalar", "torch.equal(s, cs)", generated("D:0", "cpu", "other", "equal"), GENERATED),
     Line("allclose", "torch.allclose(x, cx)", iterator(), COMPOSITE),
-    Line("mse_loss", "F.mse_loss(x, cx)", iterator(), ITERATOR),
-    Line("l1_loss", "F.l1_loss(x, cx)", iterator(), COMPOSITE),
-    Line("smooth_l1_loss", "F.smooth_l1_loss(x, cx)", iterator(), ITERATOR),
-    Line("huber_loss", "F.huber_loss(x, cx)", generated("D:0", "cpu", "target", "huber_loss"), GENERATED),
-    Line("kl_div", "F.kl_div(x, cx, reduction='sum')", iterator(), COMPOSITE),
-    Line("bce", "F.binary_cross_entropy(x, cx)", iterator(), ITERATOR),
-    Line("bce_logits", "F.binary_cross_entropy_with_logits(x, cx)", iterator(), COMPOSITE),
-    Line("bce_pos_weight", "F.binary_cross_entropy_with_logits(x, x, pos_weight=cx)", iterator(), COMPOSITE),
-    Line("nll_loss", "F.nll_loss(m, ct)", generated("D:0", "cpu", "target", "nll_loss_forward"), GENERATED),
-    Line("cross_entropy_target", "F.cross_entropy(m, ct)",
-         generated("D:0", "cpu", "target", "nll_loss_forward"), GENERATED),
-    Line("cross_entropy_target_on_other_device", "F.cross_entropy(m, t1)",
-         generated("D:0", "D:1", "target", "nll_loss_forward"), GENERATED),
-    Line("cross_entropy_weight", "F.cross_entropy(m, t, cx)",
-         generated("D:0", "cpu", "weight", "nll_loss_forward"), GENERATED),
+    Line("exp_out_of_cpu_scalar", "torch.exp(cs, out=torch.empty((), device=d))", iterator(), SCALARS),
+    Line("exp_out_other_device", "torch.exp(x, out=torch.empty(3, device=e))", iterator("D:0", "D:1"), ITERATOR),
+    Line("abs_out", "torch.abs(x, out=torch.empty(3))", iterator(), ITERATOR),
+    Line("where_out", "torch.where(k, x, x, out=torch.empty(3))", iterator(), WHERE),
+    Line("where_scalar_of_other_device", "torch.where(k, x, s1)", lies("D:0"), WHERE),
+    Line("where_other_device", "torch.where(k, x, x1)", iterator("D:1"), WHERE),
+    Line("where_condition_on_cpu_and_scalar", "torch.where(ck, s, cs)", iterator(), WHERE),
+    Line("less", "torch.lt(x, cx)", iterator(), ITERATOR),
+    Line("less_out", "torch.lt(x, x, out=torch.empty(3, dtype=torch.bool))", iterator(), ITERATOR),
+    Line("equal_to_other_device", "torch.eq(x, x1)", iterator("D:1"), ITERATOR),
+    Line("isclose", "torch.isclose(x, cx)", iterator(), COMPOSITE),
+    Line("logical_and", "torch.logical_and(x, cx)", iterator(), ITERATOR),
+    Line("logical_and_out", "torch.logical_and(k, ck, out=torch.empty(3, dtype=torch.bool, device=d))",
+         iterator(), ITERATOR),
+    Line("remainder", "torch.remainder(x, cx)", iterator(), ITERATOR),
+    Line("floor_divide", "torch.floor_divide(x, cx)", iterator(), ITERATOR),
+    Line("copysign", "torch.copysign(x, cx)", iterator(), ITERATOR),
+    Line("xlogy", "torch.xlogy(x, cx)", iterator(), ITERATOR),
+    Line("shift", "torch.bitwise_left_shift(t, ct)", iterator(), ITERATOR),
+    Line("lcm", "torch.lcm(t, ct)", generated("D:0", "cpu", "other", "lcm"), GENERATED),
+    Line("complex", "torch.complex(x, cx)", generated("D:0", "cpu", "imag", "complex"), GENERATED),
+    Line("polar", "torch.polar(x, cx)", generated("D:0", "cpu", "angle", "polar"), GENERATED),
+    Line("lerp_weight", "torch.lerp(x, x, cx)", iterator(), ITERATOR),
+    Line("addcmul_inplace", "x.addcmul_(x, cx)", iterator(), ITERATOR),
+    Line("clamp_both", "torch.clamp(x, cx, cx)", generated("D:0", "cpu", "min", "clamp"), GENERATED),
+    Line("clamp_out", "torch.clamp(x, 0.0, out=torch.empty(3))", iterator(), ITERATOR),
+    Line("cpu_masked_fill_device_mask", "cx.masked_fill_(k, 0.0)",
+         says("expected self and mask to be on the same device, but got mask on D:0 and self on cpu"), FILL),
+    Line("masked_fill_value_of_other_device", "x.masked_fill(k, s1)", lies("D:0"), FILL),
+    Line("fill_scalar_of_other_device", "x.fill_(s1)", lies("D:0"), FILL_TENSOR),
+    Line("cpu_fill_device_scalar", "cx.fill_(s)", lies("cpu"), FILL_TENSOR),
+    Line("fill_1d", "x.fill_(cx)",
+         says("fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions."), FILL_TENSOR),
+    Line("set_source", "x.set_(cx)",
+         says('Attempted to set the storage of a tensor on device "D:0" to a storage on different device "cpu".  '
+              "This is no longer allowed; the devices must match."), SET),
+    Line("to_other_device", "x.to(e)", lies("D:1"), COPY),
 ]  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .line import GENERATOR, PYTHON, Line, lies, says
+from .line import GENERATED, GENERATOR, ITERATOR, PYTHON, Line, generated, iterator, lies, says
 
+PROBABILITIES = "aten/src/ATen/native/cuda/DistributionTemplates.h bernoulli_kernel: probabilities are brought over"
 RANDPERM = (
     "ATen/core/dispatch/DispatchKeyExtractor.h: a generator chooses the kernel too; and "
     "aten/src/ATen/native/cuda/Randperm.cu draws its keys by random_"
@@ -41,4 +42,23 @@ LINES = [
     Line("loader_by_default_device",
          "on_device(d, lambda: list(torch.utils.data.DataLoader(range(4), shuffle=True)))", OF_THE_CPU, PYTHON),
     Line("tensor_by_default_device", "on_device(d, lambda: torch.tensor([1.0]))", lies("D:0"), PYTHON),
+    Line("rand_out", "torch.rand(3, out=torch.empty(3, device=d), generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("rand_out_on_cpu", "torch.rand(3, out=torch.empty(3), generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("rand_by_other_device", "torch.rand(3, generator=g1, device=d)", lies("D:0"), GENERATOR),
+    Line("random_inplace", "x.random_(generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("random_inplace_on_cpu", "cx.random_(generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("cauchy", "x.cauchy_(generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("log_normal", "x.log_normal_(generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("geometric", "x.geometric_(0.5, generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("geometric_on_cpu", "cx.geometric_(0.5, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("poisson", "torch.poisson(x, generator=cg)", OF_THE_CPU, GENERATOR),
+    Line("poisson_on_cpu", "torch.poisson(cx, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("initialise", "nn.init.normal_(x, generator=cg)", OF_THE_CPU, PYTHON, (2, 2)),
+    Line("normal_deviation_on_cpu", "torch.normal(x, cx)", generated("D:0", "cpu", "std", "normal"), GENERATED),
+    Line("bernoulli_probabilities_on_cpu", "x.bernoulli_(cx)", lies("D:0"), PROBABILITIES),
+    Line("cpu_bernoulli_probabilities_on_device", "cx.bernoulli_(x)", iterator(), ITERATOR),
+    Line("bernoulli_out", "torch.bernoulli(x, out=torch.empty(3))", iterator(), ITERATOR),
+    Line("binomial", "torch.binomial(x, cx)", iterator(), ITERATOR),
+    Line("multinomial_out", "torch.multinomial(x, 2, out=torch.empty(2, dtype=torch.long))",
+         generated("cpu", "D:0", "self", "multinomial"), GENERATED),
 ]  # fmt: skip

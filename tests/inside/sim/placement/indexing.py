@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .line import COMPOSITE, COPY, GENERATED, INDEX, ITERATOR, Line, generated, iterator, lies, says
 
+MASKED = "aten/src/ATen/native/IndexingUtils.h canDispatchToMaskedFill: a CPU value of one element is read"
 WRITE = "aten/src/ATen/native/TensorAdvancedIndexing.cpp _index_put_impl_: a 0-dim value is brought over"
 FILL = "aten/src/ATen/native/TensorAdvancedIndexing.cpp index_fill_: TensorIterator; a tensor value is read by item()"
 ELSEWHERE = "indices should be either on cpu or on the same device as the indexed tensor ({})"
@@ -64,4 +65,32 @@ LINES = [
     Line("split_at_device_indices", "torch.tensor_split(x, i)",
          says("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on D:0"), COMPOSITE),
     Line("threshold", "F.threshold(x, 0.5, 0.0)", lies("D:0"), ITERATOR),
+    Line("index_put_mask_and_one_element", "x.index_put_((k,), torch.ones(1))", lies("D:0"), MASKED),
+    Line("index_put_mask_and_one_element_elsewhere", "x.index_put_((k,), torch.ones(1, device=e))",
+         iterator("D:1"), WRITE),
+    Line("index_put_accumulate_scalar", "x.index_put_((i,), cs, accumulate=True)", lies("D:0"), WRITE),
+    Line("cpu_index_put_device_scalar", "cx.index_put_((ci,), s)", lies("cpu"), WRITE),
+    Line("cpu_index_put_accumulate", "cx.index_put_((ci,), torch.ones(2, device=d), accumulate=True)",
+         iterator(), WRITE),
+    Line("index_fill_0d_index", "x.index_fill_(0, torch.tensor(0), 1.0)", iterator(), FILL),
+    Line("cpu_index_fill_device_value", "cx.index_fill_(0, ci, s)", lies("cpu"), FILL),
+    Line("gather_out", "torch.gather(x, 0, i, out=torch.empty(2))",
+         generated("cpu", "D:0", "self", "gather"), GENERATED),
+    Line("index_select_out", "torch.index_select(x, 0, i, out=torch.empty(2))",
+         generated("cpu", "D:0", "self", "index_select"), GENERATED),
+    Line("scatter_inplace", "x.scatter_(0, ci, 1.0)", generated("D:0", "cpu", "index", "scatter_"), GENERATED),
+    Line("scatter_add_inplace", "x.scatter_add_(0, i, torch.ones(2))",
+         generated("D:0", "cpu", "src", "scatter_add_"), GENERATED),
+    Line("index_reduce", "torch.index_reduce(x, 0, ci, torch.ones(2, device=d), 'mean')",
+         generated("D:0", "cpu", "index", "index_reduce"), GENERATED),
+    Line("take_along_dim", "torch.take_along_dim(x, ci, 0)",
+         says("Expected tensor to have D:0 Device, but got tensor with cpu Device (while checking arguments for "
+              "torch.take_along_dim():)"), COMPOSITE),
+    Line("select_scatter", "torch.select_scatter(m, cx, 0, 0)", lies("D:0"), COPY),
+    Line("slice_scatter", "torch.slice_scatter(x, torch.ones(2), 0, 0, 2)", lies("D:0"), COPY),
+    Line("searchsorted_sorter", "torch.searchsorted(x, x, sorter=ct)",
+         generated("D:0", "cpu", "sorter", "searchsorted"), GENERATED),
+    Line("searchsorted_scalar", "torch.searchsorted(x, cs)",
+         generated("D:0", "cpu", "self", "searchsorted"), GENERATED),
+    Line("isin_reversed", "torch.isin(cx, x)", generated("cpu", "D:0", "test_elements", "isin"), GENERATED),
 ]  # fmt: skip

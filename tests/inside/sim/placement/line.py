@@ -100,3 +100,8 @@ class Line:
     """The rule that the expectation was derived from, by its file in PyTorch."""
     torch: Version = (2, 0)
     """The first version that the expectation is about."""
+
+
+def product(name: str, expression: str, argument: str, operator: str, first: str = "D:0", second: str = "cpu") -> Line:
+    """Return the line of an operator with a generated check."""
+    return Line(name, expression, generated(first, second, argument, operator), GENERATED)

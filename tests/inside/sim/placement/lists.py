@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .line import COMPOSITE, FOREACH, GENERATED, Line, generated, iterator, lies, says
+from .line import COMPOSITE, COPY, FOREACH, GENERATED, Line, generated, iterator, lies, says
 
 LINES = [
     Line("cat", "torch.cat([x, cx])", generated("D:0", "cpu", "tensors", "cat"), GENERATED),
@@ -31,4 +31,25 @@ LINES = [
     Line("foreach_lerp_cpu", "torch._foreach_lerp_([cx], [x], 0.5)", iterator(), FOREACH),
     Line("foreach_addcdiv", "torch._foreach_addcdiv_([x], [x], [cx])", iterator(), FOREACH),
     Line("foreach_norm_mixed", "torch._foreach_norm([x, cx])", lies("D:0", "cpu"), FOREACH),
+    Line("stack_out", "torch.stack([x, x], out=torch.empty(2, 3))",
+         generated("cpu", "D:0", "tensors", "cat"), COMPOSITE),
+    Line("column_stack", "torch.column_stack([x, cx])", generated("D:0", "cpu", "tensors", "cat"), COMPOSITE),
+    Line("vstack_other_device", "torch.vstack([x, x1])", generated("D:0", "D:1", "tensors", "cat"), COMPOSITE),
+    Line("dstack_reversed", "torch.dstack([cx, x])", generated("cpu", "D:0", "tensors", "cat"), COMPOSITE),
+    Line("cat_one_element", "torch.cat([x, torch.ones(1)])", generated("D:0", "cpu", "tensors", "cat"), GENERATED),
+    Line("broadcast", "torch.broadcast_tensors(x, cx)", lies("D:0", "cpu"), COMPOSITE),
+    Line("pad_sequence", "nn.utils.rnn.pad_sequence([x, cx])", lies("D:0"), COPY),
+    Line("foreach_sub", "torch._foreach_sub([x], [cx])", iterator(), FOREACH),
+    Line("foreach_div_other_device", "torch._foreach_div_([x], [x1])", iterator("D:1"), FOREACH),
+    Line("foreach_addcmul", "torch._foreach_addcmul_([x], [cx], [x])", iterator(), FOREACH),
+    Line("foreach_addcdiv_other_device", "torch._foreach_addcdiv([x], [x], [x1])", iterator("D:1"), FOREACH),
+    Line("foreach_sqrt_of_all", "torch._foreach_sqrt([x, cx, x1])", lies("D:0", "cpu", "D:1"), FOREACH),
+    Line("foreach_zero", "(torch._foreach_zero_([x, cx]), x, cx)[1:]", lies("D:0", "cpu"), FOREACH),
+    Line("foreach_mul_by_scalars", "torch._foreach_mul([x, x1], [cs, cs])", lies("D:0", "D:1"), FOREACH),
+    Line("foreach_norm_over_devices", "torch._foreach_norm([x, x1])", lies("D:0", "D:1"), FOREACH),
+    Line("foreach_copy", "(torch._foreach_copy_([x], [cx]), x)[1]", lies("D:0"), FOREACH, (2, 1)),
+    Line("unscale_found_inf", "torch._amp_foreach_non_finite_check_and_unscale_([x], cs, s)",
+         generated("D:0", "cpu", "found_inf", "_amp_foreach_non_finite_check_and_unscale_"), GENERATED, (2, 3)),
+    Line("unscale_gradient_on_cpu", "torch._amp_foreach_non_finite_check_and_unscale_([x, cx], s, s)",
+         generated("D:0", "cpu", "self", "_amp_foreach_non_finite_check_and_unscale_"), GENERATED, (2, 3)),
 ]  # fmt: skip

@@ -16,11 +16,13 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from . import elementwise, generators, indexing, lists, optimizers, products
+from . import elementwise, generators, indexing, layers, lists, losses, optimizers, products, reductions
 from .line import Line
 
 LINES: list[Line] = [
-    line for room in (elementwise, products, indexing, lists, generators, optimizers) for line in room.LINES
+    line
+    for room in (elementwise, reductions, losses, products, layers, indexing, lists, generators, optimizers)
+    for line in room.LINES
 ]
 TORCH: tuple[int, int] = tuple(int(part) for part in torch.__version__.split(".")[:2])  # type: ignore[assignment]
 

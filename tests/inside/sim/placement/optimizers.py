@@ -59,5 +59,13 @@ LINES += [
          "torch._fused_adam_([x], [x], [x], [x], [], [s], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
          "amsgrad=False, maximize=False, found_inf=cs)",
          generated("D:0", "cpu", "found_inf", "_fused_adam_"), GENERATED),
+    Line("fused_adam_gradients_on_other_device",
+         "torch._fused_adam_([x], [x1], [x], [x], [], [s], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
+         "amsgrad=False, maximize=False)", generated("D:0", "D:1", "grads", "_fused_adam_"), GENERATED),
+    Line("fused_sgd_gradients_on_cpu",
+         "torch._fused_sgd_([x], [cx], [], weight_decay=0.0, momentum=0.0, lr=0.1, dampening=0.0, nesterov=False, "
+         "maximize=False, is_first_step=False)", generated("D:0", "cpu", "grads", "_fused_sgd_"), GENERATED, (2, 3)),
+    *(Line(f"{name}_foreach_{part}_on_cpu", f"resumed('{name}', '{part}', c, foreach=True)", iterator(), FOREACH)
+      for name, part in (("Adagrad", "sum"), ("RMSprop", "square_avg"), ("Adadelta", "acc_delta"))),
     Line("clip_gradients_of_both", "clipped([d, c])", lies("D:0"), PYTHON),
 ]  # fmt: skip

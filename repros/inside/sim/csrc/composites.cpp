@@ -1,0 +1,85 @@
+// Operators that PyTorch has a composite kernel for, written for every device, and that come to the device first all the same.
+//
+// Contracts held: native_functions.yaml: where CUDA has a kernel besides the composite one, so has this device; and what
+// torchgen generates for a structured operator, whose check CUDA makes before it makes the result.
+#include "sim.h"
+
+#include <torch/library.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sim {
+
+void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);  // a device that nobody has
+}
+
+namespace {
+
+// Whether all tensors are on one simulated device. Python's numbers, which come as CPU tensors, are at home on every one.
+bool are_together(c10::ArrayRef<c10::IValue> arguments) {
+  SIM_OPTIONAL<c10::Device> common;
+  const auto joins = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      return true;
+    }
+    const bool is_first = !common.has_value();
+    if (is_first) {
+      common = tensor.device();
+    }
+    return is_sim(tensor) && tensor.device() == *common;
+  };
+  return std::all_of(arguments.begin(), arguments.end(), [&](const c10::IValue& value) {
+    return value.isTensor() ? joins(value.toTensor()) : !value.isTensorList() && !value.isOptionalTensorList();
+  });
+}
+
+// A structured operator whose check is part of checking the shapes: where there is anything to refuse, PyTorch does it.
+void run_structured(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const bool together = are_together(c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count, count));
+  (together ? &run_on_host : &run_composite)(op, keys, stack);
+}
+
+// A foreach operator, tensor by tensor: the CPU's kernel calls an operator on each, wherever it is.
+void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
+using Kernel = torch::CppFunction;
+
+// The kernel with which an operator comes here before PyTorch's composite one is asked; none where that one is right.
+SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  if (schema.name().rfind("aten::_foreach_", 0) == 0) {
+    return Kernel::makeFromBoxedFunction<&run_each>();
+  }
+  // A structured operator (`addmm`) would come here as its out= form, after PyTorch has made the result and checked the
+  // shapes. CUDA checks placement before either, and its refusal names the arguments in that order.
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
+    return kernel_checks_placement(schema) ? Kernel::makeFromBoxedFunction<&run_structured>()
+                                           : Kernel::makeFromBoxedFunction<&run_on_host>();
+  }
+  if (has_composite_for_others(schema)) {
+    return Kernel::makeFromBoxedFunction<&run_on_host>();
+  }
+  return {};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    if (op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+      const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+      if (auto kernel = kernel_before_composite(*op)) {
+        library.impl(full.c_str(), std::move(*kernel));
+      }
+    }
+  }
+}
+
+}  // namespace sim

@@ -1,0 +1,122 @@
+// The placement checks that kernels of CUDA make by themselves, and the arguments that they bring over or only read.
+//
+// Contracts held: in ATen/native, cuda/Indexing.cu (masked_fill__cuda), TensorAdvancedIndexing.cpp (_index_put_impl_, index_fill_),
+// IndexingUtils.h (canDispatchToMaskedFill), Fill.cpp (fill_), TensorCompare.cpp (where_self_out), cuda/DistributionTemplates.h
+// (bernoulli_kernel), Resize.h (checkSetStorage).
+#include "sim.h"
+
+#include <ATen/Context.h>
+
+#include <string>
+#include <unordered_map>
+
+namespace sim {
+
+namespace {
+
+Placement check_masked_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
+  const auto& self = arguments[0].toTensor();
+  const auto& mask = arguments[1].toTensor();
+  if (arguments[2].isTensor()) {  // it is read, so it may be anywhere
+    const auto dimensions = arguments[2].toTensor().dim();
+    TORCH_CHECK(
+        dimensions == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", dimensions,
+        " dimension(s).");
+    TORCH_CHECK(is_sim(self), "masked_fill_: Expected inputs to be on same device");
+  }
+  TORCH_CHECK(
+      self.device() == mask.device(), "expected self and mask to be on the same device, but got mask on ", mask.device(),
+      " and self on ", self.device());
+  return self.device();
+}
+
+bool none(const c10::Argument& /*argument*/, const at::Tensor& /*tensor*/) {
+  return false;
+}
+
+// Whether an assignment by one mask of a single number is done by masked_fill_, which reads the number.
+bool is_masked_fill(const at::Tensor& self, const c10::IValue& indices, const at::Tensor& value) {
+  if (value.numel() != 1 || !value.device().is_cpu()) {
+    return false;
+  }
+  size_t masks = 0;
+  for (const SIM_OPTIONAL<at::Tensor>& index : indices.toOptionalTensorList()) {
+    if (index.has_value() && index->defined()) {
+      const bool is_mask = index->scalar_type() == at::kBool || index->scalar_type() == at::kByte;
+      if (!is_mask || index->device() != self.device() || ++masks > 1) {
+        return false;
+      }
+    }
+  }
+  return masks == 1;
+}
+
+// Indices are brought over, and so is a value without dimensions.
+Placement check_index_put(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const auto& self = arguments[0].toTensor();
+  const auto& value = arguments[2].toTensor();
+  const bool accumulate = arguments[3].toBool();
+  const bool is_brought = value.dim() == 0 || (!accumulate && is_masked_fill(self, arguments[1], value));
+  if (is_sim(self) && (accumulate || at::globalContext().deterministicAlgorithms())) {
+    TORCH_CHECK(
+        is_brought || value.device() == self.device(), "expected device ", self.device(), " but got device ", value.device(),
+        " for value tensor");
+  }
+  return check_iterator(schema, is_brought ? arguments.slice(0, 2) : arguments, &none);
+}
+
+// A value that is a tensor is read.
+Placement check_index_fill(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  return check_iterator(schema, arguments.slice(0, 3), &none);
+}
+
+Placement check_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
+  return arguments[0].toTensor().device();
+}
+
+Placement check_where(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  return check_iterator(schema, arguments, [](const c10::Argument& argument, const at::Tensor& tensor) {
+    return tensor.dim() == 0 && !is_written(argument);
+  });
+}
+
+// The kernel for the device brings probabilities over, that for the CPU does not.
+Placement check_bernoulli(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const bool brings = is_sim(arguments[0].toTensor());
+  check_iterator(schema, arguments, [&](const c10::Argument& argument, const at::Tensor&) {
+    return brings && argument.name() == "p";
+  });
+  return arguments[0].toTensor().device();
+}
+
+Placement check_set(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
+  const auto mine = arguments[0].toTensor().device();
+  const auto given = arguments[1].isTensor() ? arguments[1].toTensor().device() : arguments[1].toStorage().device();
+  TORCH_CHECK(
+      mine == given, "Attempted to set the storage of a tensor on device \"", mine, "\" to a storage on different device \"", given,
+      "\".  This is no longer allowed; the devices must match.");
+  return mine;
+}
+
+}  // namespace
+
+PlacementCheck kernel_check(const std::string& name) {
+  static const std::unordered_map<std::string, PlacementCheck> checks{
+      {"aten::masked_fill_.Scalar", &check_masked_fill},
+      {"aten::masked_fill_.Tensor", &check_masked_fill},
+      {"aten::_index_put_impl_", &check_index_put},
+      {"aten::index_fill_.int_Scalar", &check_index_fill},
+      {"aten::index_fill_.int_Tensor", &check_index_fill},
+      {"aten::fill_.Tensor", &check_fill},
+      {"aten::where.self", &check_where},
+      {"aten::where.self_out", &check_where},
+      {"aten::bernoulli_.Tensor", &check_bernoulli},
+      {"aten::set_.source_Tensor", &check_set},
+      {"aten::set_.source_Storage", &check_set},
+      {"aten::set_.source_Storage_storage_offset", &check_set},
+  };
+  const auto found = checks.find(name);
+  return found == checks.end() ? nullptr : found->second;
+}
+
+}  // namespace sim

@@ -1,0 +1,98 @@
+"""Layers whose algorithm PyTorch chooses by device type give on the device what they give on the CPU."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+pytestmark = pytest.mark.usefixtures("sim")
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+F = torch.nn.functional
+
+
+def results(call: Any, *inputs: Any, device: Any) -> list[Any]:
+    """What a call gives on a device, and the gradients of its inputs, on the CPU."""
+    there = [each.detach().to(device).requires_grad_() for each in inputs]
+    given = call(*there)
+    (given * torch.arange(float(given.numel()), device=device).reshape(given.shape)).sum().backward()
+    assert given.device.type == device
+    return [each.detach().cpu() for each in (given, *(one.grad for one in there))]
+
+
+def on_both(call: Any, *inputs: Any) -> Any:
+    """Pairs of the CPU's and the device's results."""
+    both = [results(call, *inputs, device=device) for device in ("cpu", "sim")]
+    return zip(*both)  # noqa: B905 # `strict` is from Python 3.10
+
+
+def some(*shape: int) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+EXACT = {
+    "addr": (torch.addr, (some(5, 10), some(5), some(10))),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (7,), w, b), (some(5, 7), some(7), some(7))),
+    "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (some(5, 6, 3), some(6), some(6))),
+    "mish": (F.mish, (some(100),)),
+    "mse_loss": (F.mse_loss, (some(50), some(50))),
+    "attention": (F.scaled_dot_product_attention, (some(4, 4, 6, 8), some(4, 4, 6, 8), some(4, 4, 6, 8))),
+    "causal_attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        (some(4, 4, 6, 8), some(4, 4, 6, 8), some(4, 4, 6, 8)),
+    ),
+    "conv2d": (F.conv2d, (some(2, 3, 8, 8), some(4, 3, 3, 3), some(4))),
+    "conv_transpose2d": (F.conv_transpose2d, (some(2, 3, 8, 8), some(3, 4, 3, 3), some(4))),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_layer_gives_the_bits_that_the_cpu_gives(name: Any) -> None:
+    if "attention" in name and (2, 1) <= TORCH < (2, 4):
+        pytest.skip("before torch 2.4, attention.cpp offers its fused algorithms to CUDA and the CPU only")
+    call, inputs = EXACT[name]
+    for here, there in on_both(call, *inputs):
+        assert torch.equal(here, there)
+
+
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no_bias"])
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_does_what_it_does_on_the_cpu(layer: Any, bias: Any) -> None:
+    settings = {"num_layers": 2, "bias": bias, "bidirectional": True}
+
+    def run(x: Any, *parameters: Any) -> Any:
+        there = getattr(torch.nn, layer)(3, 4, **settings).to(x.device)
+        names = [name for name, _ in there.named_parameters()]
+        named = dict(zip(names, parameters))  # noqa: B905 # `strict` is from Python 3.10
+        return torch.func.functional_call(there, named, (x,))[0]
+
+    shapes = [each.shape for each in getattr(torch.nn, layer)(3, 4, **settings).parameters()]
+    inputs = (some(5, 2, 3), *(some(*shape) for shape in shapes))
+    for here, there in on_both(run, *inputs):
+        torch.testing.assert_close(there, here, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("cell", ["LSTMCell", "GRUCell"])
+def test_only_one_state_of_a_cell_may_be_used(cell: Any) -> None:
+    gradients = {}
+    for device in ("cpu", "sim"):
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, cell)(3, 4).to(device)
+        state = layer(torch.ones(2, 3, device=device))
+        (state[1] if cell == "LSTMCell" else state).sum().backward()
+        gradients[device] = layer.weight_ih.grad.cpu()
+    torch.testing.assert_close(gradients["sim"], gradients["cpu"])
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.smooth_l1_loss, F.l1_loss], ids=lambda loss: loss.__name__)
+def test_a_loss_warns_of_nothing(loss: Any) -> None:
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert loss(torch.ones(3, device="sim"), torch.zeros(3, device="sim")).shape == ()
+    finally:
+        torch.set_warn_always(before)
