@@ -126,10 +126,3 @@ def test_bfloat16_is_computed_in(accelerate: Any) -> None:
     layer = torch.nn.Linear(2, 2).to(accelerator.device)
     with accelerator.autocast():
         assert layer(torch.ones(1, 2, device="sim")).dtype == torch.bfloat16
-
-
-@pytest.mark.usefixtures("new_state")
-def test_float16_is_refused_to_a_device_that_accelerate_does_not_list(accelerate: Any) -> None:
-    # Not bridged: the list stands inside a constructor. Where this does not raise, the page on sim has to say so.
-    with pytest.raises(ValueError, match=r"fp16 mixed precision requires a (GPU|device)"):
-        accelerate.Accelerator(mixed_precision="fp16")

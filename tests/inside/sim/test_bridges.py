@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from repros.inside.sim import bridges
+from repros.inside.sim.bridges import release
 from tests.inside.sim.bridged.cases import CASES
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
@@ -42,8 +43,12 @@ def unless_here(bridge: Any, happened: Any) -> None:
         pytest.skip(f"{bridge.library} is not installed in this environment")
     if bridge.name in NEEDS_TORCH_2_1 and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
         pytest.skip(f"torch 2.0 has {NEEDS_TORCH_2_1[bridge.name]} for the CPU and CUDA alone")
-    if bridge.name == "accelerate: ranks" and bridges.release("accelerate") < (0, 29):
+    if bridge.name == "accelerate: ranks" and release("accelerate") < (0, 29):
         pytest.skip("accelerate chose the backend of its ranks inside a constructor up to 0.28")
+    if bridge.name == "accelerate: float16" and (
+        release("accelerate") < (1, 1) or not hasattr(torch.amp, "GradScaler")
+    ):
+        pytest.skip("accelerate made its scaler inside a constructor up to 1.0; torch's scalers are CUDA's up to 2.2")
     if bridge.name == "accelerate: the memory of devices" and not numbers_are_sims():
         pytest.skip("this torch takes bare numbers, of which accelerate's device maps are made, for CUDA's devices")
 
@@ -65,7 +70,7 @@ def test_a_bridge_does_what_it_is_for(bridge: Any, happened: Any) -> None:
 def test_the_library_still_needs_the_bridge(bridge: Any, happened: Any) -> None:
     unless_here(bridge, happened)
     without = happened[bridge.name, False]
-    if bridge.before is not None and bridges.release(bridge.library) >= bridge.before:
+    if bridge.before is not None and release(bridge.library) >= bridge.before:
         assert CASES[bridge.name].bridged in without, "it is said to need it no longer"
     else:
         assert re.search(CASES[bridge.name].bare, without), f"take the bridge away, or narrow its versions: {without}"

@@ -67,6 +67,27 @@ def _keep_its_random_state(module: Any) -> None:
         let_cuda_be_sim(module, function, is_cuda_available=lambda: True)
 
 
+def _scale_gradients_on_it(module: Any) -> None:
+    import torch
+
+    if not hasattr(module, "get_grad_scaler") or not hasattr(torch.amp, "GradScaler"):
+        return  # the scaler is made in the constructor itself up to 1.0, and for CUDA alone up to torch 2.2
+    construct, known = module.Accelerator.__init__, {"cuda", "npu", "xpu"}
+    construct.__code__ = construct.__code__.replace(
+        co_consts=tuple(
+            (*constant, "sim") if isinstance(constant, tuple) and known.issubset(constant) else constant
+            for constant in construct.__code__.co_consts
+        )
+    )
+
+    def scaler(original: Any, distributed_type: Any = None, **settings: Any) -> Any:
+        if module.PartialState().device.type != "sim" or distributed_type == module.DistributedType.FSDP:
+            return original(distributed_type, **settings)
+        return torch.amp.GradScaler("sim", **settings)
+
+    replace(module, "get_grad_scaler", scaler)
+
+
 def _know_its_exhaustion(module: Any) -> None:
     from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package has two names
 
@@ -105,6 +126,13 @@ BRIDGES = (
         'checkpointing.py: states["torch_cuda_manual_seed"] = torch.cuda.get_rng_state_all()',
         "0.20.3 to 1.15.0",
         _keep_its_random_state,
+    ),
+    Bridge(
+        "accelerate: float16",
+        ("accelerate.accelerator",),
+        'accelerator.py Accelerator.__init__: supported_device = ("xpu", "cuda", "npu", "xla", "mlu", "musa", ...)',
+        "1.3.0 to 1.15.0; up to 1.0 and torch 2.2 it cannot be reached",
+        _scale_gradients_on_it,
     ),
     Bridge(
         "accelerate: out of memory",

@@ -157,6 +157,21 @@ def _random_state() -> bool:
     return bool(torch.equal(drawn, torch.rand(4, device="sim:1")))
 
 
+def _float16() -> str:
+    import torch
+    from accelerate import Accelerator
+
+    os.environ["ACCELERATE_TORCH_DEVICE"] = "sim"
+    accelerator = Accelerator(mixed_precision="fp16")
+    layer = torch.nn.Linear(2, 2)
+    layer, optimizer = accelerator.prepare(layer, torch.optim.SGD(layer.parameters()))
+    with accelerator.autocast():
+        loss = layer(torch.ones(1, 2, device="sim")).sum()
+    accelerator.backward(loss)
+    optimizer.step()
+    return f"{accelerator.scaler.get_scale():.0f} {layer.weight.grad.device}"
+
+
 def _accelerate_out_of_memory() -> bool:
     from accelerate.utils.memory import should_reduce_batch_size
 
@@ -210,6 +225,7 @@ CASES = {
     "accelerate: ranks": Case(_rank, "sim:0 simccl", r"^sim:0 undefined$|^sim:0 None$|^cpu gloo$"),
     "accelerate: the memory of devices": Case(_device_map, "['0', '1']", r"^\['cpu'\]$"),
     "accelerate: random state in checkpoints": Case(_random_state, "True", "^False$"),
+    "accelerate: float16": Case(_float16, "32768 sim:0", "fp16 mixed precision requires a (GPU|device)"),
     "accelerate: out of memory": Case(_accelerate_out_of_memory, "True", "^False$"),
     "safetensors: a file for a device": Case(_file_for_a_device, "sim:1 sim:1 sim:1", "device sim:1 is invalid"),
     "transformers: the Trainer's device": Case(_transformers_trainer, "sim:0 1", "^cpu 0$"),

@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", choices=LIBRARIES)
     parser.add_argument("checkout", type=Path)
-    parser.add_argument("--files", default="", help="only those files whose path holds this text")
+    parser.add_argument("--files", nargs="*", default=[""], help="only those files whose path holds one of these texts")
     parser.add_argument("--deadline", type=int, default=900, help="seconds for one file")
     parser.add_argument("--out", type=Path, help="a file for one line of JSON for each test")
     given = parser.parse_args()
@@ -37,7 +37,7 @@ def main() -> None:
     tests: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for file in exchanged(library, given.checkout.absolute(), Path(folder)):
-            if given.files in str(file.relative_to(folder)):
+            if any(text in str(file.relative_to(folder)) for text in given.files):
                 tests += _of_file(library, Path(folder), given.checkout.absolute(), file, given.deadline)
                 print(f"{file.relative_to(folder)}: {dict(_counted(tests))}", file=sys.stderr, flush=True)
     if given.out:
@@ -61,7 +61,10 @@ def _run(library: Library, folder: Path, tests: Sequence[str], deadline: int, *,
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
         environment = {**os.environ, **({} if bare else library.settings), plugin.REPORT: report.name}
         environment.update({plugin.BARE: "1"} if bare else {"REPROS_SIM": "1"})
-        places = [str(ROOT), str(folder / Path(library.tests).parent), os.environ.get("PYTHONPATH", "")]
+        # For what the tests start in their turn: the commands of the environment, and sim as soon as torch is there.
+        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        places = [] if bare else [str(ROOT / "repros" / "inside" / "site")]
+        places += [str(ROOT), str(folder / Path(library.tests).parent), os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
         command = [sys.executable, "-m", "pytest", "-q", "-p", plugin.__name__, "-p", "no:cacheprovider"]
         command += ["--timeout", "120", "-W", "ignore", *library.options, *tests]

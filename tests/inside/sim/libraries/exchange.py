@@ -27,6 +27,7 @@ class Library:
 
 _CUDA = (
     (r"(['\"])cuda(?=[:'\"])", r"\1sim"),
+    (r"\bcuda(?=:\d)", "sim"),
     (r"\btorch\.cuda\.", "torch.sim."),
     (r"\bCUDAAccelerator\b", "SimAccelerator"),
     (r"(['\"])nccl(?=['\"])", r"\1simccl"),
