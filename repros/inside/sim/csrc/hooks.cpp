@@ -64,11 +64,13 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 namespace {
 
-// Where the interface cannot make generators, they come from a function registered apart.
+// Where the interface is not asked to make generators, they come from a function registered apart. PyTorch 2.6 has the method
+// in the class that the interface inherits from, and does not ask there either.
 template <class Interface, class = void>
 struct MakesGenerators : std::false_type {};
 template <class Interface>
-struct MakesGenerators<Interface, std::void_t<decltype(&Interface::getNewGenerator)>> : std::true_type {};
+struct MakesGenerators<Interface, std::void_t<decltype(&Interface::getNewGenerator)>>
+    : std::is_same<decltype(&Interface::getNewGenerator), at::Generator (Interface::*)(c10::DeviceIndex) const> {};
 
 template <class Interface>
 void register_generator_maker() {
