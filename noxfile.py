@@ -94,7 +94,9 @@ def chaos(session: nox.Session) -> None:
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
-    run_inside(session, stack, ["expecttest", "pytest"], "pytest", "tests/inside/sim", *session.posargs)
+    # Hypothesis makes the examples of the collectives' tests, which it can only do in the process that pytest runs in.
+    tools = ["expecttest", "hypothesis", "pytest"]
+    run_inside(session, stack, tools, "pytest", "tests/inside/sim", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

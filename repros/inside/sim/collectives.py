@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 BACKEND = "simccl"
+_SIM = torch.device("sim")
 
 
 def register(extension: ModuleType) -> None:
@@ -22,3 +24,30 @@ def register(extension: ModuleType) -> None:
         return extension.collectives(torch.distributed.ProcessGroupGloo(store, rank, size, timeout=timeout))
 
     torch.distributed.Backend.register_backend(BACKEND, create, devices=["sim"])
+    _let_gloo_take_sim_tensors(extension)
+
+
+# --- torch/distributed/distributed_c10d.py `Backend.backend_capability`: `GLOO: ["cpu", "cuda"]`
+#     A Gloo group is one for CUDA tensors too, which it copies by way of the host; in a job whose ranks are bound to a
+#     device, `_new_process_group_helper` asks the new group for its backend for that device, and raises without one.
+#     Gloo itself refuses tensors on this device, so its group gets a backend for them that aliases their host memory.
+
+
+def _let_gloo_take_sim_tensors(extension: ModuleType) -> None:
+    c10d = torch.distributed.distributed_c10d
+    devices = c10d.Backend.backend_capability["gloo"]
+    if "sim" not in devices:
+        devices.append("sim")
+    original = c10d._new_process_group_helper
+
+    @functools.wraps(original)
+    def make(*arguments: Any, **options: Any) -> Any:
+        made = original(*arguments, **options)
+        group = made[0]
+        if isinstance(group, c10d.ProcessGroup) and _SIM in group._device_types:
+            backend = group._get_backend(_SIM)
+            if isinstance(backend, c10d.ProcessGroupGloo):
+                group._register_backend(_SIM, c10d.ProcessGroup.BackendType.CUSTOM, extension.collectives(backend))
+        return made
+
+    c10d._new_process_group_helper = make

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim.h"
+#include "work.h"
 
 #if SIM_HAS_COLLECTIVES
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -14,7 +15,6 @@ class Collectives final : public c10d::Backend {
 
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
-  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   const std::string getBackendName() const override {
     return "simccl";
@@ -27,10 +27,12 @@ class Collectives final : public c10d::Backend {
   WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) override;
   WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override;
   WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions&) override;
   WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions&) override;
   WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions&) override;
   WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions&) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions&) override;
   WorkPtr alltoall_base(
       at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_split_sizes,
       std::vector<int64_t>& input_split_sizes, const c10d::AllToAllOptions&) override;
@@ -42,12 +44,22 @@ class Collectives final : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions&, bool wait_all_ranks) override;
   void setSequenceNumberForGroup() override;
   uint64_t getSequenceNumberForGroup() override;
+  bool supportsCoalescing() const {
+    return true;
+  }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  void setTimeout(std::chrono::milliseconds timeout);
 
  private:
+  WorkPtr begun(WorkPtr host, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
   WorkPtr reduce_scatter_flat(
       at::Tensor output, const at::Tensor& sums, const c10d::ReduceScatterOptions&, c10d::OpType type);
 
   c10::intrusive_ptr<c10d::Backend> host_;
+  // What has begun since startCoalescing. Gloo starts each at once; NCCL would start them together.
+  std::vector<WorkPtr> coalesced_;
+  bool coalescing_ = false;
 };
 
 }  // namespace sim

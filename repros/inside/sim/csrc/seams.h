@@ -26,6 +26,9 @@
 // "cuda" only, so 2.0 gets no collectives.
 #define SIM_HAS_COLLECTIVES SIM_TORCH_AT_LEAST(2, 1)
 
+// Gloo adds bfloat16 itself: not yet in 2.1.2, in 2.4.1 it does.
+#define SIM_GLOO_ADDS_BFLOAT16 SIM_TORCH_AT_LEAST(2, 4)
+
 // From 2.1 autocast knows a backend of its own; from 2.4 its settings are PyTorch's for every device, before they are asked
 // of the device module.
 #define SIM_HAS_AUTOCAST SIM_TORCH_AT_LEAST(2, 1)

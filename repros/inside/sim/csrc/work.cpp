@@ -1,0 +1,108 @@
+// Contract held: torch/csrc/distributed/c10d/Work.hpp.
+#include "work.h"
+
+#if SIM_HAS_COLLECTIVES
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace sim {
+
+Work::Work(std::vector<WorkPtr> parts, std::vector<at::Tensor> outputs, c10d::OpType type, std::function<void()> finish)
+    : c10d::Work(-1, type), parts_(std::move(parts)), outputs_(std::move(outputs)), finish_(std::move(finish)) {}
+
+bool Work::isCompleted() {
+  const bool done = std::all_of(parts_.begin(), parts_.end(), [](const WorkPtr& part) { return part->isCompleted(); });
+  if (done && isSuccess()) {
+    finish();
+  }
+  return done;
+}
+
+bool Work::isSuccess() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const WorkPtr& part) { return part->isSuccess(); });
+}
+
+std::exception_ptr Work::exception() const {
+  for (const auto& part : parts_) {
+    if (auto error = part->exception()) {
+      return error;
+    }
+  }
+  return nullptr;
+}
+
+int Work::sourceRank() const {
+  return parts_.size() == 1 ? parts_.front()->sourceRank() : c10d::Work::sourceRank();
+}
+
+std::vector<at::Tensor> Work::result() {
+  return outputs_;
+}
+
+void Work::synchronize() {
+  for (const auto& part : parts_) {
+    part->synchronize();
+  }
+  finish();
+}
+
+bool Work::wait(std::chrono::milliseconds timeout) {
+  bool done = true;
+  for (const auto& part : parts_) {
+    done = part->wait(timeout) && done;
+  }
+  finish();
+  return done;
+}
+
+void Work::abort() {
+  for (const auto& part : parts_) {
+    part->abort();
+  }
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
+  const std::lock_guard<std::mutex> lock(future_mutex_);
+  if (future_ != nullptr) {
+    return future_;
+  }
+  std::vector<c10::Device> devices;
+  if (!outputs_.empty()) {
+    devices.push_back(outputs_.front().device());
+  }
+  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors(), devices);
+  const auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
+  const auto complete = [self] {
+    self->finish();
+    self->future_->markCompleted(c10::IValue(self->outputs_));
+  };
+  const auto left = std::make_shared<std::atomic<size_t>>(parts_.size());
+  for (const auto& part : parts_) {
+    part->getFuture()->addCallback([self, left, complete](c10::ivalue::Future& host) {
+      if (host.hasError()) {
+        self->future_->setErrorIfNeeded(host.exception_ptr());
+      } else if (--*left == 0) {
+        complete();
+      }
+    });
+  }
+  if (parts_.empty()) {
+    complete();
+  }
+  return future_;
+}
+
+void Work::finish() {
+  std::call_once(finished_, [this] {
+    if (finish_) {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      finish_();
+    }
+  });
+}
+
+}  // namespace sim
+
+#endif

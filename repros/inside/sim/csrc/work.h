@@ -1,0 +1,44 @@
+// The c10d work handle: Gloo's work on the host aliases, told of as work on the device tensors.
+#pragma once
+
+#include "sim.h"
+
+#if SIM_HAS_COLLECTIVES
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <functional>
+#include <mutex>
+
+namespace sim {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+// Done when each of `parts` is. Results and futures hold the device tensors, for DDP's reducer reads the future's value.
+class Work final : public c10d::Work {
+ public:
+  // `finish` runs once, when the parts are done and before anybody is told.
+  Work(std::vector<WorkPtr> parts, std::vector<at::Tensor> outputs, c10d::OpType type, std::function<void()> finish = nullptr);
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  void synchronize() override;
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  void abort() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  void finish();
+
+  std::vector<WorkPtr> parts_;
+  std::vector<at::Tensor> outputs_;
+  std::function<void()> finish_;
+  std::once_flag finished_;
+  std::mutex future_mutex_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace sim
+#endif

@@ -1,0 +1,143 @@
+"""Rank processes that live as long as a test session: starting them costs seconds, a call little.
+
+A call is a function of a test module and its arguments, which every rank gets pickled; what it returns comes back so.
+Tensors travel as `Bits`, since a tensor in a pipe would be shared memory of a process that may be gone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PATIENCE = dt.timedelta(seconds=15)  # the process group's
+LONG = 90.0  # seconds within which ranks have started, and within which a group that waits in vain has given up
+
+
+class Bits(NamedTuple):
+    """A tensor, bit for bit."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    device: str
+    content: bytes
+
+    @classmethod
+    def of(cls, tensor: Any) -> Bits:
+        import torch
+
+        host = tensor.detach().cpu().contiguous().reshape(-1)
+        content = bytes(host.view(torch.uint8).tolist())
+        return cls(str(tensor.dtype), tuple(tensor.shape), tensor.device.type, content)
+
+
+class RankFailedError(Exception):
+    """What a rank raised, or that it is gone."""
+
+    def __init__(self, rank: int, kind: str, message: str, trace: str) -> None:
+        super().__init__(f"rank {rank}: {kind}: {message}\n{trace}")
+        self.rank = rank
+        self.kind = kind
+        self.message = message
+
+
+class Ranks:
+    """`size` processes, each with its sim device current and joined in a process group of `backend`."""
+
+    def __init__(
+        self, size: int, folder: Path, *, backend: str = "simccl", timeout: dt.timedelta = PATIENCE, bound: bool = False
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.size = size
+        self._pipes = []
+        self._processes = []
+        self._lost: RankFailedError | None = None
+        for rank in range(size):
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=_serve, args=(theirs, rank, size, str(folder), backend, timeout, bound), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._processes.append(process)
+
+    def call(self, function: Callable[..., Any], *arguments: Any, only: Iterable[int] | None = None) -> list[Any]:
+        """What `function(rank, *arguments)` returned in each rank, or in those of `only`.
+
+        Raises:
+            RankFailedError: a rank raised; of several, the lowest. After one without an answer, nobody is asked again.
+        """
+        if self._lost is not None:
+            raise self._lost
+        chosen = list(range(self.size) if only is None else only)
+        for rank in chosen:
+            self._pipes[rank].send((function, arguments))
+        deadline = time.monotonic() + LONG
+        answers = [self._answer(rank, deadline) for rank in chosen]
+        for rank, (done, answer) in zip(chosen, answers):  # noqa: B905 # `strict` is from Python 3.10
+            if not done:
+                failure = RankFailedError(rank, *answer)
+                if failure.kind in {"TimeoutError", "EOFError"}:
+                    self._lost = failure
+                raise failure
+        return [answer for _, answer in answers]
+
+    def _answer(self, rank: int, deadline: float) -> Any:
+        pipe = self._pipes[rank]
+        if not pipe.poll(max(0.0, deadline - time.monotonic())):
+            return False, ("TimeoutError", "no answer", "")
+        try:
+            return pipe.recv()
+        except EOFError:
+            return False, ("EOFError", "the process is gone", "")
+
+    def kill(self, rank: int) -> None:
+        """Ends a rank as the out-of-memory killer does."""
+        self._processes[rank].kill()
+        self._processes[rank].join()
+
+    def close(self) -> None:
+        """Ends all of them."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(5)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+def _serve(pipe: Any, rank: int, size: int, folder: str, backend: str, timeout: dt.timedelta, bound: bool) -> None:
+    import torch
+
+    from repros.inside import sim
+
+    os.environ["REPROS_SIM_DEVICES"] = str(max(size, 2))
+    sim.load()
+    torch.sim.set_device(rank)
+    torch.set_num_threads(1)
+    options: dict[str, Any] = {"device_id": torch.device("sim", rank)} if bound else {}
+    rendezvous = f"file://{folder}/rendezvous"
+    torch.distributed.init_process_group(
+        backend, init_method=rendezvous, rank=rank, world_size=size, timeout=timeout, **options
+    )
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except EOFError:
+            break
+        try:
+            answer = (True, function(rank, *arguments))
+        except Exception as error:  # noqa: BLE001 # whatever it is, it is the answer
+            answer = (False, (type(error).__name__, str(error), traceback.format_exc()))
+        pipe.send(answer)
+    sys.stdout.flush()
+    os._exit(0)  # a group that a test has broken must not keep the process

@@ -1,0 +1,281 @@
+"""What surrounds the collectives: what is refused, groups of other backends, objects, deadlines, ranks that die.
+
+What NCCL says was read from PyTorch's CUDA library (the texts that ProcessGroupNCCL.cpp raises), not seen on a GPU.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+    reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
+    pytest.skip(reason, allow_module_level=True)
+
+from tests.inside.sim.ranks import RankFailedError, Ranks  # noqa: E402
+
+dist = torch.distributed
+BINDS_DEVICES = "device_id" in inspect.signature(dist.init_process_group).parameters
+
+
+@pytest.fixture(scope="module")
+def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two ranks, each bound to its device where the version can do so."""
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=BINDS_DEVICES)
+    yield made
+    made.close()
+
+
+def _raised(call: Any) -> str:
+    try:
+        call()
+    except (RuntimeError, TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return "nothing"
+
+
+def ones(*shape: int, dtype: Any = None, device: str = "sim") -> Any:
+    return torch.ones(shape or (2,), dtype=dtype, device=device)
+
+
+REFUSED = {
+    "a CPU tensor": (
+        lambda: dist.all_reduce(ones(device="cpu")),
+        "RuntimeError: No backend type associated with device type cpu",
+    ),
+    "a CPU tensor among sim tensors": (
+        lambda: dist.all_gather([ones(device="cpu"), ones(device="cpu")], ones()),
+        "ValueError: Tensors must be sim and dense",
+    ),
+    "int16": (
+        lambda: dist.all_reduce(ones(dtype=torch.int16)),
+        "TypeError: Input tensor data type is not supported for NCCL process group: Short",
+    ),
+    "int16, moved": (
+        lambda: dist.broadcast(ones(dtype=torch.int16), 0),
+        "TypeError: Input tensor data type is not supported for NCCL process group: Short",
+    ),
+    "the average of bools": (
+        lambda: dist.all_reduce(ones(dtype=torch.bool), op=dist.ReduceOp.AVG),
+        "TypeError: Cannot use ReduceOp.AVG with boolean inputs",
+    ),
+    "a premultiplied sum of integers": (
+        lambda: dist.all_reduce(
+            ones(dtype=torch.int32), op=torch._C._distributed_c10d._make_nccl_premul_sum(2.0)
+        ),
+        "TypeError: PreMulSum Data type must be half, float, bfloat16 or double",
+    ),
+    "a tensor with gaps": (lambda: dist.all_reduce(ones(4, 4)[:, ::2]), "ValueError: Tensors must be contiguous"),
+    "an output of another type": (
+        lambda: dist.all_gather_into_tensor(ones(4, dtype=torch.int32), ones(2)),
+        "TypeError: output tensor must have the same type as input tensor",
+    ),
+    "an output of another size": (
+        lambda: dist.all_gather_into_tensor(ones(3), ones(2)),
+        "ValueError: output tensor size must be equal to world_size times input tensor size",
+    ),
+    "an input of another size": (
+        lambda: dist.reduce_scatter_tensor(ones(3), ones(4)),
+        "ValueError: input tensor must be the same size as output size times world size",
+    ),
+}  # fmt: skip
+
+
+def _refusals(rank: int) -> dict[str, str]:
+    found = {name: _raised(call) for name, (call, _) in REFUSED.items()}
+    dist.barrier()  # Gloo's own refusals come late and spoil this
+    return found
+
+
+def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_whole(ranks: Ranks) -> None:
+    expected = {name: words for name, (_, words) in REFUSED.items()}
+    assert ranks.call(_refusals) == [expected, expected]
+
+
+def _layouts(rank: int) -> list[Any]:
+    """Results where NCCL takes what is not laid out row by row, and shapes that differ while the sizes agree."""
+    square = torch.arange(4.0, device="sim").reshape(2, 2) + rank
+    parts = [torch.zeros(2, 2, device="sim").t() for _ in range(2)]
+    dist.all_gather(parts, square)
+    images = torch.arange(16.0, device="sim").reshape(1, 4, 2, 2).contiguous(memory_format=torch.channels_last)
+    dist.all_reduce(images)
+    flat = torch.zeros(4, device="sim")
+    dist.reduce_scatter_tensor(flat.view(2, 2), torch.arange(8.0, device="sim"))
+    untouched = torch.full((2,), float(rank + 1), device="sim")
+    dist.reduce(untouched, dst=1)
+    return [[part.tolist() for part in parts], images.flatten().tolist(), flat.tolist(), untouched.tolist()]
+
+
+def test_layouts_that_nccl_takes_are_taken(ranks: Ranks) -> None:
+    gathered = [[[0.0, 1.0], [2.0, 3.0]], [[1.0, 2.0], [3.0, 4.0]]]
+    doubled = [2.0 * value for value in range(16)]
+    assert ranks.call(_layouts) == [
+        [gathered, doubled, [0.0, 2.0, 4.0, 6.0], [1.0, 1.0]],  # not the root: NCCL leaves its tensor as it was
+        [gathered, doubled, [8.0, 10.0, 12.0, 14.0], [3.0, 3.0]],
+    ]
+
+
+def _objects(rank: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"all_gather": [None, None], "gather": [None, None] if rank == 1 else None}
+    dist.all_gather_object(found["all_gather"], {"rank": rank})
+    dist.gather_object(f"from {rank}", found["gather"], dst=1)
+    found["broadcast"] = [rank, "mine"] if rank == 0 else [None, None]
+    dist.broadcast_object_list(found["broadcast"], src=0)
+    found["scatter"] = [None]
+    dist.scatter_object_list(found["scatter"], ["zero", "one"], src=0)
+    if hasattr(dist, "send_object_list"):  # from 2.4
+        found["send"] = ["sent", 7] if rank == 0 else [None, None]
+        dist.send_object_list(found["send"], dst=1) if rank == 0 else dist.recv_object_list(found["send"], src=0)
+    return found
+
+
+def test_objects_travel(ranks: Ranks) -> None:
+    same: dict[str, Any] = {"all_gather": [{"rank": 0}, {"rank": 1}], "broadcast": [0, "mine"]}
+    if hasattr(dist, "send_object_list"):
+        same["send"] = ["sent", 7]
+    assert ranks.call(_objects) == [
+        {**same, "gather": None, "scatter": ["zero"]},
+        {**same, "gather": ["from 0", "from 1"], "scatter": ["one"]},
+    ]
+
+
+def _futures(rank: int) -> list[Any]:
+    tensor = torch.full((2,), float(rank), device="sim")
+    work = dist.all_reduce(tensor, op=dist.ReduceOp.AVG, async_op=True)
+    tripled = work.get_future().then(lambda done: done.value()[0] * 3)
+    first = tripled.wait()
+    bfloat = dist.all_reduce(ones(dtype=torch.bfloat16), async_op=True)
+    while not bfloat.is_completed():
+        pass
+    return [first.tolist(), str(first.device), work.result()[0].tolist(), bfloat.result()[0].tolist()]
+
+
+def test_a_future_holds_the_finished_tensors_on_the_device(ranks: Ranks) -> None:
+    assert ranks.call(_futures) == [[[1.5, 1.5], f"sim:{rank}", [0.5, 0.5], [2.0, 2.0]] for rank in (0, 1)]
+
+
+def _premultiplied(rank: int) -> list[float]:
+    factor = torch.tensor([0.5], device="sim")
+    tensor = torch.full((2,), float(rank + 1), device="sim")
+    dist.all_reduce(tensor, op=torch._C._distributed_c10d._make_nccl_premul_sum(factor))
+    return [*tensor.tolist(), *factor.tolist()]
+
+
+def test_the_factor_of_a_premultiplied_sum_may_be_a_tensor(ranks: Ranks) -> None:
+    assert ranks.call(_premultiplied) == [[1.5, 1.5, 0.5]] * 2
+
+
+def _beside(rank: int) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gloo = dist.new_group(backend="gloo")
+    on_cpu, on_sim = ones(device="cpu"), ones()
+    dist.all_reduce(on_cpu, group=gloo)
+    dist.all_reduce(on_sim, group=gloo)
+    dist.monitored_barrier(group=gloo)
+    dist.barrier(group=gloo)
+    objects = [None, None]
+    dist.all_gather_object(objects, rank, group=gloo)
+    refused = _raised(dist.monitored_barrier)
+    mixed = dist.new_group(backend="cpu:gloo,sim:simccl")
+    both = [ones(device=device) for device in ("cpu", "sim")]
+    for tensor in both:
+        dist.all_reduce(tensor, group=mixed)
+    return {
+        "names": [dist.get_backend(gloo), dist.get_backend()],
+        "sums": [tensor.tolist() for tensor in (on_cpu, on_sim, *both)],
+        "devices": [tensor.device.type for tensor in (on_cpu, on_sim, *both)],
+        "objects": objects,
+        "monitored": refused.partition(": ")[2],
+    }
+
+
+def test_a_gloo_group_beside_it_takes_tensors_of_both_devices(ranks: Ranks) -> None:
+    """As beside NCCL: Gloo is registered for the CPU and for the accelerator, also in ranks bound to a device."""
+    for found in ranks.call(_beside):
+        assert found == {
+            "names": ["gloo", "simccl"],
+            "sums": [[2.0, 2.0]] * 4,
+            "devices": ["cpu", "sim", "cpu", "sim"],
+            "objects": [0, 1],
+            "monitored": "monitored_barrier is only implemented for GLOO backend.",
+        }
+
+
+def _subgroups(rank: int) -> list[Any]:
+    alone, _ = dist.new_subgroups(group_size=1)
+    tensor = ones()
+    dist.all_reduce(tensor, group=alone)
+    second = dist.new_group([1])
+    outside = _raised(lambda: dist.all_reduce(ones(), group=second))
+    local = dist.new_group([rank], use_local_synchronization=True)
+    return [tensor.tolist(), dist.get_world_size(alone), dist.get_rank(second), outside, local.size()]
+
+
+def test_subgroups(ranks: Ranks) -> None:
+    first, second = ranks.call(_subgroups)
+    assert first[:3] == [[1.0, 1.0], 1, -1]
+    assert second == [[1.0, 1.0], 1, 0, "nothing", 1]
+    assert first[4] == 1
+
+
+def _default_backend(rank: int) -> list[Any]:
+    ask = getattr(dist, "get_default_backend_for_device", lambda _: dist.Backend.default_device_backend_map["sim"])
+    return [ask("sim"), ask(torch.device("sim", rank)) if ask.__name__ != "<lambda>" else "simccl"]
+
+
+def test_it_is_the_default_for_its_device(ranks: Ranks) -> None:
+    assert ranks.call(_default_backend) == [["simccl", "simccl"]] * 2
+
+
+def _named_by_the_device(rank: int, folder: str) -> str:
+    dist.destroy_process_group()
+    options = {"init_method": f"file://{folder}/again", "rank": rank, "world_size": 2}
+    dist.init_process_group(device_id=torch.device("sim", rank), **options)
+    tensor = ones()
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2.0, 2.0]
+    return str(dist.get_backend())
+
+
+@pytest.mark.skipif(
+    tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8),
+    reason="before, the backend is not found by device_id",
+)
+def test_without_a_backends_name_the_device_says_which(sim: Any, tmp_path: Path) -> None:
+    ranks = Ranks(2, tmp_path)
+    try:
+        assert ranks.call(_named_by_the_device, str(tmp_path)) == ["simccl", "simccl"]
+    finally:
+        ranks.close()
+
+
+def _make_impatient_group(rank: int) -> None:
+    globals()["impatient"] = dist.new_group(timeout=dt.timedelta(seconds=1))
+    dist.all_reduce(ones(), group=globals()["impatient"])
+    dist.all_reduce(ones())
+
+
+def _reduce_alone(rank: int, group: str | None) -> None:
+    dist.all_reduce(ones(), group=globals()[group] if group else None)
+
+
+def test_waiting_for_an_absent_rank_and_for_a_dead_one_raises(sim: Any, tmp_path: Path) -> None:
+    ranks = Ranks(2, tmp_path)
+    try:
+        ranks.call(_make_impatient_group)
+        with pytest.raises(RankFailedError, match=r"Timed out waiting|Application timeout") as late:
+            ranks.call(_reduce_alone, "impatient", only=[0])
+        assert late.value.kind in {"RuntimeError", "DistBackendError"}
+        ranks.kill(1)
+        with pytest.raises(RankFailedError, match=r"[Cc]onnection") as dead:
+            ranks.call(_reduce_alone, None, only=[0])
+        assert dead.value.kind in {"RuntimeError", "DistBackendError"}
+    finally:
+        ranks.close()
