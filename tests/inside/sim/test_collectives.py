@@ -138,24 +138,3 @@ def test_every_collective(tmp_path: Path) -> None:
     assert [[p.item() for p in out["all_to_all"]] for out in (first, second)] == [[1.0, 2.0], [2.0, 4.0]]
     both("send", 7.0)
     assert [out["devices"] for out in (first, second)] == ["sim:0", "sim:1"]
-
-
-def _train(rank: Any, out: Any) -> None:
-    for device, group in (("cpu", dist.new_group(backend="gloo")), ("sim", None)):
-        torch.manual_seed(0)
-        net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)).to(device)
-        parallel = torch.nn.parallel.DistributedDataParallel(net, process_group=group)
-        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-        data = torch.randn(32, 8)[rank::RANKS].to(device)
-        for _ in range(5):
-            optimizer.zero_grad()
-            parallel(data).pow(2).mean().backward()
-            optimizer.step()
-        out[device] = [parameter.detach().cpu() for parameter in net.parameters()]
-
-
-def test_ddp_trains_bit_for_bit_as_on_the_cpu(tmp_path: Path) -> None:
-    first, second = launch(_train, tmp_path)
-    for a, b, c in zip(first["cpu"], first["sim"], second["sim"]):  # noqa: B905 # `strict` is from Python 3.10
-        assert torch.equal(a, b)
-        assert torch.equal(b, c)

@@ -1,0 +1,122 @@
+"""DistributedDataParallel on sim against the same training on CPU tensors over Gloo: losses, weights and buffers."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+    reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
+    pytest.skip(reason, allow_module_level=True)
+
+from tests.inside.sim.ranks import Bits, RankFailedError, Ranks  # noqa: E402
+
+dist = torch.distributed
+STEPS = 4
+
+
+@pytest.fixture(scope="module")
+def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,sim:simccl")
+    yield made
+    made.close()
+
+
+class Net(torch.nn.Module):  # type: ignore[misc] # torch's, hence Any
+    """Two branches, of which one step uses one or both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU())
+        self.second = torch.nn.Linear(16, 16)
+        self.last = torch.nn.Linear(16, 2)
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, rows: Any, both: bool = True) -> Any:
+        self.seen += rows.mean()
+        hidden = self.first(rows)
+        return self.last(self.second(hidden) if both else hidden)
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "small buckets": {"bucket_cap_mb": 0.0005},
+    "no_sync": {"accumulate": True},
+    "static graph": {"static_graph": True},
+    "unused parameters": {"find_unused_parameters": True, "skip": True},
+    "unused parameters, small buckets": {"find_unused_parameters": True, "skip": True, "bucket_cap_mb": 0.0005},
+    "buffers of their own": {"broadcast_buffers": False},
+    "gradients in the buckets": {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.0005},
+    "device_ids": {"bound": True},
+    "hook: allreduce": {"hook": "default_hooks.allreduce_hook"},
+    "hook: fp16_compress": {"hook": "default_hooks.fp16_compress_hook"},
+    "hook: bf16_compress": {"hook": "default_hooks.bf16_compress_hook"},
+    "hook: PowerSGD": {"hook": "powerSGD_hook.powerSGD_hook"},
+}
+
+
+def _train(rank: int, device: str, recipe: dict[str, Any]) -> tuple[list[Bits], list[Bits], list[Bits]]:
+    recipe = dict(recipe)
+    accumulate, skip, hook = recipe.pop("accumulate", False), recipe.pop("skip", False), recipe.pop("hook", None)
+    if recipe.pop("bound", False) and device == "sim":
+        recipe["device_ids"] = [rank]
+    torch.manual_seed(0)
+    net = Net().to(device)
+    ddp = torch.nn.parallel.DistributedDataParallel(net, **recipe)
+    if hook:
+        ddp.register_comm_hook(*_hook(hook))
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+    rows = torch.randn(2 * STEPS, 16, 8, generator=torch.Generator().manual_seed(rank))
+    losses = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            if accumulate:
+                with ddp.no_sync():
+                    ddp(rows[STEPS + step].to(device)).pow(2).mean().backward()
+            loss = ddp(rows[step].to(device), both=not (skip and step % 2)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(Bits.of(loss))
+    weights, buffers = ([Bits.of(each) for each in tensors] for tensors in (net.parameters(), net.buffers()))
+    return losses, weights, buffers
+
+
+def _hook(name: str) -> tuple[Any, Any]:
+    import importlib
+
+    module, _, function = name.partition(".")
+    hooks = importlib.import_module(f"torch.distributed.algorithms.ddp_comm_hooks.{module}")
+    if module == "powerSGD_hook":
+        state = hooks.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2, min_compression_rate=1)
+        return state, hooks.powerSGD_hook
+    return dist.group.WORLD, getattr(hooks, function)
+
+
+def _content(answers: list[Any]) -> list[Any]:
+    return [[[bits.content for bits in part] for part in answer] for answer in answers]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_training_is_bit_for_bit_that_on_the_cpu(name: str, ranks: Ranks) -> None:
+    if name == "hook: bf16_compress" and torch.version.cuda is None:
+        with pytest.raises(RankFailedError, match=r"BF16 all reduce communication hook required CUDA"):
+            ranks.call(_train, "sim", RECIPES[name])
+        return
+    (losses, weights, _), other = on_sim = ranks.call(_train, "sim", RECIPES[name])
+    assert {bits.device for answer in on_sim for part in answer for bits in part} == {"sim"}
+    assert losses[0] != losses[-1]
+    assert weights == other[1]
+    try:
+        on_cpu = ranks.call(_train, "cpu", RECIPES[name])
+    except RankFailedError as failure:
+        # Gloo has bfloat16 only from torch 2.4 on: before, sim does what there is nothing to compare with.
+        assert name == "hook: bf16_compress"
+        assert "Invalid scalar type" in failure.message
+    else:
+        assert _content(on_sim) == _content(on_cpu)
