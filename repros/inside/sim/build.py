@@ -31,7 +31,7 @@ _COMPILERS = ("g++", "c++", "clang++")
 _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-w", "-DTORCH_EXTENSION_NAME=_sim")
 # PyTorch's headers take most of the time, so the sources are compiled in two units, side by side: each pays for them
 # once.
-_BINDINGS = ("collectives.cpp", "gloo.cpp", "module.cpp", "work.cpp")
+_BINDINGS = ("collectives.cpp", "gloo.cpp", "module.cpp", "reductions.cpp", "timer.cpp", "work.cpp")
 
 
 class _Torch(NamedTuple):

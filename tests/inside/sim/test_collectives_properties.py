@@ -1,6 +1,6 @@
 """Every collective on sim against the same one on CPU tensors over Gloo, and against its definition, bit for bit.
 
-Gloo has fewer types and reductions than NCCL, early versions fewer still: where it refuses, the definition alone is held.
+Gloo has fewer types and reductions than NCCL, early versions fewer still: where it refuses, the definition is held.
 """
 
 from __future__ import annotations

@@ -121,6 +121,20 @@ def test_layouts_that_nccl_takes_are_taken(ranks: Ranks) -> None:
     ]
 
 
+def _uneven(rank: int) -> list[Any]:
+    """Parts of several sizes, which Gloo refuses and NCCL's group takes (FSDP1 gathers its shards so in torch 2.1)."""
+    parts = [torch.zeros(size, device="sim") for size in (3, 0)]
+    dist.all_gather(parts, torch.arange(3.0, device="sim") if rank == 0 else torch.zeros(0, device="sim"))
+    own = torch.zeros(2 + rank, device="sim")
+    dist.reduce_scatter(own, [ones(2), ones(3)])
+    return [[part.tolist() for part in parts], own.tolist()]
+
+
+def test_parts_may_differ_in_size(ranks: Ranks) -> None:
+    gathered = [[0.0, 1.0, 2.0], []]
+    assert ranks.call(_uneven) == [[gathered, [2.0, 2.0]], [gathered, [2.0, 2.0, 2.0]]]
+
+
 def _objects(rank: int) -> dict[str, Any]:
     found: dict[str, Any] = {"all_gather": [None, None], "gather": [None, None] if rank == 1 else None}
     dist.all_gather_object(found["all_gather"], {"rank": rank})

@@ -2,8 +2,7 @@
 //
 // Contracts held: torch/csrc/distributed/c10d/Backend.hpp and Work.hpp. Only the device type "sim" is registered, as NCCL
 // registers "cuda" only, so a collective on a CPU tensor fails with PyTorch's own "No backend type associated with device
-// type cpu". Results and futures hold the device tensors, for DDP's reducer reads the future's value.
-// Gloo has no AVG: it is a SUM, divided when the work is done (truncated for integers, as NCCL does).
+// type cpu". What only moves is here; reductions.cpp has what is reduced, gloo.cpp what NCCL has and Gloo lacks.
 #include "sim.h"
 
 #if SIM_HAS_COLLECTIVES
@@ -12,8 +11,9 @@
 #include "gloo.h"
 
 #include <ATen/ops/cat.h>
-#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
+#include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace sim {
@@ -73,33 +73,17 @@ auto change_timeout(Backend& host, std::chrono::milliseconds timeout, int) -> de
 template <class Backend>
 void change_timeout(Backend& /*host*/, std::chrono::milliseconds /*timeout*/, long) {}
 
-// What DDP's logger asks for the times of its phases; it warns about a device that has none.
-class Timer final : public c10d::Timer {
- public:
-  explicit Timer(c10::Device /*device*/) {}
-
-  SIM_OPTIONAL<int64_t> measureDifference(Event start, Event end) override {
-    const int64_t from = getTimeRef(start), to = getTimeRef(end);
-    if (from == c10d::kUnsetTime || to == c10d::kUnsetTime || to < from) {
-      return {};
-    }
-    return to - from;
-  }
-};
-
 }  // namespace
-
-static const bool timer_registered = [] {
-  c10d::TimerRegistry()->Register(kDevice, [](c10::Device device) { return std::unique_ptr<c10d::Timer>(new Timer(device)); });
-  return true;
-}();
 
 Collectives::Collectives(c10::intrusive_ptr<c10d::Backend> host)
     : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)) {}
 
 WorkPtr Collectives::begun(WorkPtr host, Tensors outputs, OpType type, std::function<void()> finish) {
-  std::vector<WorkPtr> parts{std::move(host)};
-  auto work = c10::make_intrusive<Work>(std::move(parts), std::move(outputs), type, std::move(finish));
+  return begun(std::vector<WorkPtr>{std::move(host)}, std::move(outputs), type, std::move(finish));
+}
+
+WorkPtr Collectives::begun(std::vector<WorkPtr> hosts, Tensors outputs, OpType type, std::function<void()> finish) {
+  auto work = c10::make_intrusive<Work>(std::move(hosts), std::move(outputs), type, std::move(finish));
   if (coalescing_) {
     coalesced_.push_back(work);
   }
@@ -120,39 +104,41 @@ WorkPtr Collectives::broadcast(Tensors& tensors, const c10d::BroadcastOptions& o
   return begun(host_->broadcast(hosts, options), tensors, OpType::BROADCAST);
 }
 
-WorkPtr Collectives::allreduce(Tensors& tensors, const c10d::AllreduceOptions& given) {
-  auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
-  auto options = given;
-  options.reduceOp = plan.op;
-  return begun(host_->allreduce(plan.operands, options), tensors, OpType::ALLREDUCE, std::move(plan.finish));
-}
-
-WorkPtr Collectives::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& given) {
-  auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
-  auto options = given;
-  options.reduceOp = plan.op;
-  return begun(
-      host_->allreduce_coalesced(plan.operands, options), tensors, OpType::ALLREDUCE_COALESCED, std::move(plan.finish));
-}
-
-WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) {
-  auto hosts = to_reduce(tensors);
-  if (given.rootRank != getRank()) {
-    // Gloo leaves partial sums in the tensors of the others, where NCCL writes nothing.
-    for (auto& host : hosts) {
-      host = host.clone();
+WorkPtr Collectives::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+  if (outputs.size() == 1 && inputs.size() == 1) {
+    const auto& parts = outputs.front();
+    const auto same = [&](const at::Tensor& part) { return part.sizes() == parts.front().sizes(); };
+    if (!std::all_of(parts.begin(), parts.end(), same)) {
+      return allgather_uneven(parts, inputs.front(), options);
     }
   }
-  auto plan = plan_reduction(hosts, given.reduceOp, getSize());
-  auto options = given;
-  options.reduceOp = plan.op;
-  return begun(host_->reduce(plan.operands, options), tensors, OpType::REDUCE, std::move(plan.finish));
-}
-
-WorkPtr Collectives::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
   auto to = lists_to_move(outputs);
   auto from = to_move_whole(inputs);
   return begun(host_->allgather(to, from, options), flatten(outputs), OpType::ALLGATHER);
+}
+
+// Gloo gathers parts of one size only; of several, each rank broadcasts its own, as in NCCL's group.
+WorkPtr Collectives::allgather_uneven(const Tensors& outputs, const at::Tensor& input, const c10d::AllgatherOptions& options) {
+  TORCH_CHECK_VALUE(
+      static_cast<int>(outputs.size()) == getSize() && outputs[getRank()].sizes() == input.sizes(),
+      "a rank's own part must have its input's size");
+  const auto to = to_move(outputs);
+  Tensors sent;
+  std::vector<WorkPtr> hosts;
+  for (int root = 0; root < getSize(); ++root) {
+    sent.push_back(root == getRank() ? to_move_whole(input) : at::empty(to[root].sizes(), to[root].options()));
+    Tensors one{sent.back()};
+    c10d::BroadcastOptions broadcast;
+    broadcast.rootRank = root;
+    broadcast.timeout = options.timeout;
+    hosts.push_back(host_->broadcast(one, broadcast));
+  }
+  auto finish = [to, sent] {
+    for (size_t i = 0; i < to.size(); ++i) {
+      to[i].copy_(sent[i]);
+    }
+  };
+  return begun(std::move(hosts), outputs, OpType::ALLGATHER, std::move(finish));
 }
 
 WorkPtr Collectives::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) {
@@ -196,16 +182,6 @@ WorkPtr Collectives::scatter(Tensors& outputs, TensorLists& inputs, const c10d::
   return begun(host_->scatter(to, from, options), outputs, OpType::SCATTER);
 }
 
-WorkPtr Collectives::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options) {
-  TORCH_CHECK_VALUE(outputs.size() == 1 && inputs.size() == 1, "reduce_scatter takes one output tensor and one list of inputs");
-  return reduce_scatter_flat(outputs.front(), joined(to_reduce(inputs.front())), options, OpType::REDUCE_SCATTER);
-}
-
-WorkPtr Collectives::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) {
-  TORCH_CHECK_TYPE(output.dtype() == input.dtype(), "input tensor must be the same type as the output tensor.");
-  return reduce_scatter_flat(output, to_reduce(input).reshape({-1}).clone(), options, OpType::_REDUCE_SCATTER_BASE);
-}
-
 WorkPtr Collectives::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   std::vector<WorkPtr> parts;
@@ -213,26 +189,6 @@ WorkPtr Collectives::reduce_scatter_tensor_coalesced(
     parts.push_back(_reduce_scatter_base(outputs[i], inputs.at(i), options));
   }
   return together(std::move(parts), OpType::COALESCED);
-}
-
-// Early versions of Gloo reduce whole tensors only; each rank then keeps its own part of the result.
-WorkPtr Collectives::reduce_scatter_flat(
-    at::Tensor output, const at::Tensor& sums, const c10d::ReduceScatterOptions& given, OpType type) {
-  TORCH_CHECK_VALUE(
-      sums.numel() == output.numel() * getSize(), "input tensor must be the same size as output size times world size");
-  const auto to = to_reduce(output);
-  auto plan = plan_reduction({sums}, given.reduceOp, getSize());
-  c10d::AllreduceOptions options;
-  options.reduceOp = plan.op;
-  options.timeout = given.timeout;
-  const auto own = sums.narrow(0, getRank() * output.numel(), output.numel()).view(output.sizes());
-  auto finish = [whole = std::move(plan.finish), to, own] {
-    if (whole) {
-      whole();
-    }
-    to.copy_(own);
-  };
-  return begun(host_->allreduce(plan.operands, options), {std::move(output)}, type, std::move(finish));
 }
 
 WorkPtr Collectives::alltoall_base(

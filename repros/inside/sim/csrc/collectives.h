@@ -53,8 +53,8 @@ class Collectives final : public c10d::Backend {
 
  private:
   WorkPtr begun(WorkPtr host, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
-  WorkPtr reduce_scatter_flat(
-      at::Tensor output, const at::Tensor& sums, const c10d::ReduceScatterOptions&, c10d::OpType type);
+  WorkPtr begun(std::vector<WorkPtr> hosts, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
+  WorkPtr allgather_uneven(const Tensors& outputs, const at::Tensor& input, const c10d::AllgatherOptions&);
 
   c10::intrusive_ptr<c10d::Backend> host_;
   // What has begun since startCoalescing. Gloo starts each at once; NCCL would start them together.

@@ -1,0 +1,35 @@
+// What DDP's logger asks for the times of its phases; it warns about a device that has none.
+//
+// Contract held: torch/csrc/distributed/c10d/reducer_timer.hpp.
+#include "sim.h"
+
+#if SIM_HAS_COLLECTIVES
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
+
+namespace sim {
+
+namespace {
+
+class Timer final : public c10d::Timer {
+ public:
+  explicit Timer(c10::Device /*device*/) {}
+
+  SIM_OPTIONAL<int64_t> measureDifference(Event start, Event end) override {
+    const int64_t from = getTimeRef(start), to = getTimeRef(end);
+    if (from == c10d::kUnsetTime || to == c10d::kUnsetTime || to < from) {
+      return {};
+    }
+    return to - from;
+  }
+};
+
+const bool timer_registered = [] {
+  c10d::TimerRegistry()->Register(kDevice, [](c10::Device device) { return std::unique_ptr<c10d::Timer>(new Timer(device)); });
+  return true;
+}();
+
+}  // namespace
+
+}  // namespace sim
+
+#endif

@@ -1,0 +1,203 @@
+"""Sharded training on sim against the same on CPU tensors over Gloo: FSDP1, FSDP2, their checkpoints, and DTensor.
+
+Where a version keeps one of them to CUDA, or has it not, the test holds that version's own error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+    reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
+    pytest.skip(reason, allow_module_level=True)
+
+from tests.inside.sim.ranks import Bits, RankFailedError, Ranks  # noqa: E402
+
+dist = torch.distributed
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+STEPS = 4
+
+needs_fsdp2 = pytest.mark.skipif(VERSION < (2, 4), reason="FSDP2 is from torch 2.4 on")
+keeps_fsdp2_to_cuda = VERSION < (2, 6)
+"""Seen: 2.4.1 asks for `torch.cuda`'s streams whatever the mesh's device."""
+
+
+@pytest.fixture(scope="module")
+def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,sim:simccl")
+    yield made
+    made.close()
+
+
+def _of_version(*places: str) -> Any:
+    """The first of `module:name` that this version has."""
+    for place in places:
+        module, _, name = place.partition(":")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError):
+            continue
+    raise AssertionError(places)
+
+
+def _net(device: str) -> Any:
+    torch.manual_seed(0)
+    inner = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU())
+    layers = [torch.nn.Linear(8, 16), torch.nn.ReLU(), inner, torch.nn.Linear(16, 3)]
+    return torch.nn.Sequential(*layers).to(device)
+
+
+def _train(net: Any, device: str, rank: int) -> tuple[list[Bits], Any]:
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+    rows = torch.randn(STEPS, 16, 8, generator=torch.Generator().manual_seed(rank)).to(device)
+    losses = []
+    for batch in rows:
+        optimizer.zero_grad()
+        loss = net(batch).pow(2).mean()
+        loss.backward()
+        losses.append(Bits.of(loss))
+        optimizer.step()
+    return losses, optimizer
+
+
+def _bits(tensors: Any) -> dict[str, Bits]:
+    return {name: Bits.of(tensor) for name, tensor in sorted(tensors.items())}
+
+
+def _anywhere(answers: Any) -> Any:
+    """The same without the names of devices."""
+    if isinstance(answers, Bits):
+        return answers._replace(device="")
+    if isinstance(answers, dict):
+        return {name: _anywhere(value) for name, value in answers.items()}
+    return [_anywhere(value) for value in answers] if isinstance(answers, (list, tuple)) else answers
+
+
+# --- FSDP1
+
+
+def _fsdp1(rank: int, device: str, strategy: str, original: bool) -> list[Any]:
+    from torch.distributed import fsdp
+
+    policy = _of_version("torch.distributed.fsdp.wrap:ModuleWrapPolicy")({torch.nn.Sequential})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net = fsdp.FullyShardedDataParallel(
+            _net(device),
+            auto_wrap_policy=policy,
+            sharding_strategy=getattr(fsdp.ShardingStrategy, strategy),
+            use_orig_params=original,
+            device_id=torch.device("sim", rank) if device == "sim" else torch.device("cpu"),
+        )
+        losses, optimizer = _train(net, device, rank)
+        norm = Bits.of(net.clip_grad_norm_(0.01))
+        whole = _bits(net.state_dict())
+        state = fsdp.FullyShardedDataParallel.optim_state_dict(net, optimizer)["state"]
+        momenta = {name: Bits.of(value["exp_avg"]) for name, value in sorted(state.items())}
+    return [losses, norm, whole, momenta]
+
+
+def _ddp(rank: int) -> list[Any]:
+    """DDP on the CPU, which is the same mathematics."""
+    net = torch.nn.parallel.DistributedDataParallel(_net("cpu"))
+    losses, optimizer = _train(net, "cpu", rank)
+    names = [name for name, _ in net.module.named_parameters()]
+    momenta = {name: Bits.of(value["exp_avg"]) for name, value in zip(names, optimizer.state.values())}  # noqa: B905
+    return [losses, _bits(net.module.state_dict()), dict(sorted(momenta.items()))]
+
+
+@pytest.mark.parametrize("original", [True, False], ids=["original parameters", "flat parameters"])
+@pytest.mark.parametrize("strategy", ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"])
+def test_fsdp1_trains_bit_for_bit_as_on_the_cpu(strategy: str, original: bool, ranks: Ranks) -> None:
+    on_sim = ranks.call(_fsdp1, "sim", strategy, original)
+    assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], answer[1], *answer[2].values()))
+    for (losses, _, weights, momenta), ddp in zip(on_sim, ranks.call(_ddp)):  # noqa: B905 # as above
+        # On the CPU FSDP1 itself gives a momentum the values of the state gathered after it, as it hands out views.
+        assert _anywhere([losses, weights, momenta]) == _anywhere(ddp)
+    if VERSION < (2, 2):
+        with pytest.raises(RankFailedError, match=r"Stream\(\) takes no arguments"):
+            ranks.call(_fsdp1, "cpu", strategy, original)
+    else:
+        on_cpu = ranks.call(_fsdp1, "cpu", strategy, original)
+        assert _anywhere([answer[:3] for answer in on_sim]) == _anywhere([answer[:3] for answer in on_cpu])
+
+
+# --- FSDP2
+
+
+def _fsdp2_net(device: str) -> Any:
+    fully_shard = _of_version("torch.distributed.fsdp:fully_shard", "torch.distributed._composable.fsdp:fully_shard")
+    mesh = _of_version("torch.distributed.device_mesh:init_device_mesh")(device, (2,))
+    net = _net(device)
+    fully_shard(net[2], mesh=mesh)
+    fully_shard(net, mesh=mesh)
+    return net
+
+
+def _fsdp2(rank: int, device: str, folder: str) -> list[Any]:
+    checkpoint = importlib.import_module("torch.distributed.checkpoint")
+    state_dicts = importlib.import_module("torch.distributed.checkpoint.state_dict")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net = _fsdp2_net(device)
+        losses, optimizer = _train(net, device, rank)
+        norm = Bits.of(torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01).full_tensor())
+        whole = _bits(state_dicts.get_model_state_dict(net, options=state_dicts.StateDictOptions(full_state_dict=True)))
+        shards = {name: Bits.of(shard.to_local()) for name, shard in net.state_dict().items()}
+        model, state = state_dicts.get_state_dict(net, optimizer)
+        checkpoint.save({"model": model, "optimizer": state}, checkpoint_id=f"{folder}/{device}")
+        fresh = _fsdp2_net(device)
+        with torch.no_grad():
+            for parameter in fresh.parameters():
+                parameter.zero_()
+        fresh_optimizer = torch.optim.AdamW(fresh.parameters(), lr=0.05)
+        model, state = state_dicts.get_state_dict(fresh, fresh_optimizer)
+        checkpoint.load({"model": model, "optimizer": state}, checkpoint_id=f"{folder}/{device}")
+        state_dicts.set_state_dict(fresh, fresh_optimizer, model_state_dict=model, optim_state_dict=state)
+        back = {name: Bits.of(shard.to_local()) for name, shard in fresh.state_dict().items()}
+        momenta = [Bits.of(value["exp_avg"].to_local()) for value in fresh_optimizer.state.values()]
+    assert back == shards
+    return [losses, norm, whole, momenta]
+
+
+@needs_fsdp2
+def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_path: Path) -> None:
+    if keeps_fsdp2_to_cuda:
+        with pytest.raises(RankFailedError, match=r"CUDA") as kept:
+            ranks.call(_fsdp2, "sim", str(tmp_path))
+        assert "torch/cuda/" in str(kept.value)
+        return
+    on_sim = ranks.call(_fsdp2, "sim", str(tmp_path))
+    assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], *answer[2].values(), *answer[3]))
+    assert _anywhere(on_sim) == _anywhere(ranks.call(_fsdp2, "cpu", str(tmp_path)))
+
+
+# --- DTensor
+
+
+def _dtensor(rank: int, device: str) -> list[Any]:
+    place = "torch.distributed.tensor", "torch.distributed._tensor"
+    distribute, shard, replicate, device_mesh = (
+        _of_version(*(f"{module}:{name}" for module in place))
+        for name in ("distribute_tensor", "Shard", "Replicate", "DeviceMesh")
+    )
+    mesh = device_mesh(device, list(range(2)))
+    numbers = torch.arange(20.0).reshape(4, 5).to(device)
+    rows, columns = distribute(numbers, mesh, [shard(0)]), distribute(numbers.t().contiguous(), mesh, [shard(1)])
+    # Early versions answer with a tensor that has yet to arrive; an operator waits for it.
+    product = (columns @ rows).redistribute(mesh, [replicate()]).to_local() + 0
+    turned = rows.redistribute(mesh, [shard(1)]).to_local() + 0
+    return [Bits.of(product), Bits.of(turned), tuple(turned.shape)]
+
+
+def test_dtensors_are_multiplied_and_redistributed(ranks: Ranks) -> None:
+    on_sim = ranks.call(_dtensor, "sim")
+    assert {bits.device for answer in on_sim for bits in answer[:2]} == {"sim"}
+    assert [answer[2] for answer in on_sim] == [(4, 3), (4, 2)]
+    assert _anywhere(on_sim) == _anywhere(ranks.call(_dtensor, "cpu"))
