@@ -26,7 +26,7 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     made.close()
 
 
-class Net(torch.nn.Module):  # type: ignore[misc] # torch's, hence Any
+class Net(torch.nn.Module):  # type: ignore[misc, name-defined] # Any here
     """Two branches, of which one step uses one or both."""
 
     def __init__(self) -> None:
