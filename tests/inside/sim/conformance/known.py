@@ -33,6 +33,12 @@ class Known(NamedTuple):
 
 
 KNOWN: tuple[Known, ...] = (
+    Known(
+        "nn.functional.scaled_dot_product_attention",
+        "The strides and the last bits are those of the algorithm, and aten/src/ATen/native/transformers/attention.cpp"
+        " chooses it by device type: on `cuda` and `cpu` a fused one, before 2.4 the general one elsewhere.",
+        versions=("2.1.",),
+    ),
     *(
         Known(
             f"nn.functional.linear_cross_entropy.{variant}",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CHUNK = 60
+_CHUNK = 180
 """Operators for one worker: enough to pay for its imports, and few enough to share out."""
 
 WORKER = ("-m", "tests.inside.sim.conformance.worker")

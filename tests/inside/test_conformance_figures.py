@@ -1,0 +1,67 @@
+"""The kept figures of `nox -s conformance`: all that differed has a reason, and the page shows what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros.stacks import load_stacks
+from tests.inside.sim.conformance import figures, known
+from tests.inside.sim.conformance.run import Found
+
+PAGE = Path(__file__).parents[2] / "repros" / "inside" / "sim" / "README.md"
+KEPT = figures.kept()
+
+
+def version(kept: dict[str, Any]) -> str:
+    return str(kept["torch"]).partition("+")[0]
+
+
+def test_each_version_that_is_claimed_was_run_on_a_stack_of_the_matrix() -> None:
+    stacks = {str(one) for stack in load_stacks().values() for one in stack.requirements}
+    assert {"2.0.1", "2.1.2", "2.4.1", "2.6.0", "2.13.0", "2.15.0"} <= {version(kept) for kept in KEPT}
+    assert {f"torch=={version(kept)}" for kept in KEPT} <= stacks
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=version)
+def test_all_that_differed_has_its_reason_and_no_sample_ended_a_process(kept: dict[str, Any]) -> None:
+    found = figures.differences(kept)
+    assert known.uncovered(found, known.of_version(kept["torch"])) == []
+    cpu, sim = figures.total(kept)
+    assert cpu - sim == sum(one.wrong for one in found)
+    assert not [one for one in found if "process" in one.first or one.first == "hung"]
+
+
+@pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: entry.operator)
+def test_an_entry_is_of_what_differed_on_some_version(entry: known.Known) -> None:
+    runs = [figures.differences(kept) for kept in KEPT if entry in known.of_version(kept["torch"])]
+    assert any(entry.covers(*one[:3]) for found in runs for one in found)
+
+
+def test_the_page_shows_these_figures() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    remedy = "the figures have changed; run: python -m tests.inside.sim.conformance.figures repros/inside/sim/README.md"
+    assert figures.fill(text) == text, remedy
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="0 times"):
+        figures.fill("text")
+
+
+def test_figures_are_written_a_line_for_each_count_and_read_back_alike() -> None:
+    found = [
+        Found("mul", "bool", "out", 4, 0),
+        Found("add", "bool", "out", 3, 2, "what"),
+        Found("sub", "bool", "out", 0, 0),
+    ]
+    made = figures.make("2.99.0+cpu", found)
+    text = figures.written(made)
+    assert json.loads(text) == made
+    assert figures.total(made) == (7, 5)
+    assert made["operators"] == 2
+    assert '    "out bool": {"cpu": 7, "sim": 5}\n' in text
+    assert figures.told(made).splitlines()[-1].strip() == "0 of 1 differences are known"
