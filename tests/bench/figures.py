@@ -46,16 +46,16 @@ def of_series(series: Mapping[str, Series]) -> dict[str, Any]:
 
 def of_epochs(measured: Mapping[str, Any]) -> dict[str, Any]:
     """Return how many times as long an epoch takes on sim as on the CPU, round by round: neighbours share the load."""
-    epochs: dict[str, Any] = {}
-    for network, seconds in measured["seconds"].items():
-        ratios = [sim / cpu for sim, cpu in zip(seconds["sim"], seconds["cpu"], strict=True)]
-        spread = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
-        epochs[network] = {
-            "ratio": {which: round(ratio, 2) for which, ratio in spread.items()},
-            "seconds": {device: statistics.median(each) for device, each in seconds.items()},
-            "rounds": len(ratios),
-        }
-    return {"batches": measured["batches"], "networks": epochs}
+    networks: dict[str, Any] = {}
+    for clock, each in measured["seconds"].items():
+        for network, seconds in each.items():
+            ratios = [sim / cpu for sim, cpu in zip(seconds["sim"], seconds["cpu"], strict=True)]
+            spread = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
+            networks.setdefault(network, {"rounds": len(ratios)})[clock] = {
+                "ratio": {which: round(ratio, 2) for which, ratio in spread.items()},
+                "seconds": {device: round(statistics.median(taken), 3) for device, taken in seconds.items()},
+            }
+    return {"batches": measured["batches"], "networks": networks}
 
 
 def _ratio(hand: Series, other: Series) -> dict[str, float]:

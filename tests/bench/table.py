@@ -69,12 +69,13 @@ def _catalogue(catalogue: Mapping[str, Any]) -> Table:
 
 def _epochs(epochs: Mapping[str, Any]) -> Table:
     table = Table(title=f"a Lightning epoch of {epochs['batches']} batches on sim")
-    for column in ("network", "rounds", "cpu s", "sim s", "x cpu", "min", "max"):
-        table.add_column(column, justify="left" if column == "network" else "right")
+    for column in ("network", "rounds", "clock", "cpu s", "sim s", "x cpu", "min", "max"):
+        table.add_column(column, justify="left" if column in {"network", "clock"} else "right")
     for network, one in epochs["networks"].items():
-        seconds = [f"{one['seconds'][device]:.2f}" for device in ("cpu", "sim")]
-        ratios = [f"{one['ratio'][which]:.2f}" for which in ("median", "min", "max")]
-        table.add_row(network, str(one["rounds"]), *seconds, *ratios)
+        for clock in ("wall", "processor"):
+            seconds = [f"{one[clock]['seconds'][device]:.2f}" for device in ("cpu", "sim")]
+            ratios = [f"{one[clock]['ratio'][which]:.2f}" for which in ("median", "min", "max")]
+            table.add_row(network, str(one["rounds"]), clock, *seconds, *ratios)
     return table
 
 

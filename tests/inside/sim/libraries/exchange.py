@@ -29,6 +29,7 @@ _CUDA = (
     (r"(['\"])cuda(?=[:'\"])", r"\1sim"),
     (r"\bcuda(?=:\d)", "sim"),
     (r"\btorch\.cuda\.", "torch.sim."),
+    (r"\btorch\.is_autocast_enabled\(\)", 'torch.is_autocast_enabled("sim")'),  # without an argument it is CUDA's
     (r"\bCUDAAccelerator\b", "SimAccelerator"),
     (r"(['\"])nccl(?=['\"])", r"\1simccl"),
 )
