@@ -108,6 +108,11 @@ def test_training_is_bit_for_bit_that_on_the_cpu(name: str, ranks: Ranks) -> Non
         with pytest.raises(RankFailedError, match=r"BF16 all reduce communication hook required CUDA"):
             ranks.call(_train, "sim", RECIPES[name])
         return
+    if VERSION == (2, 4) and (name == "static graph" or name.startswith("unused")):
+        # Seen in 2.4.1, where only CUDA's pinned memory passes for pinned; 2.1.2 does not ask, 2.6.0 asks this device.
+        with pytest.raises(RankFailedError, match=r"local_used_map_tmp.is_pinned\(\) INTERNAL ASSERT FAILED"):
+            ranks.call(_train, "sim", RECIPES[name])
+        return
     (losses, weights, _), other = on_sim = ranks.call(_train, "sim", RECIPES[name])
     assert {bits.device for answer in on_sim for part in answer for bits in part} == {"sim"}
     assert losses[0] != losses[-1]
