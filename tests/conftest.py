@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +28,11 @@ TOYS = Path(__file__).parent / "toys"
 
 # Whole outputs are asserted, so cells must be done in the order of the plan.
 os.environ["REPROS_JOBS"] = "1"
+
+# In the background, or under nohup, these are ignored, and the processes that tests start would inherit that.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 Play = Callable[..., Result]
 
