@@ -32,7 +32,7 @@ os.environ["REPROS_JOBS"] = "1"
 # In the background, or under nohup, these are ignored, and the processes that tests start would inherit that.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, lambda *_: None)  # a handler is the default again in what is executed, "ignored" is not
 
 Play = Callable[..., Result]
 

@@ -14,6 +14,7 @@ import pytest
 
 from repros.inside.sim import bridges
 from repros.inside.sim.bridges import release
+from repros.inside.sim.bridges.accelerate import _numbers_are_its_devices
 from tests.inside.sim.bridged.cases import CASES
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
@@ -49,15 +50,8 @@ def unless_here(bridge: Any, happened: Any) -> None:
         release("accelerate") < (1, 1) or not hasattr(torch.amp, "GradScaler")
     ):
         pytest.skip("accelerate made its scaler inside a constructor up to 1.0; torch's scalers are CUDA's up to 2.2")
-    if bridge.name == "accelerate: the memory of devices" and not numbers_are_sims():
+    if bridge.name == "accelerate: the memory of devices" and not _numbers_are_its_devices():
         pytest.skip("this torch takes bare numbers, of which accelerate's device maps are made, for CUDA's devices")
-
-
-def numbers_are_sims() -> bool:
-    try:
-        return bool(torch.empty(0, device=0).device.type == "sim")
-    except RuntimeError:
-        return False
 
 
 @pytest.mark.parametrize("bridge", bridges.every(), ids=lambda bridge: bridge.name)

@@ -115,6 +115,11 @@ def _ddp(rank: int) -> list[Any]:
 @pytest.mark.parametrize("original", [True, False], ids=["original parameters", "flat parameters"])
 @pytest.mark.parametrize("strategy", ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"])
 def test_fsdp1_trains_bit_for_bit_as_on_the_cpu(strategy: str, original: bool, ranks: Ranks) -> None:
+    if (2, 2) <= VERSION < (2, 4) and original and strategy != "NO_SHARD":
+        # Seen in 2.2.2 and 2.3.1: FSDP logs how much of CUDA's memory it takes, whatever the device.
+        with pytest.raises(RankFailedError, match=r"allocated_bytes\.all\.current"):
+            ranks.call(_fsdp1, "sim", strategy, original)
+        return
     on_sim = ranks.call(_fsdp1, "sim", strategy, original)
     assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], answer[1], *answer[2].values()))
     for (losses, _, weights, momenta), ddp in zip(on_sim, ranks.call(_ddp)):  # noqa: B905 # as above

@@ -56,6 +56,7 @@ def passes(act: Any) -> Any:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("info", module_db, ids=lambda info: info.name)
 def test_a_module_computes_the_same(sim: Any, info: Any) -> None:
+    compared = 0
     for training in (True, False) if info.train_and_eval_differ else (True,):
         wanted = {"device": "cpu", "dtype": torch.float32, "requires_grad": True, "training": training}
         inputs = passes(functools.partial(info.module_inputs_func, info, **wanted))
@@ -72,7 +73,10 @@ def test_a_module_computes_the_same(sim: Any, info: Any) -> None:
                 continue
             found = computed(there, *on_sim)
             assert len(found) == len(expected)
+            compared += 1
             for a, b in zip(found, expected):  # noqa: B905 # `strict` is from Python 3.10
                 assert a.device == torch.device("sim:1")
                 # Attention is another algorithm on the CPU than on a device, and adds up in another order.
                 torch.testing.assert_close(a.cpu(), b, equal_nan=True, rtol=1e-4, atol=1e-4)
+    if not compared:
+        pytest.skip("the CPU computes none of its samples")

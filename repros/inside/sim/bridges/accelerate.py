@@ -53,7 +53,7 @@ def _count_its_memory(module: Any) -> None:
 
 
 def _numbers_are_its_devices() -> bool:
-    # A device map made by accelerate has bare numbers. On torch 2.1 compiled code takes those for CUDA's.
+    # A device map made by accelerate has bare numbers. On torch 2.1 and 2.2 compiled code takes them for CUDA's.
     import torch
 
     try:
@@ -117,7 +117,7 @@ BRIDGES = (
         "accelerate: the memory of devices",
         ("accelerate.utils.modeling",),
         "utils/modeling.py get_max_memory: for i in range(torch.cuda.device_count())",
-        "0.34.2 to 1.15.0; not with torch 2.1, where it cannot be reached",
+        "0.34.2 to 1.15.0; not with torch 2.1 and 2.2, where it cannot be reached",
         _count_its_memory,
     ),
     Bridge(

@@ -91,6 +91,7 @@ WorkPtr Collectives::begun(std::vector<WorkPtr> hosts, Tensors outputs, OpType t
 }
 
 void Collectives::startCoalescing() {
+  coalesced_.clear();  // an exception may have left the batch before without its end
   coalescing_ = true;
 }
 
@@ -122,6 +123,9 @@ WorkPtr Collectives::allgather_uneven(const Tensors& outputs, const at::Tensor& 
   TORCH_CHECK_VALUE(
       static_cast<int>(outputs.size()) == getSize() && outputs[getRank()].sizes() == input.sizes(),
       "a rank's own part must have its input's size");
+  for (const auto& part : outputs) {
+    TORCH_CHECK_TYPE(part.dtype() == input.dtype(), "output tensor must have the same type as input tensor");
+  }
   const auto to = to_move(outputs);
   Tensors sent;
   std::vector<WorkPtr> hosts;

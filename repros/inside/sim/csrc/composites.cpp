@@ -73,7 +73,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
-    if (op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    const bool ours = name.name.rfind("aten::", 0) == 0;
+    if (ours && op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
       const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
       if (auto kernel = kernel_before_composite(*op)) {
         library.impl(full.c_str(), std::move(*kernel));

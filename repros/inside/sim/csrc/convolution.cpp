@@ -27,7 +27,10 @@ void check_type(const at::Tensor& input, const at::Tensor& other, const char* na
 // A message of PyTorch's with the types of tensors as Python names them.
 std::string reworded(std::string message, c10::ArrayRef<at::Tensor> tensors) {
   for (const auto& tensor : tensors) {
-    const auto given = tensor.defined() ? tensor.toString() : type_name(tensor);
+    if (!tensor.defined()) {
+      continue;
+    }
+    const auto given = tensor.toString();
     for (auto at = message.find(given); at != std::string::npos; at = message.find(given)) {
       message.replace(at, given.size(), type_name(tensor));
     }
@@ -36,7 +39,7 @@ std::string reworded(std::string message, c10::ArrayRef<at::Tensor> tensors) {
 }
 
 void convolution(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const auto* arguments = &*stack->end() - op.schema().arguments().size();
+  const auto* arguments = stack->data() + stack->size() - op.schema().arguments().size();
   const auto input = arguments[0].toTensor(), weight = arguments[1].toTensor();
   const auto bias = arguments[2].isTensor() ? arguments[2].toTensor() : at::Tensor();
   if (is_sim(input)) {

@@ -91,6 +91,7 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
 at::Tensor efficient_zero_tensor(
     c10::IntArrayRef size, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
   check_layout(layout);
+  // As in PyTorch's own kernels for it: the storage keeps its address, and nobody resizes zeros without memory.
   at::native::ZeroTensorAllocator allocator(device_or_current(device));
   return at::detail::empty_generic(
       size, &allocator, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), type_or_default(type),

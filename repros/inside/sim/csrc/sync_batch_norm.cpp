@@ -5,7 +5,6 @@
 #include "sim.h"
 
 #if SIM_HAS_COLLECTIVES
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
 #include <tuple>

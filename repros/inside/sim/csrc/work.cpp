@@ -74,8 +74,14 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   }
   future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors(), devices);
   const auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
+  // Called by a thread of Gloo's, which an exception would end together with the process.
   const auto complete = [self] {
-    self->finish();
+    try {
+      self->finish();
+    } catch (...) {
+      self->future_->setErrorIfNeeded(std::current_exception());
+      return;
+    }
     self->future_->markCompleted(c10::IValue(self->outputs_));
   };
   const auto left = std::make_shared<std::atomic<size_t>>(parts_.size());

@@ -24,6 +24,8 @@ def main() -> int:
     version, names = run.about()
     parts = given.operators.split(",")
     chosen = [index for index, name in enumerate(names) if any(part in name for part in parts)]
+    if not chosen:
+        parser.error(f"no operator's name holds {given.operators!r}")
     done = 0
 
     def progress(found: list[run.Found]) -> None:

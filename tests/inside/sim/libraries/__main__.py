@@ -51,7 +51,8 @@ def _of_file(library: Library, folder: Path, checkout: Path, file: Path, deadlin
     if failed:
         theirs = checkout / file.relative_to(folder)
         again = _run(library, checkout, [str(theirs)], deadline, bare=True)
-        names = {test["test"].replace("cuda", "sim") for test in again if test["outcome"] == "failed"}
+        broken = {test["test"] for test in again if test["outcome"] == "failed"}
+        names = broken | {name.replace("cuda", "sim") for name in broken}
         for name, test in failed.items():
             test["bare_fails"] = name in names
     return tests
