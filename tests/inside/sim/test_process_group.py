@@ -236,18 +236,18 @@ def _subgroups(rank: int) -> list[Any]:
 
 def test_subgroups(ranks: Ranks) -> None:
     first, second = ranks.call(_subgroups)
-    assert first[:3] == [[1.0, 1.0], 1, -1]
+    assert first == [[1.0, 1.0], 1, -1, "nothing", 1]  # who is not in a group is warned, and nothing is done
     assert second == [[1.0, 1.0], 1, 0, "nothing", 1]
-    assert first[4] == 1
 
 
 def _default_backend(rank: int) -> list[Any]:
-    ask = getattr(dist, "get_default_backend_for_device", lambda _: dist.Backend.default_device_backend_map["sim"])
-    return [ask("sim"), ask(torch.device("sim", rank)) if ask.__name__ != "<lambda>" else "simccl"]
+    if not hasattr(dist, "get_default_backend_for_device"):
+        return [dist.Backend.default_device_backend_map["sim"]]
+    return [dist.get_default_backend_for_device(device) for device in ("sim", torch.device("sim", rank))]
 
 
 def test_it_is_the_default_for_its_device(ranks: Ranks) -> None:
-    assert ranks.call(_default_backend) == [["simccl", "simccl"]] * 2
+    assert {name for answer in ranks.call(_default_backend) for name in answer} == {"simccl"}
 
 
 def _named_by_the_device(rank: int, folder: str) -> str:
