@@ -70,6 +70,11 @@ def _bits(tensors: Any) -> dict[str, Bits]:
     return {name: Bits.of(tensor) for name, tensor in sorted(tensors.items())}
 
 
+def _roughly(norm: Any) -> Bits:
+    """A norm without its last bits, which depend on where its tensors lie in memory: 1 run of 25, on the CPU too."""
+    return Bits.of(norm.bfloat16())
+
+
 def _anywhere(answers: Any) -> Any:
     """The same without the names of devices."""
     if isinstance(answers, Bits):
@@ -96,7 +101,7 @@ def _fsdp1(rank: int, device: str, strategy: str, original: bool) -> list[Any]:
             device_id=torch.device("sim", rank) if device == "sim" else torch.device("cpu"),
         )
         losses, optimizer = _train(net, device, rank)
-        norm = Bits.of(net.clip_grad_norm_(0.01))
+        norm = _roughly(net.clip_grad_norm_(0.01))
         whole = _bits(net.state_dict())
         state = fsdp.FullyShardedDataParallel.optim_state_dict(net, optimizer)["state"]
         momenta = {name: Bits.of(value["exp_avg"]) for name, value in sorted(state.items())}
@@ -116,8 +121,8 @@ def _ddp(rank: int) -> list[Any]:
 @pytest.mark.parametrize("strategy", ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"])
 def test_fsdp1_trains_bit_for_bit_as_on_the_cpu(strategy: str, original: bool, ranks: Ranks) -> None:
     if (2, 2) <= VERSION < (2, 4) and original and strategy != "NO_SHARD":
-        # Seen in 2.2.2 and 2.3.1: FSDP logs how much of CUDA's memory it takes, whatever the device.
-        with pytest.raises(RankFailedError, match=r"allocated_bytes\.all\.current"):
+        # Seen in 2.2.2 (memory_summary, for its log) and 2.3.1 (synchronize): FSDP asks CUDA, whatever the device.
+        with pytest.raises(RankFailedError, match=r"_allgather_orig_param_states\n *torch\.cuda\."):
             ranks.call(_fsdp1, "sim", strategy, original)
         return
     on_sim = ranks.call(_fsdp1, "sim", strategy, original)
@@ -152,7 +157,7 @@ def _fsdp2(rank: int, device: str, folder: str) -> list[Any]:
         warnings.simplefilter("ignore")
         net = _fsdp2_net(device)
         losses, optimizer = _train(net, device, rank)
-        norm = Bits.of(torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01).full_tensor())
+        norm = _roughly(torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01).full_tensor())
         whole = _bits(state_dicts.get_model_state_dict(net, options=state_dicts.StateDictOptions(full_state_dict=True)))
         shards = {name: Bits.of(shard.to_local()) for name, shard in net.state_dict().items()}
         model, state = state_dicts.get_state_dict(net, optimizer)
