@@ -22,7 +22,7 @@ compare, forms, known, run, samples = (
 judged = importlib.import_module(f"{HERE}.__main__").judged
 
 OPERATORS = (
-    "add", "addmm", "as_strided", "bernoulli", "cat", "cholesky", "cumsum", "empty", "fft.ihfftn", "index_put",
+    "add", "addmm", "as_strided", "bernoulli", "cat", "cumsum", "empty", "fft.ihfftn", "index_put", "linalg.cholesky",
     "linalg.eigvals", "mode", "nanmean", "nn.functional.batch_norm", "nn.functional.conv2d", "nn.functional.dropout",
     "nn.functional.embedding", "nonzero", "resize_", "scatter_add", "sgn", "sort", "sum", "tensor_split", "to", "where",
 )  # fmt: skip
