@@ -18,8 +18,9 @@ if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from tests.inside.sim.calls import OPERATIONS, REDUCING, Call, perform  # noqa: E402
+from tests.inside.sim.calls import Call  # noqa: E402
 from tests.inside.sim.definitions import definition  # noqa: E402
+from tests.inside.sim.operations import OPERATIONS, REDUCING, perform  # noqa: E402
 from tests.inside.sim.ranks import Bits, Ranks  # noqa: E402
 
 dist = torch.distributed
