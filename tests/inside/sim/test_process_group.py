@@ -137,6 +137,38 @@ def test_parts_may_differ_in_size(ranks: Ranks) -> None:
     assert ranks.call(_uneven) == [[gathered, [2.0, 2.0]], [gathered, [2.0, 2.0, 2.0]]]
 
 
+def _to_itself(rank: int) -> list[Any]:
+    """Sent by a rank to itself, and in the same batch to the other; it arrives in the order of sending."""
+    kept = [torch.zeros(2, 2, device="sim") for _ in range(2)]
+    given = torch.zeros(2, device="sim")
+    mine = torch.arange(4.0, device="sim").reshape(2, 2) + rank
+    batch = [dist.P2POp(dist.irecv, kept[0], rank)]
+    batch += [dist.P2POp(dist.isend, tensor, rank) for tensor in (mine, mine + 10)]
+    batch += [dist.P2POp(dist.irecv, kept[1], rank), dist.P2POp(dist.irecv, given, 1 - rank)]
+    batch.append(dist.P2POp(dist.isend, torch.full((2,), float(rank), device="sim"), 1 - rank))
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    return [[tensor.flatten().tolist() for tensor in kept], given.tolist()]
+
+
+def test_a_rank_may_send_to_itself_in_a_batch(ranks: Ranks) -> None:
+    # torch/testing/_internal/distributed/distributed_test.py `test_batch_isend_irecv_self_nccl` holds NCCL to it
+    assert ranks.call(_to_itself) == [
+        [[[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]], [1.0, 1.0]],
+        [[[1.0, 2.0, 3.0, 4.0], [11.0, 12.0, 13.0, 14.0]], [0.0, 0.0]],
+    ]
+
+
+def _receives_what_nobody_sent(rank: int) -> str:
+    batch = [dist.P2POp(dist.irecv, ones(), rank)]
+    return _raised(lambda: [work.wait() for work in dist.batch_isend_irecv(batch)])
+
+
+def test_a_rank_that_only_receives_from_itself_is_told(ranks: Ranks) -> None:
+    words = "RuntimeError: a rank that receives from itself has to send to itself in the same batch"
+    assert ranks.call(_receives_what_nobody_sent) == [words] * 2
+
+
 def _objects(rank: int) -> dict[str, Any]:
     found: dict[str, Any] = {"all_gather": [None, None], "gather": [None, None] if rank == 1 else None}
     dist.all_gather_object(found["all_gather"], {"rank": rank})

@@ -230,13 +230,27 @@ WorkPtr Collectives::alltoall(Tensors& outputs, Tensors& inputs, const c10d::All
       std::move(finish));
 }
 
+// To itself a rank sends within a batch, as NCCL allows; Gloo has no connection for it.
 WorkPtr Collectives::send(Tensors& tensors, int to, int tag) {
   auto hosts = to_move_whole(tensors);
+  if (to == getRank()) {
+    (*to_itself_)[tag].push_back(hosts.at(0).clone());
+    return begun(std::vector<WorkPtr>{}, tensors, OpType::SEND);
+  }
   return begun(host_->send(hosts, to, tag), tensors, OpType::SEND);
 }
 
 WorkPtr Collectives::recv(Tensors& tensors, int from, int tag) {
   auto hosts = to_move_whole(tensors);
+  if (from == getRank()) {
+    auto finish = [all = to_itself_, tag, host = hosts.at(0)] {
+      auto& sent = (*all)[tag];
+      TORCH_CHECK(!sent.empty(), "a rank that receives from itself has to send to itself in the same batch");
+      host.copy_(sent.front().view(host.sizes()));
+      sent.pop_front();
+    };
+    return begun(std::vector<WorkPtr>{}, tensors, OpType::RECV, std::move(finish));
+  }
   return begun(host_->recv(hosts, from, tag), tensors, OpType::RECV);
 }
 

@@ -7,6 +7,10 @@
 #if SIM_HAS_COLLECTIVES
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <deque>
+#include <map>
+#include <memory>
+
 namespace sim {
 
 class Collectives final : public c10d::Backend {
@@ -60,6 +64,8 @@ class Collectives final : public c10d::Backend {
   // What has begun since startCoalescing. Gloo starts each at once; NCCL would start them together.
   std::vector<WorkPtr> coalesced_;
   bool coalescing_ = false;
+  // What this rank has sent to itself and not yet received, by tag.
+  std::shared_ptr<std::map<int, std::deque<at::Tensor>>> to_itself_ = std::make_shared<std::map<int, std::deque<at::Tensor>>>();
 };
 
 }  // namespace sim
