@@ -1,25 +1,27 @@
 """`python -m tests.inside.sim.libraries LIBRARY CHECKOUT`: runs a library's own tests on sim, where the library is.
 
-Each file is run in a process of its own, with sim. What fails is run once more without sim, with nothing exchanged:
-what fails there as well says nothing of sim. pytest, pytest-timeout and what the tests import must be there.
+Each file is run in a process of its own, with sim, and each test that asks for it alone. What fails is run once more
+without sim, with nothing exchanged: what fails there as well says nothing of sim. pytest, pytest-timeout and what the
+tests import must be there. `--keep VERSION` keeps what came out as that of the tests of this version; RESULTS.md is
+written from what is kept (`python -m tests.inside.sim.libraries.results`).
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tests.inside.sim.libraries import plugin
+from tests.inside.sim.libraries import plugin, results
 from tests.inside.sim.libraries.exchange import LIBRARIES, Library, exchanged
+from tests.inside.sim.libraries.results import Test
 
 ROOT = Path(__file__).parents[4]
 
@@ -31,89 +33,89 @@ def main() -> None:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--files", nargs="*", default=[""], help="only those files whose path holds one of these texts")
     parser.add_argument("--deadline", type=int, default=900, help="seconds for one file")
-    parser.add_argument("--out", type=Path, help="a file for one line of JSON for each test")
+    parser.add_argument("--out", type=Path, help="a file for one line of JSON for each test; those there are not run")
+    parser.add_argument("--keep", metavar="VERSION", help="keep the results, as those of the tests of this version")
     given = parser.parse_args()
-    library = LIBRARIES[given.library]
-    tests: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for file in exchanged(library, given.checkout.absolute(), Path(folder)):
-            if any(text in str(file.relative_to(folder)) for text in given.files):
-                tests += _of_file(library, Path(folder), given.checkout.absolute(), file, given.deadline)
-                print(f"{file.relative_to(folder)}: {dict(_counted(tests))}", file=sys.stderr, flush=True)
-    if given.out:
-        given.out.write_text("".join(json.dumps(test) + "\n" for test in tests))
-    print(told(given.library, tests))
+    out = given.out or Path(os.devnull)
+    tests: list[Test] = [json.loads(line) for line in out.read_text().splitlines()] if out.is_file() else []
+    done = {test["test"].partition("::")[0] for test in tests}
+    with tempfile.TemporaryDirectory() as folder, out.open("a") as lines:
+        run = Run(LIBRARIES[given.library], given.checkout.absolute(), Path(folder), given.deadline)
+        for file in exchanged(run.library, run.checkout, run.folder):
+            name = str(file.relative_to(folder))
+            if name not in done and any(text in name for text in given.files):
+                found = run.file(file)
+                tests += found
+                lines.writelines(json.dumps(test) + "\n" for test in found)
+                lines.flush()
+                print(f"{name}: {dict(results.counted(found))}", file=sys.stderr, flush=True)
+    made = results.make(given.library, given.keep, tests)
+    if given.keep:
+        results.keep(made)
+    print(results.told(made))
 
 
-def _of_file(library: Library, folder: Path, checkout: Path, file: Path, deadline: int) -> Iterable[dict[str, Any]]:
-    tests = _run(library, folder, [str(file)], deadline, bare=False)
-    failed = {test["test"]: test for test in tests if test["outcome"] == "failed"}
-    if failed:
-        theirs = checkout / file.relative_to(folder)
-        again = _run(library, checkout, [str(theirs)], deadline, bare=True)
-        broken = {test["test"] for test in again if test["outcome"] == "failed"}
-        names = broken | {name.replace("cuda", "sim") for name in broken}
-        for name, test in failed.items():
-            test["bare_fails"] = name in names
-    return tests
+@dataclass(frozen=True)
+class Run:
+    """A library's tests, ready to be run."""
+
+    library: Library
+    checkout: Path
+    """Where they come from."""
+    folder: Path
+    """Where they are with the words exchanged."""
+    deadline: int
+    """Seconds for one file."""
+
+    def file(self, file: Path) -> Sequence[Test]:
+        """Runs one file's tests, and what is to be seen of them in further runs."""
+        tests = {test["test"]: test for test in self._pytest([str(file)])}
+        for name in [name for name, test in tests.items() if self.library.alone and results.is_to_run_alone(test)]:
+            again = self._pytest([name], {self.library.alone: "1"})
+            tests.update({test["test"]: test for test in again})
+        failed = [name for name, test in tests.items() if test["outcome"] == "failed"]
+        if failed and not self.library.asks:
+            for test in self._pytest(failed, bare=True):
+                tests[test["test"]]["bare_fails"] = test["outcome"] == "failed"
+        return list(tests.values())
+
+    def _pytest(
+        self, tests: Sequence[str], settings: Mapping[str, str] | None = None, *, bare: bool = False
+    ) -> list[Test]:
+        place = self.checkout if bare else self.folder
+        with tempfile.TemporaryDirectory() as notes:
+            report, ranks = Path(notes, "tests"), Path(notes, "ranks")
+            report.touch()
+            ranks.touch()
+            environment = {**os.environ, **self.library.settings, **(settings or {})}
+            environment.update({plugin.REPORT: str(report), plugin.RANKS: str(ranks)})
+            environment.update({plugin.BARE: "1"} if bare else {"REPROS_SIM": "1"})
+            # What the tests start in their turn needs the environment's commands, and sim as soon as torch is there.
+            environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+            sites = [] if bare else [ROOT / "repros" / "inside" / "site", Path(__file__).parent / "site"]
+            paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]
+            environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
+            command = [sys.executable, "-m", "pytest", "-q", "-p", plugin.__name__, "-p", "no:cacheprovider"]
+            command += ["--timeout", "120", "-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
+            said = _ended(command, place, environment, self.deadline)
+            found = [json.loads(line) for line in report.read_text().splitlines()]
+        broken = {"test": tests[0].replace(f"{place}/", ""), "outcome": "broken", "on_sim": False, "said": said}
+        return [*found, broken] if said else found
 
 
-def _run(library: Library, folder: Path, tests: Sequence[str], deadline: int, *, bare: bool) -> list[dict[str, Any]]:
-    with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as report:
-        environment = {**os.environ, **({} if bare else library.settings), plugin.REPORT: report.name}
-        environment.update({plugin.BARE: "1"} if bare else {"REPROS_SIM": "1"})
-        # For what the tests start in their turn: the commands of the environment, and sim as soon as torch is there.
-        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        places = [] if bare else [str(ROOT / "repros" / "inside" / "site")]
-        places += [str(ROOT), str(folder / Path(library.tests).parent), os.environ.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
-        command = [sys.executable, "-m", "pytest", "-q", "-p", plugin.__name__, "-p", "no:cacheprovider"]
-        command += ["--timeout", "120", "-W", "ignore", *library.options, *tests]
-        end = f"ran past {deadline} s"
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=deadline, check=False
-            )
-            end = (
-                "" if done.returncode in {0, 1, 5} else f"{tests[0]} ended with {done.returncode}: {done.stdout[-300:]}"
-            )
-        except subprocess.TimeoutExpired:
-            pass
-        found = [json.loads(line) for line in report]
-    return found + ([{"test": tests[0], "outcome": "broken", "on_sim": False, "said": end}] if end else [])
-
-
-def _counted(tests: Iterable[dict[str, Any]]) -> Counter[str]:
-    return Counter(_kind(test) for test in tests)
-
-
-def _kind(test: dict[str, Any]) -> str:
-    if test["outcome"] == "passed":
-        return "passed, with tensors on sim" if test["on_sim"] else "passed, without"
-    if test["outcome"] == "failed":
-        return "failed without sim, too" if test.get("bare_fails") else "failed"
-    return str(test["outcome"])
-
-
-def told(library: str, tests: Sequence[dict[str, Any]]) -> str:
-    """What came out, for people: the counts, and what failed, by what was said."""
-    versions = [f"{name} {_version(name)}" for name in ("torch", "lightning", "accelerate", "transformers")]
-    lines = [f"{library}, {', '.join(versions)}"]
-    lines += [f"  {count:5} {kind}" for kind, count in sorted(_counted(tests).items())]
-    causes: dict[str, list[str]] = {}
-    for test in tests:
-        if _kind(test) in {"failed", "broken"}:
-            causes.setdefault(test["said"][:160], []).append(test["test"])
-    for said, names in sorted(causes.items(), key=lambda item: -len(item[1])):
-        lines.append(f"  {len(names):5} {said}\n        {names[0]}")
-    return "\n".join(lines)
-
-
-def _version(name: str) -> str:
+def _ended(command: Sequence[str], folder: Path, environment: Mapping[str, str], deadline: int) -> str:
+    """Runs pytest and returns what there is to say about its end: nothing where it came to one by itself."""
+    started = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
+        printed, _ = started.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        return f"ran past {deadline} s"
+    return "" if started.returncode in {0, 1, 5} else f"ended with {started.returncode}: {printed[-300:]}"
 
 
 if __name__ == "__main__":

@@ -23,24 +23,36 @@ class Library:
     """Environment variables by which its tests choose those that need a device."""
     options: Sequence[str] = ()
     """Further options for pytest."""
+    asks: str = ""
+    """What a file holds that has a test which asks for a device; of such tests, none runs without one."""
+    alone: str = ""
+    """The environment variable by which it runs those tests that need a process each."""
 
 
 _CUDA = (
     (r"(['\"])cuda(?=[:'\"])", r"\1sim"),
     (r"\bcuda(?=:\d)", "sim"),
     (r"\btorch\.cuda\.", "torch.sim."),
+    (r"(?<=\w)\.cuda\(\)", '.to("sim")'),  # the current device, both
     (r"\btorch\.is_autocast_enabled\(\)", 'torch.is_autocast_enabled("sim")'),  # without an argument it is CUDA's
+    (r"(\blightning\.\w+\.accelerators)\.cuda(?= import CUDAAccelerator$|\.CUDAAccelerator\b)", r"\1"),
     (r"\bCUDAAccelerator\b", "SimAccelerator"),
     (r"(['\"])nccl(?=['\"])", r"\1simccl"),
 )
-# Its own variable, under both names that it has had: those tests alone that ask for a GPU.
-_ON_GPUS = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
+
+
+def _of_lightning(tests: str) -> Library:
+    # Its own variable, under both names that it has had: those tests alone that ask for a GPU.
+    settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
+    options = ("--import-mode=prepend",)
+    return Library(tests, ("**/test_*.py",), _CUDA, settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS")
+
 
 LIBRARIES = {
     # These ask `accelerate.test_utils` for the device, which the plugin answers; not a word is exchanged.
     "accelerate": Library("tests", ("test_*.py",)),
-    "fabric": Library("tests/tests_fabric", ("**/test_*.py",), _CUDA, _ON_GPUS, ("--import-mode=prepend",)),
-    "pytorch": Library("tests/tests_pytorch", ("**/test_*.py",), _CUDA, _ON_GPUS, ("--import-mode=prepend",)),
+    "fabric": _of_lightning("tests/tests_fabric"),
+    "pytorch": _of_lightning("tests/tests_pytorch"),
 }
 
 
@@ -52,6 +64,7 @@ def exchanged(library: Library, checkout: Path, folder: Path) -> list[Path]:
     for file in tests.rglob("*.py"):
         text = file.read_text()
         for pattern, replacement in library.words:
-            text = re.sub(pattern, replacement, text)
+            text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
         file.write_text(text)
-    return sorted({file for pattern in library.files for file in tests.glob(pattern)})
+    files = {file for pattern in library.files for file in tests.glob(pattern)}
+    return sorted(file for file in files if library.asks in file.read_text())

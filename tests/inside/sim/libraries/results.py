@@ -1,0 +1,103 @@
+"""What a run of a library's own tests came to: told, and kept as one file for each library (`results/`).
+
+`python -m tests.inside.sim.libraries.results` writes RESULTS.md anew from these files and from `causes.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Test = dict[str, Any]
+"""One line of the plugin's report: `test`, `outcome`, `on_sim`, `said`; `bare_fails` where it was run without sim."""
+
+HERE = Path(__file__).parent
+FOLDER = HERE / "results"
+KINDS = ("passed on sim", "passed elsewhere", "failed", "fails without sim, too", "skipped")
+"""What can come of a test, in the order of the table."""
+_NAMES = {"accelerate": "accelerate", "fabric": "Fabric", "pytorch": "Lightning"}
+
+
+def kind(test: Test) -> str:
+    """What came of it; a file that could not be run to its end is counted as one test that failed."""
+    if test["outcome"] == "passed":
+        return "passed on sim" if test["on_sim"] else "passed elsewhere"
+    if test["outcome"] == "skipped":
+        return "skipped"
+    return "fails without sim, too" if test.get("bare_fails") else "failed"
+
+
+def counted(tests: Iterable[Test]) -> Counter[str]:
+    """How many tests of each kind."""
+    return Counter(map(kind, tests))
+
+
+def is_to_run_alone(test: Test) -> bool:
+    """Whether it was skipped for no other reason than that Lightning runs it in a process of its own."""
+    return test["outcome"] == "skipped" and "Requires: [Standalone execution]" in test["said"]
+
+
+def make(library: str, version: str | None, tests: Sequence[Test]) -> dict[str, Any]:
+    """The results of a run.
+
+    Args:
+        library: its name among `LIBRARIES`.
+        version: that of the tests.
+        tests: what came of them.
+    """
+    counts = counted(tests)
+    skipped = Counter(_shortened(test["said"]) for test in tests if kind(test) == "skipped")
+    return {
+        "library": library,
+        "tests": version,
+        "versions": {name: _version(name) for name in ("torch", "lightning", "accelerate", "transformers")},
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "counts": {name: counts[name] for name in KINDS},
+        "failed": [
+            {"test": _placed(test["test"]), "said": _shortened(test["said"])}
+            for test in sorted(tests, key=lambda test: str(test["test"]))
+            if kind(test) == "failed"
+        ],
+        "skipped": dict(skipped.most_common()),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _placed(test: str) -> str:
+    """A test's name, without the folder in which the tests were."""
+    return re.sub(r"^.*?/(?=tests/)", "", test)
+
+
+def _shortened(said: str) -> str:
+    """What was said, without what differs from run to run."""
+    return re.sub(r"(?<![\w/])/\w+/[\w/.-]+|0x[0-9a-f]+", "...", said)[:200]
+
+
+def told(made: Mapping[str, Any]) -> str:
+    """The results for a reader: the counts, and what failed, by what was said."""
+    lines = [f"{made['library']}, {', '.join(f'{name} {version}' for name, version in made['versions'].items())}"]
+    lines += [f"  {made['counts'][name]:5} {name}" for name in KINDS]
+    said: dict[str, list[str]] = {}
+    for test in made["failed"]:
+        said.setdefault(test["said"], []).append(test["test"])
+    for words, names in sorted(said.items(), key=lambda item: -len(item[1])):
+        lines.append(f"  {len(names):5} {words}\n        {names[0]}")
+    return "\n".join(lines)
+
+
+def keep(made: Mapping[str, Any]) -> None:
+    """Put the results of a whole run in the place of those that the repository has of this library."""
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{made['library']}.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,49 @@
+"""Runs at the start of every Python process of a library's tests: pytest's, and those that the tests start.
+
+The engine's own `sitecustomize` comes first on the path and runs this one. It lets the library's test utilities find
+sim, and a process that used a device of sim says so as it ends, in the file that `SIM_LIBRARY_RANKS` names.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from repros.inside.imports import when_imported
+
+
+def _answer_accelerate(module: Any) -> None:
+    # accelerate/test_utils/testing.py `get_backend`: lists the devices that it knows
+    import torch
+
+    module.torch_device, module.device_count = "sim", torch.sim.device_count()
+    module.memory_allocated_func = torch.sim.memory_allocated
+    # accelerate/commands/launch.py `_validate_launch_command`: sets `--multi_gpu` by itself for devices that it lists
+    module.DEFAULT_LAUNCH_COMMAND = module.get_launch_command(
+        multi_gpu=module.device_count > 1, num_processes=module.device_count, monitor_interval=0.1
+    )
+
+
+def _answer_lightning(module: Any) -> None:
+    # fabric/utilities/testing/_runif.py: `num_cuda_devices() < min_cuda_gpus`, `torch.cuda.is_bf16_supported()`
+    import torch
+
+    from repros.inside.sim.bridges import let_cuda_be_sim
+
+    let_cuda_be_sim(module, "_runif_reasons", num_cuda_devices=torch.sim.device_count)
+
+
+def _say() -> None:
+    sim = getattr(sys.modules.get("torch"), "sim", None)
+    if sim and any(sim.memory_stats(index)["allocation.all.allocated"] for index in range(sim.device_count())):
+        with Path(os.environ["SIM_LIBRARY_RANKS"]).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+if "SIM_LIBRARY_RANKS" in os.environ:
+    when_imported("accelerate.test_utils.testing", _answer_accelerate)
+    when_imported("lightning.fabric.utilities.testing._runif", _answer_lightning)
+    atexit.register(_say)
