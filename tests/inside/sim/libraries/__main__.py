@@ -96,7 +96,7 @@ class Run:
             paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]
             environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
             command = [sys.executable, "-m", "pytest", "-q", "-p", plugin.__name__, "-p", "no:cacheprovider"]
-            command += ["--timeout", "120", "-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
+            command += ["-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
             said = _ended(command, place, environment, self.deadline)
             found = [json.loads(line) for line in report.read_text().splitlines()]
         broken = {"test": tests[0].replace(f"{place}/", ""), "outcome": "broken", "on_sim": False, "said": said}

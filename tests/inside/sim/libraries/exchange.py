@@ -41,16 +41,19 @@ _CUDA = (
 )
 
 
+_TIMEOUT = ("--timeout", "120")
+
+
 def _of_lightning(tests: str) -> Library:
     # Its own variable, under both names that it has had: those tests alone that ask for a GPU.
     settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
-    options = ("--import-mode=prepend",)
+    options = (*_TIMEOUT, "--import-mode=prepend")
     return Library(tests, ("**/test_*.py",), _CUDA, settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS")
 
 
 LIBRARIES = {
     # These ask `accelerate.test_utils` for the device, which the plugin answers; not a word is exchanged.
-    "accelerate": Library("tests", ("test_*.py",)),
+    "accelerate": Library("tests", ("test_*.py",), options=_TIMEOUT),
     "fabric": _of_lightning("tests/tests_fabric"),
     "pytorch": _of_lightning("tests/tests_pytorch"),
 }
@@ -58,13 +61,12 @@ LIBRARIES = {
 
 def exchanged(library: Library, checkout: Path, folder: Path) -> list[Path]:
     """Copies the tests into a folder, with the words exchanged, and returns the files to run."""
-    source = checkout / library.tests
-    tests = folder / library.tests
+    source, tests = checkout / library.tests, folder / library.tests
     shutil.copytree(source, tests, symlinks=True)
     for file in tests.rglob("*.py"):
         text = file.read_text()
         for pattern, replacement in library.words:
             text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
         file.write_text(text)
-    files = {file for pattern in library.files for file in tests.glob(pattern)}
-    return sorted(file for file in files if library.asks in file.read_text())
+    files = {file for pattern in library.files for file in source.glob(pattern) if library.asks in file.read_text()}
+    return sorted(tests / file.relative_to(source) for file in files)

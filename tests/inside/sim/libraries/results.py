@@ -14,11 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.inside.sim.libraries.causes import cause_of
+
 Test = dict[str, Any]
 """One line of the plugin's report: `test`, `outcome`, `on_sim`, `said`; `bare_fails` where it was run without sim."""
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "results"
+PAGE = HERE / "RESULTS.md"
+"""The page that shows them."""
+_PLACE = re.compile(r"(<!-- results: begin .*-->\n).*(<!-- results: end -->)", re.DOTALL)
 KINDS = ("passed on sim", "passed elsewhere", "failed", "fails without sim, too", "skipped")
 """What can come of a test, in the order of the table."""
 _NAMES = {"accelerate": "accelerate", "fabric": "Fabric", "pytorch": "Lightning"}
@@ -56,7 +61,7 @@ def make(library: str, version: str | None, tests: Sequence[Test]) -> dict[str, 
     return {
         "library": library,
         "tests": version,
-        "versions": {name: _version(name) for name in ("torch", "lightning", "accelerate", "transformers")},
+        "versions": _versions("torch", "lightning", "accelerate", "transformers"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "counts": {name: counts[name] for name in KINDS},
         "failed": [
@@ -68,11 +73,10 @@ def make(library: str, version: str | None, tests: Sequence[Test]) -> dict[str, 
     }
 
 
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
+def _versions(*names: str) -> dict[str, str]:
+    """Those of the packages that are installed."""
+    installed = {one.metadata["Name"]: one.version for one in importlib.metadata.distributions()}
+    return {name: installed[name] for name in names if name in installed}
 
 
 def _placed(test: str) -> str:
@@ -101,3 +105,55 @@ def keep(made: Mapping[str, Any]) -> None:
     """Put the results of a whole run in the place of those that the repository has of this library."""
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{made['library']}.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+
+
+def kept() -> list[dict[str, Any]]:
+    """The results that the repository has, by the library's name."""
+    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.json"))]
+
+
+def fill(text: str, results: Sequence[Mapping[str, Any]]) -> str:
+    """A page with the results between its marks: a table, and for each library the causes of what failed.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    lines = [f"| Tests of | run with | on | {' | '.join(KINDS)} |", f"|---|---|---|{'--:|' * len(KINDS)}"]
+    lines += [_row(made) for made in results]
+    for made in results:
+        lines += ["", f"**{_NAMES[made['library']]}**: {made['counts']['failed']} failed,", "", *_causes(made), ""]
+        lines.append(f"and {made['counts']['skipped']} were skipped: {_reasons(made)}.")
+    made_of = "".join(f"{line}\n" for line in lines)
+    filled, places = _PLACE.subn(lambda place: f"{place[1]}{made_of}{place[2]}", text)
+    if places != 1:
+        msg = f"the marks for the results are there {places} times, not once"
+        raise ValueError(msg)
+    return filled
+
+
+def _row(made: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    counts = " | ".join(str(made["counts"][name]) for name in KINDS)
+    return f"| {_NAMES[made['library']]} {made['tests']} | {versions} | {made['date']} | {counts} |"
+
+
+def _causes(made: Mapping[str, Any]) -> Iterable[str]:
+    causes = Counter(cause_of(made["library"], test["test"], test["said"]) for test in made["failed"])
+    for cause, count in causes.most_common():
+        yield f"* {count}: {cause.why if cause else 'not looked into.'}"
+
+
+def _reasons(made: Mapping[str, Any], most: int = 6) -> str:
+    commonest = list(made["skipped"].items())[:most]
+    told = [f"{said.removeprefix('Skipped: ')} ({count})" for said, count in commonest]
+    others = sum(made["skipped"].values()) - sum(count for _, count in commonest)
+    return "; ".join([*told, *([f"other reasons ({others})"] if others else [])])
+
+
+def main() -> None:
+    """Put the kept results on their page."""
+    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), kept()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
