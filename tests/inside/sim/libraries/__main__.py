@@ -73,10 +73,12 @@ class Run:
         for name in [name for name, test in tests.items() if self.library.alone and results.is_to_run_alone(test)]:
             again = self._pytest([name], {self.library.alone: "1"})
             tests.update({test["test"]: test for test in again})
-        failed = [name for name, test in tests.items() if test["outcome"] == "failed"]
+        failed = {name: test for name, test in tests.items() if test["outcome"] == "failed"}
         if failed and not self.library.asks:
-            for test in self._pytest(failed, bare=True):
-                tests[test["test"]]["bare_fails"] = test["outcome"] == "failed"
+            again = self._pytest([str(self.checkout / file.relative_to(self.folder))], bare=True)
+            broken = {test["test"] for test in again if test["outcome"] == "failed"}
+            for name, test in failed.items():
+                test["bare_fails"] = name in broken | {one.replace("cuda", "sim") for one in broken}
         return list(tests.values())
 
     def _pytest(

@@ -33,7 +33,7 @@ _CUDA = (
     (r"(['\"])cuda(?=[:'\"])", r"\1sim"),
     (r"\bcuda(?=:\d)", "sim"),
     (r"\btorch\.cuda\.", "torch.sim."),
-    (r"(?<=\w)\.cuda\(\)", '.to("sim")'),  # the current device, both
+    (r"\.cuda\(", ".sim("),
     (r"\btorch\.is_autocast_enabled\(\)", 'torch.is_autocast_enabled("sim")'),  # without an argument it is CUDA's
     (r"(\blightning\.\w+\.accelerators)\.cuda(?= import CUDAAccelerator$|\.CUDAAccelerator\b)", r"\1"),
     (r"\bCUDAAccelerator\b", "SimAccelerator"),
@@ -52,17 +52,25 @@ def _of_lightning(tests: str) -> Library:
 
 
 LIBRARIES = {
-    # These ask `accelerate.test_utils` for the device, which the plugin answers; not a word is exchanged.
-    "accelerate": Library("tests", ("test_*.py",), options=_TIMEOUT),
+    # These ask `accelerate.test_utils` for the device, which is answered; a few name CUDA, and some fill its memory.
+    "accelerate": Library(
+        "tests", ("test_*.py",), _CUDA, {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)}, _TIMEOUT
+    ),
     "fabric": _of_lightning("tests/tests_fabric"),
     "pytorch": _of_lightning("tests/tests_pytorch"),
 }
 
 
 def exchanged(library: Library, checkout: Path, folder: Path) -> list[Path]:
-    """Copies the tests into a folder, with the words exchanged, and returns the files to run."""
+    """Copies the tests into a folder, with the words exchanged, and returns the files to run.
+
+    The checkout's other folders (examples, say) are there as links.
+    """
     source, tests = checkout / library.tests, folder / library.tests
     shutil.copytree(source, tests, symlinks=True)
+    for place in checkout.iterdir():
+        if place.is_dir() and not (folder / place.name).exists():
+            (folder / place.name).symlink_to(place)
     for file in tests.rglob("*.py"):
         text = file.read_text()
         for pattern, replacement in library.words:

@@ -16,15 +16,26 @@ from repros.inside.imports import when_imported
 
 
 def _answer_accelerate(module: Any) -> None:
-    # accelerate/test_utils/testing.py `get_backend`: lists the devices that it knows
+    # accelerate/test_utils/testing.py `get_backend`: lists the devices that it knows; `require_cuda` asks for CUDA
     import torch
+
+    from repros.inside.sim.bridges import let_cuda_be_sim
 
     module.torch_device, module.device_count = "sim", torch.sim.device_count()
     module.memory_allocated_func = torch.sim.memory_allocated
+    module.is_cuda_available = torch.sim.is_available
+    for require in ("require_multi_gpu", "require_multi_gpu_or_xpu", "require_single_gpu"):
+        let_cuda_be_sim(module, require, is_cuda_available=torch.sim.is_available)
     # accelerate/commands/launch.py `_validate_launch_command`: sets `--multi_gpu` by itself for devices that it lists
-    module.DEFAULT_LAUNCH_COMMAND = module.get_launch_command(
-        multi_gpu=module.device_count > 1, num_processes=module.device_count, monitor_interval=0.1
-    )
+    command = module.get_launch_command
+
+    def get_launch_command(**options: Any) -> list[str]:
+        said = options.keys() - {"num_processes", "monitor_interval"}
+        ranks = {} if said or options.get("num_processes", 1) < 2 else {"multi_gpu": True}  # one is alone
+        return list(command(**ranks, **options))
+
+    module.get_launch_command = get_launch_command
+    module.DEFAULT_LAUNCH_COMMAND = get_launch_command(num_processes=module.device_count, monitor_interval=0.1)
 
 
 def _answer_lightning(module: Any) -> None:
