@@ -50,12 +50,13 @@ def test_a_run_is_counted_by_what_came_of_each_test() -> None:
         {"test": "e", "outcome": "skipped", "on_sim": False, "said": "Skipped: no GPU"},
         {"test": "f", "outcome": "broken", "on_sim": False, "said": "ran past 900 s"},
     ]
-    made = results.make("fabric", "1.0", tests)
+    made = results.make("fabric", "1.0", tests, left=["tests/test_long.py"])
     assert made["counts"] == {
         "passed on sim": 1, "passed elsewhere": 1, "failed": 2, "fails without sim, too": 1, "skipped": 1
     }  # fmt: skip
     assert made["failed"] == [{"test": "c", "said": "Error: of ... at ..."}, {"test": "f", "said": "ran past 900 s"}]
     assert made["skipped"] == {"Skipped: no GPU": 1}
+    assert made["left"] == ["tests/test_long.py"]
     assert "    1 Error: of ... at ...\n        c" in results.told(made)
 
 
@@ -68,9 +69,12 @@ def test_the_page_counts_what_failed_by_cause_and_says_what_nobody_has_looked_in
         "library": "fabric", "tests": "1.0", "versions": {"torch": "2.0", "lightning": "3.0"}, "date": "2026-01-01",
         "counts": dict.fromkeys(results.KINDS, 3),
         "failed": [
-            {"test": "test_a", "said": "no NCCL"}, {"test": "test_b", "said": "no NCCL"}, {"test": "test_a", "said": "NCCL"}
+            {"test": "test_a", "said": "no NCCL"},
+            {"test": "test_b", "said": "no NCCL"},
+            {"test": "test_a", "said": "NCCL"},
         ],
         "skipped": {f"Skipped: for {letter}": 1 for letter in "abcdefgh"},
+        "left": ["tests/a/test_that.py"],
     }  # fmt: skip
     assert results.fill("<!-- results: begin (how) -->\n<!-- results: end -->\n", [made]).splitlines() == [
         "<!-- results: begin (how) -->",
@@ -84,5 +88,7 @@ def test_the_page_counts_what_failed_by_cause_and_says_what_nobody_has_looked_in
         "* 1: not looked into.",
         "",
         "and 3 were skipped: for a (1); for b (1); for c (1); for d (1); for e (1); for f (1); other reasons (2).",
+        "",
+        "Not run: `test_that.py`.",
         "<!-- results: end -->",
     ]

@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 # What torch 2.0 has for the CPU and CUDA alone.
 NEEDS_TORCH_2_1 = {
     "lightning: DDP's stream": "process-group backends",
+    "lightning: DDP's communication hooks": "process-group backends",
     "lightning: mixed precision": "autocast",
     "accelerate: ranks": "process-group backends",
 }

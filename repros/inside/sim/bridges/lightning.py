@@ -110,6 +110,25 @@ def _wrap_without_cuda_stream(module: Any) -> None:
     )
 
 
+def _register_communication_hooks(module: Any) -> None:
+    import torch
+
+    class OnCuda:
+        root_device = torch.device("cuda")
+
+        def __init__(self, strategy: Any) -> None:
+            self._strategy = strategy
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._strategy, name)
+
+    replace(
+        module.DDPStrategy,
+        "_register_ddp_hooks",
+        lambda original, self: original(OnCuda(self) if self.root_device.type == "sim" else self),
+    )
+
+
 def _connector(module: Any) -> Any:
     return getattr(module, "_AcceleratorConnector", None) or module._Connector
 
@@ -206,6 +225,13 @@ BRIDGES = (
         "fabric/strategies/ddp.py: torch.cuda.stream(torch.cuda.Stream()) if device_ids is not None else nullcontext()",
         "2.0.9 to 2.6.6",
         _wrap_without_cuda_stream,
+    ),
+    Bridge(
+        "lightning: DDP's communication hooks",
+        tuple(f"{pytorch}.strategies.ddp" for pytorch in _PYTORCH),
+        'pytorch/strategies/ddp.py _register_ddp_hooks: if self.root_device.type == "cuda"',
+        "2.1.3 to 2.6.6",
+        _register_communication_hooks,
     ),
     Bridge(
         "lightning: the strategy for one device",

@@ -53,18 +53,35 @@ def _process_group() -> str:
     return str(distributed._get_default_process_group_backend_for_device(torch.device("sim")))
 
 
-def _ddp() -> str:
-    """One rank, up to a gradient; both strategies wrap the module by the same line."""
+def _one_rank(strategy: Any, **settings: Any) -> Any:
+    """A DDP strategy in a process group of one rank."""
     import torch
     from lightning.fabric.plugins.environments import LightningEnvironment
-    from lightning.fabric.strategies import DDPStrategy
 
     os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="0", WORLD_SIZE="1", RANK="0")
     torch.distributed.init_process_group("simccl", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    strategy = DDPStrategy(parallel_devices=[torch.device("sim:0")], cluster_environment=LightningEnvironment())
-    module = strategy.setup_module(torch.nn.Linear(2, 2).to("sim:0"))
+    return strategy(parallel_devices=[torch.device("sim:0")], cluster_environment=LightningEnvironment(), **settings)
+
+
+def _ddp() -> str:
+    """One rank, up to a gradient; both strategies wrap the module by the same line."""
+    import torch
+    from lightning.fabric.strategies import DDPStrategy
+
+    module = _one_rank(DDPStrategy).setup_module(torch.nn.Linear(2, 2).to("sim:0"))
     module(torch.ones(1, 2, device="sim:0")).sum().backward()
     return str(module.module.weight.grad.device)
+
+
+def _communication_hook() -> str:
+    import torch
+    from lightning.pytorch.strategies import DDPStrategy
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+    strategy = _one_rank(DDPStrategy, ddp_comm_hook=allreduce_hook)
+    strategy.model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).to("sim:0"))
+    strategy._register_ddp_hooks()
+    return str(strategy.model._get_ddp_logging_data().get("comm_hook"))
 
 
 def _one_device() -> str:
@@ -211,6 +228,7 @@ CASES = {
     "lightning: DDP's stream": Case(
         _ddp, "sim:0", "NVIDIA|CUDA error|requires CUDA support|not compiled with CUDA|dummy base"
     ),
+    "lightning: DDP's communication hooks": Case(_communication_hook, "allreduce_hook", "^None$"),
     "lightning: the strategy for one device": Case(_one_device, "sim:0 | sim:0", r"^cpu \| cpu$"),
     'lightning: accelerator="auto"': Case(
         _auto, "SimAccelerator | SimAccelerator", r"^CPUAccelerator \| CPUAccelerator$"

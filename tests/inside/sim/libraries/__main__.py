@@ -41,15 +41,20 @@ def main() -> None:
     done = {test["test"].partition("::")[0] for test in tests}
     with tempfile.TemporaryDirectory() as folder, out.open("a") as lines:
         run = Run(LIBRARIES[given.library], given.checkout.absolute(), Path(folder), given.deadline)
+        left = []
         for file in exchanged(run.library, run.checkout, run.folder):
             name = str(file.relative_to(folder))
-            if name not in done and any(text in name for text in given.files):
-                found = run.file(file)
-                tests += found
-                lines.writelines(json.dumps(test) + "\n" for test in found)
-                lines.flush()
-                print(f"{name}: {dict(results.counted(found))}", file=sys.stderr, flush=True)
-    made = results.make(given.library, given.keep, tests)
+            if name in done:
+                continue
+            if not any(text in name for text in given.files):
+                left.append(name)
+                continue
+            found = run.file(file)
+            tests += found
+            lines.writelines(json.dumps(test) + "\n" for test in found)
+            lines.flush()
+            print(f"{name}: {dict(results.counted(found))}", file=sys.stderr, flush=True)
+    made = results.make(given.library, given.keep, tests, left)
     if given.keep:
         results.keep(made)
     print(results.told(made))
@@ -102,7 +107,7 @@ class Run:
             said = _ended(command, place, environment, self.deadline)
             found = [json.loads(line) for line in report.read_text().splitlines()]
         broken = {"test": tests[0].replace(f"{place}/", ""), "outcome": "broken", "on_sim": False, "said": said}
-        return [*found, broken] if said else found
+        return [*found, broken] if said and broken["test"] not in {test["test"] for test in found} else found
 
 
 def _ended(command: Sequence[str], folder: Path, environment: Mapping[str, str], deadline: int) -> str:

@@ -21,7 +21,39 @@ class Cause(NamedTuple):
     """What is behind it, for readers."""
 
 
-CAUSES: tuple[Cause, ...] = ()
+CAUSES = (
+    Cause(
+        "accelerate", "ConnectError|OfflineMode|offline mode|is gated", "load a model from the hub, out of reach here."
+    ),
+    Cause("accelerate", "BF16 all reduce communication hook", "torch gives its bfloat16 hook to NCCL and XCCL alone."),
+    Cause(
+        "accelerate",
+        "test_setting_cpu_affinity",
+        "binds processes to the cores near a GPU, which NVIDIA's library tells.",
+    ),
+    Cause(
+        "accelerate",
+        "test_multi_device: .*Torch not compiled with CUDA",
+        "its script asks `torch.cuda` for random states; with `torch.sim` in its place the script ran to its end.",
+    ),
+    Cause(
+        "accelerate",
+        "test_notebook_launcher: .*Timeout",
+        "one of two ranks makes its process group and the other has ended: a group of `simccl` connects as it is made, one of"
+        " NCCL when it is first used.",
+    ),
+    Cause("pytorch", "nvidia-smi", "asks NVIDIA's command."),
+    Cause(
+        "pytorch",
+        "torch_gpu_stats|device_stats_gpu_from_torch",
+        "look for the statistics of the parts of CUDA's cache, which sim has not: it keeps no memory back.",
+    ),
+    Cause(
+        "pytorch",
+        "test_load_from_checkpoint_map_location_automatic",
+        "pretends that there is no CUDA device; sim's stay.",
+    ),
+)
 
 
 def cause_of(library: str, test: str, said: str, causes: Iterable[Cause] = CAUSES) -> Cause | None:

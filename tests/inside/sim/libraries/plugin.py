@@ -46,8 +46,10 @@ def pytest_runtest_logstart(nodeid: str) -> None:
 
 def pytest_runtest_logreport(report: Any) -> None:
     """Write down how a test ended; setup and teardown count where they went wrong, or skipped."""
-    if (report.when != "call" and report.outcome == "passed") or os.environ.get("LOCAL_RANK", "0") != "0":
-        return  # a launcher may have run pytest again, as a rank of the test that the first one reports
+    # A launcher may have run pytest again, as a rank: if that one fails, the first may be ended without a report.
+    is_first = os.environ.get("LOCAL_RANK", "0") == "0"
+    if report.outcome == "passed" and (report.when != "call" or not is_first):
+        return
     line = {
         "test": report.nodeid,
         "outcome": report.outcome,

@@ -48,13 +48,14 @@ def is_to_run_alone(test: Test) -> bool:
     return test["outcome"] == "skipped" and "Requires: [Standalone execution]" in test["said"]
 
 
-def make(library: str, version: str | None, tests: Sequence[Test]) -> dict[str, Any]:
+def make(library: str, version: str | None, tests: Sequence[Test], left: Sequence[str] = ()) -> dict[str, Any]:
     """The results of a run.
 
     Args:
         library: its name among `LIBRARIES`.
         version: that of the tests.
         tests: what came of them.
+        left: the files that were not run.
     """
     counts = counted(tests)
     skipped = Counter(_shortened(test["said"]) for test in tests if kind(test) == "skipped")
@@ -63,6 +64,7 @@ def make(library: str, version: str | None, tests: Sequence[Test]) -> dict[str, 
         "tests": version,
         "versions": _versions("torch", "lightning", "accelerate", "transformers"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "left": list(left),
         "counts": {name: counts[name] for name in KINDS},
         "failed": [
             {"test": _placed(test["test"]), "said": _shortened(test["said"])}
@@ -123,6 +125,8 @@ def fill(text: str, results: Sequence[Mapping[str, Any]]) -> str:
     for made in results:
         lines += ["", f"**{_NAMES[made['library']]}**: {made['counts']['failed']} failed,", "", *_causes(made), ""]
         lines.append(f"and {made['counts']['skipped']} were skipped: {_reasons(made)}.")
+        if made["left"]:
+            lines += ["", f"Not run: {', '.join(f'`{Path(name).name}`' for name in made['left'])}."]
     made_of = "".join(f"{line}\n" for line in lines)
     filled, places = _PLACE.subn(lambda place: f"{place[1]}{made_of}{place[2]}", text)
     if places != 1:
