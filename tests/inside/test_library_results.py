@@ -64,7 +64,7 @@ def test_the_page_counts_what_failed_by_cause_and_says_what_nobody_has_looked_in
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = Cause("fabric", "test_a: .*NCCL", "needs NCCL.")
-    monkeypatch.setattr(results, "cause_of", lambda *failure: cause_of(*failure, causes=[known]))
+    monkeypatch.setattr(results, "cause_of", lambda library, test, said: cause_of(library, test, said, [known]))
     made = {
         "library": "fabric", "tests": "1.0", "versions": {"torch": "2.0", "lightning": "3.0"}, "date": "2026-01-01",
         "counts": dict.fromkeys(results.KINDS, 3),
