@@ -11,6 +11,7 @@ import pytest
 from repros.stacks import load_stacks
 from tests.inside.sim.conformance import figures, known
 from tests.inside.sim.conformance.run import Found
+from tests.inside.sim.rows import written
 
 PAGE = Path(__file__).parents[2] / "repros" / "inside" / "sim" / "README.md"
 KEPT = figures.kept()
@@ -59,7 +60,7 @@ def test_figures_are_written_a_line_for_each_count_and_read_back_alike() -> None
         Found("sub", "bool", "out", 0, 0),
     ]
     made = figures.make("2.99.0+cpu", found)
-    text = figures.written(made)
+    text = written(made)
     assert json.loads(text) == made
     assert figures.total(made) == (7, 5)
     assert made["operators"] == 2

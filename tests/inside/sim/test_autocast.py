@@ -99,7 +99,8 @@ def test_the_modules_own_context_is_the_same() -> None:
 IN_FLOAT32 = frozenset(
     """
     acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity dist erfinv exp expm1
-    frobenius_norm group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log log10 log1p log2 logsumexp
+    frobenius_norm group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm linalg_matrix_sqrth log log10
+    log1p log2 logsumexp
     margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm nll_loss nll_loss2d
     nuclear_norm pdist poisson_nll_loss pow reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss soft_margin_loss
     softplus tan triplet_margin_loss _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d

@@ -2,7 +2,7 @@
 //
 // Contracts held: in ATen/native, cuda/Indexing.cu (masked_fill__cuda), TensorAdvancedIndexing.cpp (_index_put_impl_, index_fill_),
 // IndexingUtils.h (canDispatchToMaskedFill), Fill.cpp (fill_), TensorCompare.cpp (where_self_out), cuda/DistributionTemplates.h
-// (bernoulli_kernel), Resize.h (checkSetStorage).
+// (bernoulli_kernel), BucketizationUtils.h (searchsorted_pre_check), Resize.h (checkSetStorage).
 #include "sim.h"
 
 #include <ATen/Context.h>
@@ -89,6 +89,18 @@ Placement check_bernoulli(const c10::FunctionSchema& schema, c10::ArrayRef<c10::
   return arguments[0].toTensor().device();
 }
 
+// torchgen's check leaves out what is named only.
+Placement check_searchsorted(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const auto place = check_all_but(schema, arguments, "sorter");
+  const auto& sorter = arguments[static_cast<size_t>(*schema.argumentIndexWithName("sorter"))];
+  const auto boundaries = arguments[0].toTensor().device();
+  TORCH_CHECK(
+      !sorter.isTensor() || sorter.toTensor().device() == boundaries,
+      "torch.searchsorted(): sorter and boundary tensors should have same device type, but got sorter tensor device type ",
+      sorter.toTensor().device(), " and input value tensor device type ", boundaries);
+  return place;
+}
+
 Placement check_set(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
   const auto mine = arguments[0].toTensor().device();
   const auto given = arguments[1].isTensor() ? arguments[1].toTensor().device() : arguments[1].toStorage().device();
@@ -111,6 +123,10 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::where.self", &check_where},
       {"aten::where.self_out", &check_where},
       {"aten::bernoulli_.Tensor", &check_bernoulli},
+      {"aten::searchsorted.Tensor", &check_searchsorted},
+      {"aten::searchsorted.Tensor_out", &check_searchsorted},
+      {"aten::searchsorted.Scalar", &check_searchsorted},
+      {"aten::searchsorted.Scalar_out", &check_searchsorted},
       {"aten::set_.source_Tensor", &check_set},
       {"aten::set_.source_Storage", &check_set},
       {"aten::set_.source_Storage_storage_offset", &check_set},

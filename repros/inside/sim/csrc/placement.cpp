@@ -33,34 +33,13 @@ void for_outputs_first(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVa
   }
 }
 
-Placement check_same_device(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* except) {
-  Placement common;
-  for_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
-    const char* method = schema.name().c_str();
-    const char* name = argument.name().c_str();
-    if (argument.name() == except) {
-      return;
-    }
-    if (value.isTensor()) {
-      c10::impl::check_and_update_common_device(common, value.toTensor(), method, name);
-    } else if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorList()) {
-        c10::impl::check_and_update_common_device(common, tensor, method, name);
-      }
-    } else if (value.isOptionalTensorList()) {
-      c10::impl::check_and_update_common_device(common, value.toOptionalTensorList(), method, name);
-    }
-  });
-  return common;
-}
-
 Placement check_all(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  return check_same_device(schema, arguments, /*except=*/"");
+  return check_all_but(schema, arguments, /*name=*/"");
 }
 
 // A fused optimizer reads a learning rate that is a tensor from wherever it is.
 Placement check_all_but_rate(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  return check_same_device(schema, arguments, /*except=*/"lr");
+  return check_all_but(schema, arguments, "lr");
 }
 
 // A result is where its operator's meta function says (torchgen's `resize_out`): with the first of the other tensors.
@@ -98,14 +77,14 @@ std::string full_name(const c10::FunctionSchema& schema) {
 
 PlacementCheck find_check(const c10::FunctionSchema& schema) {
   const auto name = full_name(schema);
+  if (const auto own = kernel_check(name)) {
+    return own;
+  }
   if (!is_listed(unchecked_operators, name)) {
     return &check_all;
   }
   if (name.rfind("aten::_fused_", 0) == 0) {
     return &check_all_but_rate;
-  }
-  if (const auto own = kernel_check(name)) {
-    return own;
   }
   return is_listed(operators_without_iterator, name) ? &check_results : &check_iterated;
 }
@@ -114,6 +93,27 @@ PlacementCheck find_check(const c10::FunctionSchema& schema) {
 
 bool is_written(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* except) {
+  Placement common;
+  for_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
+    const char* method = schema.name().c_str();
+    const char* name = argument.name().c_str();
+    if (argument.name() == except) {
+      return;
+    }
+    if (value.isTensor()) {
+      c10::impl::check_and_update_common_device(common, value.toTensor(), method, name);
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorList()) {
+        c10::impl::check_and_update_common_device(common, tensor, method, name);
+      }
+    } else if (value.isOptionalTensorList()) {
+      c10::impl::check_and_update_common_device(common, value.toOptionalTensorList(), method, name);
+    }
+  });
+  return common;
 }
 
 // TensorIteratorBase::compute_types: the common device is the first that is not the CPU.

@@ -52,6 +52,8 @@ at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::Devi
 using Placement = SIM_OPTIONAL<c10::Device>;
 // Throws where CUDA would; otherwise gives the device the operator runs on, if a tensor or a device argument says so.
 Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+// The check that torchgen writes, of all arguments but the one of that name.
+Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* name);
 // The same for a kernel that iterates over its tensors, but for those that it first brings over or only reads.
 using IsBrought = c10::function_ref<bool(const c10::Argument& argument, const at::Tensor& tensor)>;
 Placement check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, IsBrought is_brought);

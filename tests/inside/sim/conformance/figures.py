@@ -14,6 +14,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.inside.sim.rows import written
+
 from .known import of_version, uncovered
 from .run import Found
 
@@ -70,20 +72,6 @@ def told(figures: dict[str, Any]) -> str:
     known = len(figures["different"]) - len(uncovered(differences(figures), of_version(figures["torch"])))
     lines.append(f"  {known} of {len(figures['different'])} differences are known")
     return "\n".join(lines)
-
-
-def written(figures: dict[str, Any]) -> str:
-    """JSON with a line for each count and for each difference, so that two runs compare by `git diff`."""
-
-    def block(value: Any) -> str:
-        if isinstance(value, dict):
-            rows = [f"    {json.dumps(key)}: {json.dumps(row)}" for key, row in value.items()]
-            return "{\n" + ",\n".join(rows) + "\n  }"
-        if isinstance(value, list) and value:
-            return "[\n" + ",\n".join(f"    {json.dumps(row)}" for row in value) + "\n  ]"
-        return json.dumps(value)
-
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {block(value)}" for key, value in figures.items()) + "\n}\n"
 
 
 def keep(figures: dict[str, Any]) -> None:

@@ -55,8 +55,8 @@ LINES = [
     Line("where_scalar", "torch.where(k, x, cs)", lies("D:0"), WHERE),
     Line("where_two_scalars", "torch.where(k, cs, cs)", lies("D:0"), WHERE),
     Line("lerp", "torch.lerp(x, cx, 0.5)", iterator(), ITERATOR),
-    # A CPU scalar was let in by Lerp.cpp lerp_Tensor in some version after 2.0; in which was not established.
-    Line("lerp_weight_scalar", "torch.lerp(x, x, cs)", None, "aten/src/ATen/native/Lerp.cpp lerp_Tensor"),
+    # Let in by some version after 2.4, before which it was TensorIterator's to refuse.
+    Line("lerp_weight_scalar", "torch.lerp(x, x, cs)", lies("D:0"), "aten/src/ATen/native/Lerp.cpp", (2, 6)),
     Line("addcmul", "torch.addcmul(x, cx, x)", iterator(), ITERATOR),
     Line("addcmul_two_scalars", "torch.addcmul(x, cs, cs)", TOO_MANY, SCALARS),
     Line("addcdiv_two_scalars", "torch.addcdiv(x, cs, cs)", TOO_MANY, SCALARS),

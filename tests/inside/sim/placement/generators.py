@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .line import GENERATED, GENERATOR, ITERATOR, PYTHON, Line, generated, iterator, lies, says
+from .line import GENERATED, GENERATOR, ITERATOR, PYTHON, Line, either, generated, iterator, lies, says, unreadable
 
 PROBABILITIES = "aten/src/ATen/native/cuda/DistributionTemplates.h bernoulli_kernel: probabilities are brought over"
 RANDPERM = (
     "ATen/core/dispatch/DispatchKeyExtractor.h: a generator chooses the kernel too; and "
     "aten/src/ATen/native/cuda/Randperm.cu draws its keys by random_"
 )
+APPLY = "aten/src/ATen/cuda/CUDAApplyUtils.cuh: the generator chooses CUDA's kernel, which has tensors of the CPU"
 OF_THE_CPU = says("Expected a 'D' device type for generator but found 'cpu'")
 OF_THE_DEVICE = says("Expected a 'cpu' device type for generator but found 'D'")
 
@@ -52,12 +53,14 @@ LINES = [
     Line("geometric", "x.geometric_(0.5, generator=cg)", OF_THE_CPU, GENERATOR),
     Line("geometric_on_cpu", "cx.geometric_(0.5, generator=g)", OF_THE_DEVICE, GENERATOR),
     Line("poisson", "torch.poisson(x, generator=cg)", OF_THE_CPU, GENERATOR),
-    Line("poisson_on_cpu", "torch.poisson(cx, generator=g)", OF_THE_DEVICE, GENERATOR),
+    Line("poisson_on_cpu", "torch.poisson(cx, generator=g)",
+         either("Expected a 'cpu' device type for generator but found 'D'",
+                "CUDA_tensor_apply2: Expected tensors to have CUDA DeviceType", more=".*"), APPLY),
     Line("initialise", "nn.init.normal_(x, generator=cg)", OF_THE_CPU, PYTHON, (2, 2)),
     Line("normal_deviation_on_cpu", "torch.normal(x, cx)", generated("D:0", "cpu", "std", "normal"), GENERATED),
     Line("bernoulli_probabilities_on_cpu", "x.bernoulli_(cx)", lies("D:0"), PROBABILITIES),
-    Line("cpu_bernoulli_probabilities_on_device", "cx.bernoulli_(x)", iterator(), ITERATOR),
-    Line("bernoulli_out", "torch.bernoulli(x, out=torch.empty(3))", iterator(), ITERATOR),
+    Line("cpu_bernoulli_probabilities_on_device", "cx.bernoulli_(x)", unreadable(), PROBABILITIES),
+    Line("bernoulli_out", "torch.bernoulli(x, out=torch.empty(3))", unreadable(), PROBABILITIES),
     Line("binomial", "torch.binomial(x, cx)", iterator(), ITERATOR),
     Line("multinomial_out", "torch.multinomial(x, 2, out=torch.empty(2, dtype=torch.long))",
          generated("cpu", "D:0", "self", "multinomial"), GENERATED),

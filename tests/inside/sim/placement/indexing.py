@@ -5,6 +5,7 @@ from __future__ import annotations
 from .line import COMPOSITE, COPY, GENERATED, INDEX, ITERATOR, Line, generated, iterator, lies, says
 
 MASKED = "aten/src/ATen/native/IndexingUtils.h canDispatchToMaskedFill: a CPU value of one element is read"
+BUCKETS = "aten/src/ATen/native/BucketizationUtils.h searchsorted_pre_check; torchgen checks no keyword-only argument"
 WRITE = "aten/src/ATen/native/TensorAdvancedIndexing.cpp _index_put_impl_: a 0-dim value is brought over"
 FILL = "aten/src/ATen/native/TensorAdvancedIndexing.cpp index_fill_: TensorIterator; a tensor value is read by item()"
 ELSEWHERE = "indices should be either on cpu or on the same device as the indexed tensor ({})"
@@ -89,7 +90,8 @@ LINES = [
     Line("select_scatter", "torch.select_scatter(m, cx, 0, 0)", lies("D:0"), COPY),
     Line("slice_scatter", "torch.slice_scatter(x, torch.ones(2), 0, 0, 2)", lies("D:0"), COPY),
     Line("searchsorted_sorter", "torch.searchsorted(x, x, sorter=ct)",
-         generated("D:0", "cpu", "sorter", "searchsorted"), GENERATED),
+         says("torch.searchsorted(): sorter and boundary tensors should have same device type, but got sorter tensor "
+              "device type cpu and input value tensor device type D:0"), BUCKETS),
     Line("searchsorted_scalar", "torch.searchsorted(x, cs)",
          generated("D:0", "cpu", "self", "searchsorted"), GENERATED),
     Line("isin_reversed", "torch.isin(cx, x)", generated("cpu", "D:0", "test_elements", "isin"), GENERATED),

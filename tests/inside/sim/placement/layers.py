@@ -78,8 +78,8 @@ LINES = [
     Line("instance_norm_weight", "F.instance_norm(image, weight=torch.ones(2), bias=torch.ones(2))",
          refused(), GENERATED),
     Line("batch_norm_on_cpu", "nn.BatchNorm2d(2)(image)", refused(), GENERATED),
-    Line("attention_mask", "F.scaled_dot_product_attention(b, b, b, cb)", None,
-         "which algorithm is chosen depends on the GPU"),
+    Line("attention_mask", "F.scaled_dot_product_attention(b, b, b, cb)", refused(),
+         "observed on hollow devices; in which words depends on the algorithm, and that on the GPU"),
     Line("attention_on_both", "F.scaled_dot_product_attention(b, b.to(e), b)",
          says("Expected query, key, and value to have the same device type, but got query.device: D:0 "
               "key.device: D:1 and value.device: D:0 instead."),

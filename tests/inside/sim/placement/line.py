@@ -37,6 +37,8 @@ class Expectation:
     """The same from torch 2.8 on, when `common_device_check_failure` was reworded."""
     operator: str = ""
     """The operator whose generated check refuses, by its base name."""
+    by_kernel: bool = False
+    """Whether it takes a kernel that runs to refuse."""
 
     def disagreement(self, torch: Version, given: dict[str, Any]) -> str | None:
         """Say how what was given differs from this; None when it does not."""
@@ -71,10 +73,15 @@ def says(text: str, kind: str = "RuntimeError", more: str = "") -> Expectation:
     return Expectation(before=pattern, since=pattern)
 
 
-def either(*texts: str) -> Expectation:
-    """Refused in the words of one of the kernel's versions, whose seam was not established."""
-    pattern = "RuntimeError: (" + "|".join(re.escape(text) for text in texts) + ")"
+def either(*texts: str, more: str = "") -> Expectation:
+    """Refused in the words of one of the versions, whose seam was not established, or of one of the devices."""
+    pattern = "RuntimeError: (" + "|".join(re.escape(text) for text in texts) + ")" + more
     return Expectation(before=pattern, since=pattern)
+
+
+def unreadable() -> Expectation:
+    """Refused by nothing before a kernel, which then meets memory of the CPU: an illegal access, in whatever words."""
+    return Expectation(before=".*", since=".*", by_kernel=True)
 
 
 def refused() -> Expectation:
@@ -94,10 +101,9 @@ class Line:
 
     name: str
     expression: str
-    expected: Expectation | None
-    """None: it could not be derived, so nothing is asserted; the expression is recorded on a GPU all the same."""
+    expected: Expectation
     source: str
-    """The rule that the expectation was derived from, by its file in PyTorch."""
+    """The rule that the expectation was derived from, by its file in PyTorch, or where it was observed."""
     torch: Version = (2, 0)
     """The first version that the expectation is about."""
 

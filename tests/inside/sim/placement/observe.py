@@ -1,13 +1,13 @@
 """Evaluates the lines of the table on a device and writes down what it gave.
 
 `python -m tests.inside.sim.placement --device cuda --out tests/inside/sim/placement/observed/NAME.json` is to be run on
-a machine with a GPU, better two; it needs torch and nothing else.
+a machine with a GPU, better two; it needs torch and nothing else. Behind `python -m tests.inside.sim.hollow` it needs
+a CUDA build of PyTorch and no GPU (hollow/ says what that is worth).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import re
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+
+from tests.inside.sim.rows import written
 
 from . import elementwise, generators, indexing, layers, lists, losses, optimizers, products, reductions
 from .line import Line
@@ -141,4 +143,4 @@ def main() -> None:
 
         sim.load()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record(options.device), indent=1) + "\n")
+    options.out.write_text(written(record(options.device)), encoding="utf-8")

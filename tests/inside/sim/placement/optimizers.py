@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .line import FOREACH, GENERATED, ITERATOR, PYTHON, Expectation, Line, generated, iterator, lies, says
+from .line import FOREACH, GENERATED, ITERATOR, PYTHON, Expectation, Line, generated, iterator, lies, says, unreadable
 
 KINDS = {"fused": "fused=True", "foreach": "foreach=True", "for_loop": "foreach=False, fused=False"}
 SOURCES = {"fused": GENERATED, "foreach": FOREACH, "for_loop": ITERATOR}
 GROUPING = "aten/src/ATen/native/ForeachUtils.h _group_tensors_by_first_tensors_device_and_dtype"
 GROUPS = "Tensors of the same index must be on the same device and the same dtype except `step` tensors"
+KEYWORD_ONLY = "torchgen/dest/register_dispatch_key.py gen_device_check is for outputs and positional arguments"
 LEARNING_RATE = "_fused_adam_.tensor_lr says NoCheck; aten/src/ATen/native/cuda/FusedAdamKernel.cu reads a CPU rate"
 
 
@@ -58,7 +59,7 @@ LINES += [
     Line("fused_adam_found_inf_on_cpu",
          "torch._fused_adam_([x], [x], [x], [x], [], [s], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
          "amsgrad=False, maximize=False, found_inf=cs)",
-         generated("D:0", "cpu", "found_inf", "_fused_adam_"), GENERATED),
+         unreadable(), KEYWORD_ONLY),
     Line("fused_adam_gradients_on_other_device",
          "torch._fused_adam_([x], [x1], [x], [x], [], [s], lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, "
          "amsgrad=False, maximize=False)", generated("D:0", "D:1", "grads", "_fused_adam_"), GENERATED),

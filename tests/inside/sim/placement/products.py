@@ -59,7 +59,7 @@ LINES = [
          COMPOSITE),
     product("lstsq", "torch.linalg.lstsq(m, cm)", "b", "linalg_lstsq"),
     product("solve_triangular", "torch.linalg.solve_triangular(m, cm, upper=True)", "B", "linalg_solve_triangular"),
-    product("lu_solve", "torch.linalg.lu_solve(*torch.linalg.lu_factor(m), cm)", "B", "linalg_lu_solve"),
+    product("lu_solve", "torch.linalg.lu_solve(m, t.int(), cm)", "B", "linalg_lu_solve"),
     product("householder", "torch.linalg.householder_product(m, cx)", "tau", "linalg_householder_product"),
     product("ormqr", "torch.ormqr(m, x, cm)", "input3", "ormqr"),
     product("eigh_out", "torch.linalg.eigh(m, out=(torch.empty(3), torch.empty(3, 3)))",
