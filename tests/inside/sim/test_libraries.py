@@ -103,3 +103,20 @@ def test_a_run_past_its_deadline_says_so(sim: Any, checkout: Path, tmp_path: Pat
     (file, _) = exchanged(library, checkout, tmp_path / "copy")
     (test,) = Run(library, checkout, tmp_path / "copy", deadline=1).file(file)
     assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "said": "ran past 1 s"}
+
+
+def test_the_tests_may_be_a_package_and_have_files_beside_them(sim: Any, checkout: Path, tmp_path: Path) -> None:
+    from tests.inside.sim.libraries import results
+    from tests.inside.sim.libraries.__main__ import Run
+    from tests.inside.sim.libraries.exchange import LIBRARIES, Library, exchanged
+
+    (checkout / "devices.py").write_text('DEVICE = "cuda"\n')
+    (checkout / "tests" / "__init__.py").touch()
+    (checkout / "tests" / "helpers.py").write_text("from devices import DEVICE\n")
+    (checkout / "tests" / "test_devices.py").write_text(
+        "import torch\nfrom tests.helpers import DEVICE\ndef test_it(): assert torch.ones(1, device=DEVICE).is_sim\n"
+    )
+    library = Library("tests", ("test_d*.py",), LIBRARIES["fabric"].words, beside=("devices.py",))
+    (file,) = exchanged(library, checkout, tmp_path / "copy")
+    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).file(file)
+    assert results.kind(test) == "passed on sim", test["said"]

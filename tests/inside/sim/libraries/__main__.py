@@ -101,8 +101,10 @@ class Run:
             environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
             sites = [] if bare else [ROOT / "repros" / "inside" / "site", Path(__file__).parent / "site"]
             paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]
+            # The plugin under a name of its own: where a library's `tests` are a package, ours cannot be.
+            paths.append(Path(plugin.__file__).parent)
             environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
-            command = [sys.executable, "-m", "pytest", "-q", "-p", plugin.__name__, "-p", "no:cacheprovider"]
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
             command += ["-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
             said = _ended(command, place, environment, self.deadline)
             found = [json.loads(line) for line in report.read_text().splitlines()]

@@ -25,6 +25,8 @@ class Library:
     """Further options for pytest."""
     asks: str = ""
     """What a file holds that has a test which asks for a device; of such tests, none runs without one."""
+    beside: Sequence[str] = ()
+    """Files of the checkout that are copied and exchanged with its tests."""
     alone: str = ""
     """The environment variable by which it runs those tests that need a process each."""
 
@@ -41,6 +43,32 @@ _CUDA = (
 )
 
 
+# PyTorch's tests of collectives, groups and DDP are to be mixed into a class that says how their ranks are started.
+_RANKS = """
+
+MultiProcessTestCase.__test__ = False
+
+class TestRanks(TestDistBackend, DistributedTest._DistTestBase):
+    __test__ = True
+    runTest = None  # by which pytest collects, and torch 2.1 looks for it
+
+    def setUp(self):
+        super().setUp()
+        self._spawn_processes()
+"""
+_C10D = (
+    (r"\A([\s\S]*^class DistributedTest:[\s\S]*)\Z", rf"\1{_RANKS}"),
+    (r"\btorch\.testing\._internal\.common_distributed\b", "common_distributed"),
+    (r"from torch\.cuda\.amp import (autocast, GradScaler|GradScaler, autocast)", "autocast = torch.sim.amp.autocast"),
+    (r"\bGradScaler\(\)", 'torch.amp.GradScaler("sim")'),
+    (r"\btorch\.cuda\.nccl\.version\(\)", "(99,)"),
+    (r"\b(dist|c10d)\.is_nccl_available\(\)", "True"),
+    (r"((?:== |backend=)dist\.Backend)\.NCCL\b", r"\1.SIMCCL"),  # not in the lists of those that the profiler knows
+    (r"\bTEST_CUDA\b(?!,)", "True"),
+    (r"^(import torch\.)cuda\.nccl$", r"\1distributed"),
+    *_CUDA,
+)
+
 _TIMEOUT = ("--timeout", "120")
 
 
@@ -55,6 +83,25 @@ LIBRARIES = {
     # These ask `accelerate.test_utils` for the device, which is answered; a few name CUDA, and some fill its memory.
     "accelerate": Library(
         "tests", ("test_*.py",), _CUDA, {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)}, _TIMEOUT
+    ),
+    # They take the device's name from a variable; the marks are those of its own settings. Nothing is compiled: its
+    # kernels would be tried at each call, and for sim TorchInductor fails after a second each time.
+    "bitsandbytes": Library(
+        "tests",
+        ("test_*.py",),
+        settings={"BNB_TEST_DEVICE": "sim", "TORCHDYNAMO_DISABLE": "1"},
+        options=(*_TIMEOUT, "-m", "not slow and not benchmark and not deprecated", "-k", "not torch_compile"),
+        asks="get_available_devices",
+    ),
+    # In the wheel: the checkout is an environment's folder torch/testing/_internal.
+    "c10d": Library(
+        "distributed",
+        ("distributed_test.py",),
+        _C10D,
+        {"BACKEND": "simccl", "WORLD_SIZE": "2", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "60"},
+        _TIMEOUT,
+        asks="class DistributedTest:",
+        beside=("common_distributed.py",),
     ),
     "fabric": _of_lightning("tests/tests_fabric"),
     "pytorch": _of_lightning("tests/tests_pytorch"),
@@ -71,7 +118,8 @@ def exchanged(library: Library, checkout: Path, folder: Path) -> list[Path]:
     for place in checkout.iterdir():
         if place.is_dir() and not (folder / place.name).exists():
             (folder / place.name).symlink_to(place)
-    for file in tests.rglob("*.py"):
+    beside = [Path(shutil.copy(checkout / name, folder)) for name in library.beside]
+    for file in [*tests.rglob("*.py"), *beside]:
         text = file.read_text()
         for pattern, replacement in library.words:
             text = re.sub(pattern, replacement, text, flags=re.MULTILINE)

@@ -26,7 +26,13 @@ PAGE = HERE / "RESULTS.md"
 _PLACE = re.compile(r"(<!-- results: begin .*-->\n).*(<!-- results: end -->)", re.DOTALL)
 KINDS = ("passed on sim", "passed elsewhere", "failed", "fails without sim, too", "skipped")
 """What can come of a test, in the order of the table."""
-_NAMES = {"accelerate": "accelerate", "fabric": "Fabric", "pytorch": "Lightning"}
+_NAMES = {
+    "accelerate": "accelerate",
+    "bitsandbytes": "bitsandbytes",
+    "c10d": "torch's collectives",
+    "fabric": "Fabric",
+    "pytorch": "Lightning",
+}
 
 
 def kind(test: Test) -> str:
@@ -62,7 +68,7 @@ def make(library: str, version: str | None, tests: Sequence[Test], left: Sequenc
     return {
         "library": library,
         "tests": version,
-        "versions": _versions("torch", "lightning", "accelerate", "transformers"),
+        "versions": _versions("torch", "lightning", "accelerate", "transformers", "bitsandbytes"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "left": list(left),
         "counts": {name: counts[name] for name in KINDS},
