@@ -58,6 +58,11 @@ CAUSES = (
     ),
     Cause(
         "pytorch",
+        "test_isolate_rng",
+        "makes a `torch.cuda.FloatTensor`, and Lightning keeps the random states of CUDA's devices alone.",
+    ),
+    Cause(
+        "pytorch",
         "test_dataloaders.*Timeout",
         "ran past two minutes on a busy machine; whether they hang has not been looked into.",
     ),
