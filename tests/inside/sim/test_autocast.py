@@ -31,6 +31,8 @@ OPERATORS = {
     "linear": (lambda x: F.linear(x, x), half),
     "addmm": (lambda x: torch.addmm(torch.zeros(2, 2, device="sim"), x, x.t()), half),
     "bmm": (lambda x: torch.bmm(x[None], x.t()[None]), half),
+    "einsum": (lambda x: torch.einsum("ij,kj->ik", x, x), half),
+    "multi_dot": (lambda x: torch.linalg.multi_dot([x, x.t(), x]), half),
     "conv1d": (lambda x: F.conv1d(x[None], torch.ones(2, 2, 1, device="sim")), half),
     "prelu": (lambda x: F.prelu(x, torch.ones(1, device="sim")), half),
     "exp": (lambda x: x.half().exp(), single),

@@ -58,7 +58,8 @@ c10::IValue cast(const c10::IValue& value, at::ScalarType type) {
     return cached_cast(type, value.toTensor(), kDevice);
   }
   if (value.isTensorList()) {
-    return cached_cast(type, value.toTensorVector(), kDevice);
+    const auto tensors = value.toTensorVector();
+    return cached_cast(type, at::TensorList(tensors), kDevice);  // a vector would meet the template that casts nothing
   }
   return value;
 }
