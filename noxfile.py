@@ -102,7 +102,7 @@ def sim(session: nox.Session, stack: str) -> None:
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def conformance(session: nox.Session, stack: str) -> None:
-    """Hold the simulated accelerator against the CPU on PyTorch's own samples, some minutes [-- --operators TEXT]."""
+    """Hold the simulated accelerator against the CPU on PyTorch's own samples, minutes [-- --against cuda ...]."""
     run_inside(session, stack, ["expecttest"], "tests.inside.sim.conformance", *session.posargs)
 
 

@@ -15,30 +15,37 @@ from tests.inside.sim.rows import written
 
 PAGE = Path(__file__).parents[2] / "repros" / "inside" / "sim" / "README.md"
 KEPT = figures.kept()
+OF_CUDA = figures.kept("cuda")
 
 
 def version(kept: dict[str, Any]) -> str:
     return str(kept["torch"]).partition("+")[0]
 
 
+def reference(kept: dict[str, Any]) -> str:
+    return f"{version(kept)} {figures.against(kept)}"
+
+
 def test_each_version_that_is_claimed_was_run_on_a_stack_of_the_matrix() -> None:
     stacks = {str(one) for stack in load_stacks().values() for one in stack.requirements}
     assert {"2.0.1", "2.1.2", "2.4.1", "2.6.0", "2.9.1", "2.13.0", "2.15.0"} <= {version(kept) for kept in KEPT}
-    assert {f"torch=={version(kept)}" for kept in KEPT} <= stacks
+    assert {f"torch=={version(kept)}" for kept in [*KEPT, *OF_CUDA]} <= stacks
 
 
-@pytest.mark.parametrize("kept", KEPT, ids=version)
+@pytest.mark.parametrize("kept", [*KEPT, *OF_CUDA], ids=reference)
 def test_all_that_differed_has_its_reason_and_no_sample_ended_a_process(kept: dict[str, Any]) -> None:
     found = figures.differences(kept)
-    assert known.uncovered(found, known.of_version(kept["torch"])) == []
-    cpu, sim = figures.total(kept)
-    assert cpu - sim == sum(one.wrong for one in found)
+    assert known.uncovered(found, known.of_version(kept["torch"], figures.against(kept))) == []
+    passed, sim = figures.total(kept)
+    assert passed - sim == sum(one.wrong for one in found)
     assert not [one for one in found if "process" in one.first or one.first == "hung"]
 
 
-@pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: entry.operator)
+@pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: f"{entry.operator} {entry.against}")
 def test_an_entry_is_of_what_differed_on_some_version(entry: known.Known) -> None:
-    runs = [figures.differences(kept) for kept in KEPT if entry in known.of_version(kept["torch"])]
+    kept_runs = {"cpu": KEPT, "cuda": OF_CUDA}[entry.against]
+    of_version = [kept for kept in kept_runs if entry in known.of_version(kept["torch"], entry.against)]
+    runs = [figures.differences(kept) for kept in of_version]
     assert any(entry.covers(*one[:3]) for found in runs for one in found)
 
 

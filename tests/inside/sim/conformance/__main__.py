@@ -9,7 +9,10 @@ import argparse
 import os
 import sys
 
+from tests.inside.sim.hollow.build import NoRuntimeError
+
 from . import figures, known, run
+from .reference import CPU, REFERENCES
 
 
 def main() -> int:
@@ -17,6 +20,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.inside.sim.conformance", description=__doc__)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes side by side")
     parser.add_argument("--operators", default="", help="only those whose name holds one of these texts (TEXT,TEXT)")
+    parser.add_argument(
+        "--against", choices=REFERENCES, default=CPU.name, help="cuda: types and strides as CUDA's own code has them"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the figures in the repository")
     given = parser.parse_args()
     if given.keep and given.operators:
@@ -33,23 +39,26 @@ def main() -> int:
         done += len({one.operator for one in found})
         sys.stderr.write(f"torch {version}: {done} of {len(chosen)} operators\n")
 
-    found = run.operators(chosen, max(1, given.jobs), progress)
+    try:
+        found = run.operators(chosen, max(1, given.jobs), progress, against=REFERENCES[given.against])
+    except NoRuntimeError as why:
+        parser.error(str(why))
     if given.keep:
-        figures.keep(figures.make(version, found))
-    return judged(version, found)
+        figures.keep(figures.make(version, found, given.against))
+    return judged(version, found, given.against)
 
 
-def judged(version: str, found: list[run.Found]) -> int:
+def judged(version: str, found: list[run.Found], against: str = CPU.name) -> int:
     """Print what is not as it is known to be, then the figures; the exit code."""
-    entries = known.of_version(version)
+    entries = known.of_version(version, against)
     unknown, stale = known.uncovered(found, entries), known.stale(found, entries)
     for one in unknown:
         print(f"{one.operator} {one.dtype} {one.form}: {one.wrong} of {one.samples} samples, {one.first}")
     for one in (one for one in found if one.first and not one.samples):
-        print(f"{one.operator} {one.dtype} {one.form}: not asked of the device, the CPU {one.first}")
+        print(f"{one.operator} {one.dtype} {one.form}: not asked of the device, {against} {one.first}")
     for entry in stale:
         print(f"{entry.operator} passes everywhere now and has to leave known.py: {entry.reason}")
-    print(figures.told(figures.make(version, found)))
+    print(figures.told(figures.make(version, found, against)))
     return 1 if unknown or stale else 0
 
 

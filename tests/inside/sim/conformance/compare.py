@@ -8,12 +8,12 @@ import torch
 
 
 def difference(here: Any, there: Any, *, values: bool = True) -> str | None:
-    """What differs first between a result on the CPU and one on the device; None when nothing does.
+    """What differs first between a result on the reference and one on the device; None when nothing does.
 
     Args:
-        here: from the CPU.
+        here: from the reference.
         there: from the device.
-        values: whether the numbers are defined; those of `empty` are not.
+        values: whether the numbers say anything; those of `empty` do not.
     """
     if isinstance(here, torch.Tensor):
         return _of_tensors(here, there, values=values)
@@ -24,6 +24,8 @@ def difference(here: Any, there: Any, *, values: bool = True) -> str | None:
         return next(filter(None, found), None)
     if isinstance(here, torch.device):
         return None if there.type == "sim" else f"device {there}"
+    if not values:
+        return None if type(here) is type(there) else f"{_brief(there)} instead of {_brief(here)}"
     same = here == there or (here != here and there != there)  # noqa: PLR0124 # a NaN
     return None if same else f"{_brief(there)} instead of {_brief(here)}"
 

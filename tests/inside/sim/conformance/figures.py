@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FOLDER = Path(__file__).parent / "figures"
+PREFIXES = {"cpu": "torch", "cuda": "cuda-of-torch"}
+"""Of the files' names, by the reference."""
 _PLACE = re.compile(r"(<!-- conformance: begin .*-->\n).*(<!-- conformance: end -->)", re.DOTALL)
 
 
-def make(version: str, found: Iterable[Found]) -> dict[str, Any]:
+def make(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str, Any]:
     """The figures of a run.
 
     Args:
         version: torch's.
         found: what the run found.
+        against: the reference's name.
     """
     found = [one for one in found if one.samples]
     samples: Counter[str] = Counter()
@@ -46,15 +49,20 @@ def make(version: str, found: Iterable[Found]) -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.machine()}",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "operators": len({one.operator for one in found}),
-        "samples": {key: {"cpu": samples[key], "sim": passed[key]} for key in sorted(samples)},
+        "samples": {key: {against: samples[key], "sim": passed[key]} for key in sorted(samples)},
         "different": [one._asdict() for one in sorted(found) if one.wrong],
     }
 
 
 def total(figures: dict[str, Any]) -> tuple[int, int]:
-    """Samples that the CPU passes, and those of them that the device passes."""
+    """Samples that the reference passes, and those of them that the device passes."""
     counts = figures["samples"].values()
-    return sum(of["cpu"] for of in counts), sum(of["sim"] for of in counts)
+    return sum(of[against(figures)] for of in counts), sum(of["sim"] for of in counts)
+
+
+def against(figures: dict[str, Any]) -> str:
+    """The reference's name."""
+    return str(next(iter(next(iter(figures["samples"].values())))))
 
 
 def differences(figures: dict[str, Any]) -> list[Found]:
@@ -64,40 +72,43 @@ def differences(figures: dict[str, Any]) -> list[Found]:
 
 def told(figures: dict[str, Any]) -> str:
     """The figures for a reader."""
+    reference = against(figures)
     lines = [f"torch {figures['torch']}: {figures['operators']} operators"]
     for key, of in figures["samples"].items():
-        lines.append(f"  {key:<20} {of['sim']:>6} of {of['cpu']:>6} samples that the CPU passes")
-    cpu, sim = total(figures)
-    lines.append(f"  {'together':<20} {sim:>6} of {cpu:>6}")
-    known = len(figures["different"]) - len(uncovered(differences(figures), of_version(figures["torch"])))
+        lines.append(f"  {key:<20} {of['sim']:>6} of {of[reference]:>6} samples that {reference} passes")
+    passed, sim = total(figures)
+    lines.append(f"  {'together':<20} {sim:>6} of {passed:>6}")
+    known = len(figures["different"]) - len(uncovered(differences(figures), of_version(figures["torch"], reference)))
     lines.append(f"  {known} of {len(figures['different'])} differences are known")
     return "\n".join(lines)
 
 
 def keep(figures: dict[str, Any]) -> None:
     """Put the figures of a whole run in the place of those that the repository has for this torch."""
-    file = FOLDER / f"torch-{figures['torch'].partition('+')[0]}.json"
+    file = FOLDER / f"{PREFIXES[against(figures)]}-{figures['torch'].partition('+')[0]}.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(written(figures), encoding="utf-8")
 
 
-def kept() -> list[dict[str, Any]]:
-    """The figures that the repository has, the oldest torch first."""
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("torch-*.json")]
+def kept(reference: str = "cpu") -> list[dict[str, Any]]:
+    """The figures that the repository has against a reference, the oldest torch first."""
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob(f"{PREFIXES[reference]}-*.json")]
     return sorted(found, key=lambda figures: [int(part) for part in figures["torch"].partition("+")[0].split(".")])
 
 
 def table() -> str:
     """The kept figures as Markdown."""
     lines = [
-        "| torch | operators | samples that the CPU passes | equal on `sim` | known to differ |",
-        "|---|--:|--:|--:|---|",
+        "| torch | operators | samples that the CPU passes | equal on `sim` | known to differ | laid out as on CUDA |",
+        "|---|--:|--:|--:|---|--:|",
     ]
+    laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in kept("cuda")}
     for figures in kept():
         cpu, sim = total(figures)
         names = ", ".join(f"`{name}`" for name in sorted({one["operator"] for one in figures["different"]}))
         version = figures["torch"].partition("+")[0]
-        lines.append(f"| {version} | {figures['operators']} | {cpu:,} | {sim:,} | {names} |")
+        layout = "{1:,} of {0:,}".format(*laid_out[version]) if version in laid_out else "not run"
+        lines.append(f"| {version} | {figures['operators']} | {cpu:,} | {sim:,} | {names} | {layout} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The ways to call an operator: forward, `out=`, in place, backward."""
+"""The ways to call an operator: forward, `out=`, in place, backward; and with autocast, where CUDA is the reference."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .compare import difference
+from .reference import CPU, CUDA, Reference
 from .samples import DEVICE, HOST, NotDenseError, NotOfferedError, placed, samples, seed
 
 if TYPE_CHECKING:
@@ -59,12 +60,22 @@ def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]
     return torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
 
 
-FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward}
+def autocast(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """The result under autocast of the device that the arguments are on."""
+    device = next((tensor.device for tensor in _tensors([first, others, named])), torch.device(HOST))
+    if device.type == HOST:
+        raise NotOfferedError
+    with torch.autocast(device.type, dtype=torch.float16):
+        return operator.op(first, *others, **named)
 
 
-def offered(operator: Any, dtype: torch.dtype, form: str) -> bool:
-    """Whether the operator can be called so at all, on the CPU."""
+FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward, "autocast": autocast}
+
+
+def offered(operator: Any, dtype: torch.dtype, form: str, reference: Reference = CPU) -> bool:
+    """Whether the operator can be called so at all; the CPU's autocast has rules of its own."""
     has = {
+        "autocast": reference is CUDA and dtype is torch.float32 and hasattr(torch.sim, "amp"),
         "forward": True,
         "out": operator.supports_out,
         "in place": operator.inplace_variant is not None,
@@ -74,22 +85,27 @@ def offered(operator: Any, dtype: torch.dtype, form: str) -> bool:
 
 
 def run(
-    operator: Any, dtype: torch.dtype, form: str, passed: Callable[[int], object] = lambda count: None
+    operator: Any,
+    dtype: torch.dtype,
+    form: str,
+    passed: Callable[[int], object] = lambda count: None,
+    reference: Reference = CPU,
 ) -> Iterator[str | None]:
-    """Call the operator so with each of its samples; yield what differs, or None, for each that the CPU passes.
+    """Call the operator so with each of its samples; yield what differs, or None, for each that the reference passes.
 
     Args:
         operator: an entry of `op_db`.
         dtype: of the samples.
         form: a name in `FORMS`.
-        passed: told how many samples the CPU passes, before the device is asked.
+        passed: told how many samples the reference passes, before the device is asked.
+        reference: what it is held against.
     """
     call = FORMS[form]
     results = []
     for sample in list(samples(operator, dtype, requires_grad=form == "backward")):
         try:
-            results.append((sample, _called(call, operator, sample, HOST)))
-        except Exception:  # noqa: BLE001, S112 # whatever the CPU refuses is not asked of the device
+            results.append((sample, _called(call, operator, sample, reference.device)))
+        except Exception:  # noqa: BLE001, S112 # whatever the reference refuses is not asked of the device
             continue
     passed(len(results))
     for sample, here in results:
@@ -98,7 +114,7 @@ def run(
         except Exception as error:  # noqa: BLE001 # it is what this is about
             yield f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             continue
-        yield difference(here, there, values=operator.name not in UNDEFINED)
+        yield difference(here, there, values=reference.computes and operator.name not in UNDEFINED)
 
 
 def _called(call: Any, operator: Any, sample: Any, device: str) -> Any:

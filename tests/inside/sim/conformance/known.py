@@ -1,4 +1,4 @@
-"""What the simulated accelerator does not do as the CPU does, and why.
+"""What the simulated accelerator does not do as its reference does, and why.
 
 An entry that passes has to leave: the run fails as long as it is here.
 """
@@ -25,6 +25,8 @@ class Known(NamedTuple):
     """Names of forms; empty: all."""
     versions: tuple[str, ...] = ()
     """Beginnings of torch versions (`2.1.`); empty: all."""
+    against: str = "cpu"
+    """The reference's name."""
 
     def covers(self, operator: str, dtype: str, form: str) -> bool:
         """Whether a combination is what this entry speaks of."""
@@ -48,12 +50,72 @@ KNOWN: tuple[Known, ...] = (
         )
         for variant in ("chunked", "chunked_none")
     ),
+    *(
+        Known(operator, "Its size is what a kernel counts, and on hollow devices no kernel does.", against="cuda")
+        for operator in (
+            "__getitem__",
+            "argwhere",
+            "bincount",
+            "combinations",
+            "masked_select",
+            "nonzero",
+            "nn.functional.one_hot",
+            "unique",
+            "unique_consecutive",
+        )
+    ),
+    Known(
+        "prod",
+        "Its gradient is made in another way where a kernel finds a zero; on hollow devices all are.",
+        forms=frozenset({"backward"}),
+        against="cuda",
+    ),
+    *(
+        Known(
+            operator,
+            "aten/src/ATen/native/cuda/jit_utils.cpp: compiles for CUDA, whatever device is asked.",
+            against="cuda",
+        )
+        for operator in (
+            "jiterator_unary",
+            "jiterator_binary",
+            "jiterator_4inputs_with_extra_args",
+            "jiterator_binary_return_by_ref",
+            "jiterator_2inputs_2outputs",
+        )
+    ),
+    *(
+        Known(
+            operator,
+            "CUDA's kernel gives the statistics that it saves in float32 and always with their size; the CPU's, which"
+            " computes on `sim`, in the input's type and, of a batch norm in evaluation, empty.",
+            against="cuda",
+        )
+        for operator in (
+            "native_layer_norm",
+            "native_batch_norm",
+            "_native_batch_norm_legit",
+            "_batch_norm_with_update",
+        )
+    ),
+    *(
+        Known(operator, "Strides are those of the algorithm: on CUDA contiguous, on `sim` the CPU's.", against="cuda")
+        for operator in (
+            "nn.functional.max_unpool2d",
+            "nn.functional.max_unpool2d.grad",
+            "svd",
+            "linalg.svd",
+            "linalg.eig",
+            "nn.functional.scaled_dot_product_attention",
+        )
+    ),
 )
 
 
-def of_version(version: str) -> list[Known]:
-    """The entries that speak of a torch version."""
-    return [entry for entry in KNOWN if not entry.versions or version.startswith(entry.versions)]
+def of_version(version: str, against: str = "cpu") -> list[Known]:
+    """The entries that speak of a torch version and a reference."""
+    entries = [entry for entry in KNOWN if entry.against == against]
+    return [entry for entry in entries if not entry.versions or version.startswith(entry.versions)]
 
 
 def uncovered(found: Iterable[Found], known: Iterable[Known]) -> list[Found]:

@@ -7,11 +7,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.inside.sim.hollow import build as hollow
+
+from .reference import CPU, CUDA, Reference
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _CHUNK = 180
 """Operators for one worker: enough to pay for its imports, and few enough to share out."""
@@ -31,11 +37,11 @@ class Found(NamedTuple):
     dtype: str
     form: str
     samples: int
-    """Samples that the CPU passes."""
+    """Samples that the reference passes."""
     wrong: int
     """Those among them that the device does not."""
     first: str = ""
-    """What differed first. Without samples: how the CPU ended the process."""
+    """What differed first. Without samples: how the reference ended the process."""
 
 
 def about() -> tuple[str, list[str]]:
@@ -51,7 +57,11 @@ def about() -> tuple[str, list[str]]:
 
 
 def operators(
-    indices: list[int], jobs: int, each: Callable[[list[Found]], object], worker: tuple[str, ...] = WORKER
+    indices: list[int],
+    jobs: int,
+    each: Callable[[list[Found]], object],
+    worker: tuple[str, ...] = WORKER,
+    against: Reference = CPU,
 ) -> list[Found]:
     """What was found for the operators at these places of `op_db`, in their order.
 
@@ -60,13 +70,19 @@ def operators(
         jobs: worker processes at a time.
         each: told of each part of the operators as it is done.
         worker: Python's arguments for a worker.
+        against: what the device is held against.
 
     Raises:
+        NoRuntimeError: CUDA's own code cannot be run here.
         SystemExit: a worker failed before it had begun with an operator.
     """
     found: list[Found] = []
-    with ThreadPoolExecutor(jobs) as pool:
-        for part in pool.map(functools.partial(_of_chunk, worker), _chunks(indices, jobs)):
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        environment = {**os.environ, **_ENVIRONMENT}
+        if against is CUDA:
+            environment.update(hollow.environment(hollow.built(Path(folder))))
+            worker = (*worker, "--against", against.name)
+        for part in pool.map(functools.partial(_of_chunk, worker, environment), _chunks(indices, jobs)):
             each(part)
             found += part
     return found
@@ -84,7 +100,7 @@ def _chunks(indices: list[int], jobs: int) -> list[tuple[int, int]]:
     return ranges
 
 
-def _of_chunk(worker: tuple[str, ...], chunk: tuple[int, int]) -> list[Found]:
+def _of_chunk(worker: tuple[str, ...], environment: Mapping[str, str], chunk: tuple[int, int]) -> list[Found]:
     """Run one range; a combination that takes its worker down is wrong, and the next worker goes on behind it."""
     found: list[Found] = []
     after: list[str] = []
@@ -92,7 +108,7 @@ def _of_chunk(worker: tuple[str, ...], chunk: tuple[int, int]) -> list[Found]:
         command = [sys.executable, *worker, *map(str, chunk)]
         done = subprocess.run(
             [*command, *(["--after", *after] if after else [])],
-            env={**os.environ, **_ENVIRONMENT}, check=False, capture_output=True, text=True,
+            env=environment, check=False, capture_output=True, text=True,
         )  # fmt: skip
         begun: list[str] | None = None
         passed = 0

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool, "bfloat16": torch.bfloat16}
 
 HOST, DEVICE = "cpu", "sim:0"
+PLACES = {"cpu", "cpu:0", "cuda", "cuda:0"}
+"""Names of devices in samples, the latter where torch has CUDA: each stands for the device that is asked."""
 
 ON_THE_HOST = {"tensor_split": 0}
 """The argument behind the input that lies on the CPU whatever the device: the operator wants it there, on CUDA as well.
@@ -89,7 +91,7 @@ class Twin:
             if id(value) not in self._tensors:
                 self._tensors[id(value)] = self._tensor(value)
             return self._tensors[id(value)]
-        if isinstance(value, torch.device) or (isinstance(value, str) and value in {"cpu", "cpu:0"}):
+        if isinstance(value, torch.device) or (isinstance(value, str) and value in PLACES):
             self.placed = True
             return self._device
         if isinstance(value, torch.Size) or (isinstance(value, tuple) and hasattr(value, "_fields")):

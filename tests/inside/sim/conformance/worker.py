@@ -14,6 +14,7 @@ import torch
 from repros.inside import sim
 
 from . import forms, samples
+from .reference import CPU, REFERENCES
 
 
 def main() -> None:
@@ -26,9 +27,12 @@ def main() -> None:
     parser.add_argument("end", type=int)
     parser.add_argument("--after", nargs=4, help="operator, variant, dtype and form that took the last process down")
     parser.add_argument("--patience", type=float, default=120.0, help="seconds for one combination")
+    parser.add_argument("--against", choices=REFERENCES, default=CPU.name)
     given = parser.parse_args()
+    reference = REFERENCES[given.against]
     warnings.simplefilter("ignore")
     sim.load()
+    torch.backends.cudnn.enabled = reference.computes  # it would want a driver: CUDA's own kernels take its place
     torch.set_num_threads(1)
     skipping = given.after is not None
     for operator in samples.operators()[given.begin : given.end]:
@@ -37,11 +41,11 @@ def main() -> None:
                 combination = [operator.name, operator.variant_test_name, name, form]
                 if skipping:
                     skipping = combination != given.after
-                elif forms.offered(operator, dtype, form):
+                elif forms.offered(operator, dtype, form, reference):
                     faulthandler.dump_traceback_later(given.patience, exit=True)
                     _tell({"begin": combination})
                     passed = functools.partial(_tell_passed, combination)
-                    found = list(forms.run(operator, dtype, form, passed))
+                    found = list(forms.run(operator, dtype, form, passed, reference))
                     wrong = [what for what in found if what is not None]
                     _tell({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
                     faulthandler.cancel_dump_traceback_later()

@@ -14,7 +14,7 @@
 namespace {
 
 constexpr int kDevices = 2;
-constexpr size_t kMemory = size_t{8} << 30;  // bytes of each
+constexpr size_t kMemory = size_t{1} << 30;  // bytes of each: sizes that a kernel was to compute may be anything
 constexpr size_t kAlignment = 512;           // of the runtime's blocks
 constexpr int kThreads = 1024;               // of a block
 constexpr int kShared = 160 << 10;           // bytes of a multiprocessor, as on compute capability 8.0
@@ -30,6 +30,8 @@ thread_local int current = 0;
 thread_local cudaError_t last = cudaSuccess;
 std::mutex guarding;
 
+size_t held[kDevices] = {};
+
 std::map<const char*, Block>& blocks() {
   static auto* made = new std::map<const char*, Block>;  // outlives PyTorch's own statics, which free memory at exit
   return *made;
@@ -42,11 +44,12 @@ cudaError_t fail(cudaError_t error) {
 // Zeros: what a kernel would have written is the same in every run.
 cudaError_t allocate(void** place, size_t bytes, cudaMemoryType type) {
   const size_t whole = (bytes / kAlignment + 1) * kAlignment;
-  if (bytes > kMemory || posix_memalign(place, kAlignment, whole) != 0) {
+  const std::lock_guard<std::mutex> guard(guarding);
+  if (bytes > kMemory || held[current] + whole > kMemory || posix_memalign(place, kAlignment, whole) != 0) {
     return fail(cudaErrorMemoryAllocation);
   }
   std::memset(*place, 0, whole);
-  const std::lock_guard<std::mutex> guard(guarding);
+  held[current] += whole;
   blocks()[static_cast<char*>(*place)] = {whole, current, type};
   return cudaSuccess;
 }
@@ -54,7 +57,12 @@ cudaError_t allocate(void** place, size_t bytes, cudaMemoryType type) {
 cudaError_t release(void* place) {
   {
     const std::lock_guard<std::mutex> guard(guarding);
-    blocks().erase(static_cast<char*>(place));
+    const auto block = blocks().find(static_cast<char*>(place));
+    if (block == blocks().end()) {  // nothing, or not the runtime's
+      return cudaSuccess;
+    }
+    held[block->second.device] -= block->second.bytes;
+    blocks().erase(block);
   }
   std::free(place);
   return cudaSuccess;
@@ -188,7 +196,9 @@ cudaError_t cudaFreeHost(void* place) {
   return release(place);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = *total = kMemory;
+  const std::lock_guard<std::mutex> guard(guarding);
+  *total = kMemory;
+  *free = kMemory - held[current];
   return cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {

@@ -129,7 +129,8 @@ def fill(text: str, results: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"| Tests of | run with | on | {' | '.join(KINDS)} |", f"|---|---|---|{'--:|' * len(KINDS)}"]
     lines += [_row(made) for made in results]
     for made in results:
-        lines += ["", f"**{_NAMES[made['library']]}**: {made['counts']['failed']} failed,", "", *_causes(made), ""]
+        failed = [f"{made['counts']['failed']} failed,", "", *_causes(made), ""] if made["failed"] else ["none failed,"]
+        lines += ["", f"**{_NAMES[made['library']]}**: {failed[0]}", *failed[1:]]
         lines.append(f"and {made['counts']['skipped']} were skipped: {_reasons(made)}.")
         if made["left"]:
             lines += ["", f"Not run: {', '.join(f'`{Path(name).name}`' for name in made['left'])}."]

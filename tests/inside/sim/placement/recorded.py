@@ -15,6 +15,7 @@ UNSEEN = re.compile(r"CUDNN_STATUS|CUSOLVER_STATUS")
 """Said by a library of mathematics that has no driver, behind every check."""
 COMPUTED = {
     "setitem_mask_value": "the number of elements that the mask chooses",
+    "index_put_mask_and_one_element_elsewhere": "the number of elements that the mask chooses",
     "normal_mean": "whether a deviation is negative",
 }
 """What the host reads from a kernel before it gets to the check, by the names of lines."""
