@@ -153,7 +153,7 @@ def run_inside(session: nox.Session, stack: str, packages: list[str], module: st
     install(session)
     made = session.run("python", "-m", "repros.stacks.environments", stack, silent=True, stderr=None)
     python = str(made).strip().splitlines()[-1]
-    beside = session.create_tmp()
+    beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
     # Beside the environment, not into it: what is under test stays as it is locked.
     session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
     environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -105,6 +105,21 @@ def test_a_run_past_its_deadline_says_so(sim: Any, checkout: Path, tmp_path: Pat
     assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "said": "ran past 1 s"}
 
 
+def test_a_run_that_could_not_begin_says_so(
+    sim: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.inside.sim.libraries.__main__ import Run
+    from tests.inside.sim.libraries.exchange import Library, exchanged
+
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "pytest.py").write_text("raise SystemExit('there is no pytest')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=":")
+    library = Library("tests", ("test_*.py",))
+    (file, _) = exchanged(library, checkout, tmp_path / "copy")
+    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).file(file)
+    assert (test["outcome"], "there is no pytest" in test["said"]) == ("broken", True)
+
+
 def test_the_tests_may_be_a_package_and_have_files_beside_them(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.inside.sim.libraries import results
     from tests.inside.sim.libraries.__main__ import Run

@@ -106,14 +106,16 @@ class Run:
             environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
             command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
             command += ["-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
-            said = _ended(command, place, environment, self.deadline)
+            code, said = _ended(command, place, environment, self.deadline)
             found = [json.loads(line) for line in report.read_text().splitlines()]
+        if code in ({0, 1, 5} if found else {0, 5}):  # of 1, Python's own for what it could not run, something was told
+            said = ""
         broken = {"test": tests[0].replace(f"{place}/", ""), "outcome": "broken", "on_sim": False, "said": said}
         return [*found, broken] if said and broken["test"] not in {test["test"] for test in found} else found
 
 
-def _ended(command: Sequence[str], folder: Path, environment: Mapping[str, str], deadline: int) -> str:
-    """Runs pytest and returns what there is to say about its end: nothing where it came to one by itself."""
+def _ended(command: Sequence[str], folder: Path, environment: Mapping[str, str], deadline: int) -> tuple[int, str]:
+    """Runs pytest; its exit code, and what there is to say about its end."""
     started = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
@@ -123,8 +125,8 @@ def _ended(command: Sequence[str], folder: Path, environment: Mapping[str, str],
     except subprocess.TimeoutExpired:
         os.killpg(started.pid, signal.SIGKILL)
         started.communicate()
-        return f"ran past {deadline} s"
-    return "" if started.returncode in {0, 1, 5} else f"ended with {started.returncode}: {printed[-300:]}"
+        return started.returncode, f"ran past {deadline} s"
+    return started.returncode, f"ended with {started.returncode}: {printed[-300:]}"
 
 
 if __name__ == "__main__":
