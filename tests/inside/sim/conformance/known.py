@@ -99,7 +99,7 @@ KNOWN: tuple[Known, ...] = (
         )
     ),
     *(
-        Known(operator, "Strides are those of the algorithm: on CUDA contiguous, on `sim` the CPU's.", against="cuda")
+        Known(operator, "Strides are those of the algorithm: on CUDA its own, on `sim` the CPU's.", against="cuda")
         for operator in (
             "nn.functional.max_unpool2d",
             "nn.functional.max_unpool2d.grad",
