@@ -34,7 +34,7 @@ def built(folder: Path) -> Path:
     # Last of all places: releases of CUDA that bring `crt/host_defines.h` themselves are to find their own.
     places = [f"-I{headers[0].parent}", "-idirafter", str(HERE)]
     command = [compiler, "-O1", "-shared", "-fPIC", "-w", f"-Wl,-soname,{made.name}", *places]
-    subprocess.run([*command, str(HERE / "runtime.cpp"), "-o", str(made)], check=True)
+    subprocess.run([*command, *map(str, sorted(HERE.glob("*.cpp"))), "-o", str(made)], check=True)
     return made
 
 
