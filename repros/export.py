@@ -20,10 +20,10 @@ from repros import __version__
 from repros.errors import ReprosError, UnknownNameError
 from repros.model import Device, Environment, Repro, Variant
 from repros.model.stack import Stack
+from repros.stacks.lock import read_lock
 
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$\n?", re.MULTILINE)
 _TABLE = re.compile(r"^# \[[\w.\"-]+\]\s*$", re.MULTILINE)
-_PIN = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[^\s;]+)(?:\s+# via (?P<via>.+))?")
 
 
 class ExportError(ReprosError):
@@ -50,22 +50,20 @@ def pins_of_stack(repro: Repro, stack: Stack) -> Pins:
     The lock says of each distribution what it is there for; torch's CUDA packages are not in it, since torch pins
     them itself.
     """
-    lines = [found for line in stack.lock.read_text(encoding="utf-8").splitlines() if (found := _PIN.match(line))]
-    versions: dict[str, str] = {canonicalize_name(line["name"]): line["version"] for line in lines}
-    via: dict[str, set[str]] = {canonicalize_name(line["name"]): set((line["via"] or "").split(", ")) for line in lines}
+    pins = read_lock(stack.lock)
     wanted = _wanted(repro)
-    if missing := [name for name in wanted if name not in versions]:
+    if missing := [name for name in wanted if name not in pins]:
         raise ExportError(
             f"stack {stack.name} has no {missing[0]}, which {repro.id} needs; choose another with --stack."
         )
     needed = set(wanted)
-    while more := {name for name, by in via.items() if by & needed} - needed:
+    while more := {pin.name for pin in pins.values() if pin.required_by & needed} - needed:
         needed |= more
     return Pins(
         source=f"stack {stack.name}" + (", on which it was measured" if stack.name == repro.home else ""),
         python=stack.python,
-        direct=tuple(f"{name}=={versions[name]}" for name in wanted),
-        brought=tuple(f"{name}=={versions[name]}" for name in sorted(needed - set(wanted))),
+        direct=tuple(str(pins[name]) for name in wanted),
+        brought=tuple(str(pins[name]) for name in sorted(needed - set(wanted))),
     )
 
 

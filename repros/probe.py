@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import repros.inside
+from repros import inside
 from repros.errors import ReprosError
 from repros.model import Device, Environment
 
-_SCRIPT = Path(repros.inside.__file__).with_name("probe.py")
+_SCRIPT = Path(inside.__file__).with_name("probe.py")
 _OLDEST = (3, 9)
 """The oldest Python that the part which runs inside is written for."""
 _PATIENCE = 600

@@ -16,11 +16,11 @@ from packaging.version import Version
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Finding, confirm, scan, search
 from repros.bisect.swap import Swap
+from repros.engine.digest.inputs import inputs
 from repros.errors import ReprosError
 from repros.journey import Launch, is_warm, new_runs_folder, one
 from repros.matrix.agenda import draft
 from repros.matrix.ranges import ABSENT, SHOWN
-from repros.matrix.unit import inputs
 from repros.model import Cell, Result, Stack, Unavailable
 from repros.plan import Wish, plan
 from repros.probe import ProbeError, probe

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.model import Stack
+from repros.stacks.lock import read_lock
 from repros.stacks.uv import run_uv
 from repros.stacks.withdrawn import constraints
 
@@ -69,8 +69,7 @@ class Swap:
     def _preferred(self) -> list[str]:
         """Return the lock's pins without the package and those that go with it."""
         names = {self._package, *_TOGETHER.get(self._package, ())}
-        pins = (line.partition("#")[0].strip() for line in self._stack.lock.read_text(encoding="utf-8").splitlines())
-        return [pin for pin in pins if pin and canonicalize_name(re.split("=|<|>", pin)[0]) not in names]
+        return [str(pin) for pin in read_lock(self._stack.lock).values() if pin.name not in names]
 
 
 def requirements(stack: Stack, package: str, version: Version) -> list[Requirement]:

@@ -34,6 +34,8 @@ class Key:
     """Turns the TOML value into the model's; raises ValueError, TypeError or InvalidRequirement."""
     required: bool = False
     default: Any = None
+    decides: bool = True
+    """Whether a verdict may depend on it; a change of any other key leaves evidence as it is."""
 
 
 def _text(value: Any) -> str:
@@ -102,41 +104,42 @@ def _ends(value: Any) -> str:
     return text
 
 
-_LINKS = Key("a list of https:// links", _several(_matching(_LINK), empty=False), required=True)
+_LINKS = Key("a list of https:// links", _several(_matching(_LINK), empty=False), required=True, decides=False)
 _RANGES = 'a list of version ranges such as ["lightning>=2.1,<2.4"]'
 _NAMES = "a list of names in lower case"
 _DEVICES = "a list of devices out of: " + ", ".join(Device)
 
 REPRO: Mapping[str, Key] = {
     "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
-    "title": Key("a sentence", _text, required=True),
+    "title": Key("a sentence", _text, required=True, decides=False),
     "upstream": _LINKS,
-    "packages": Key("a list of package names", _several(_text, empty=False), required=True),
+    "packages": Key("a list of package names", _several(_text, empty=False), required=True, decides=False),
     "affected": Key(_RANGES, _several(_range), required=True),
     "requires": Key(_RANGES, _several(_range), default=()),
-    "home": Key("the name of a stack", _text, required=True),
+    "home": Key("the name of a stack", _text, required=True, decides=False),
     "strategies": Key(_NAMES, _several(_matching(NAME), empty=False), required=True),
     "cold": Key(_NAMES, _several(_matching(NAME)), default=()),
     "devices": Key(_DEVICES, _several(Device, empty=False), required=True),
     "processes": Key("a number of ranks, 1 or more", _number, required=True),
     "minimum": Key("a number of devices, 1 or more", _number),
     "deadline": Key("a number of seconds, 1 or more", _number, default=120),
-    "silent": Key("true or false", _flag, default=False),
+    "silent": Key("true or false", _flag, default=False, decides=False),
     "variants": Key("tables [tool.repro.variants.NAME]", lambda value: value, required=True),
 }
 
 VARIANT: Mapping[str, Key] = {
     "outcome": Key("'fails' or 'passes'", Outcome, required=True),
-    "about": Key("a line saying what this variant does", _text, required=True),
+    "about": Key("a line saying what this variant does", _text, required=True, decides=False),
     "raises": Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
     "match": Key("telling text of the message, or a list of alternative wordings", _wordings),
     "ends": Key("'hang', 'exit N' or 'signal SIGNAME'", _ends),
     "frames": Key(
         'a list of functions on the stack such as ["new_forward", "accelerate/hooks.py:new_forward"]',
         _several(_matching(_FRAME), empty=False),
+        decides=False,
     ),
-    "claim": Key("what the documented solution promises", _text),
-    "source": Key("an https:// link", _matching(_LINK)),
+    "claim": Key("what the documented solution promises", _text, decides=False),
+    "source": Key("an https:// link", _matching(_LINK), decides=False),
     "strategies": Key(_NAMES, _several(_matching(NAME), empty=False)),
     "devices": Key(_DEVICES, _several(Device, empty=False)),
     "affected": Key(_RANGES, _several(_range)),

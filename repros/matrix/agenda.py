@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
+from repros.engine.digest.inputs import inputs
 from repros.matrix.evidence import Evidence, Measurement
-from repros.matrix.unit import Unit, inputs
+from repros.matrix.unit import Unit
 from repros.model import Cell, Device, Environment, Stack
 from repros.plan import Wish, plan
+from repros.stacks.lock import read_lock
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
 """NVIDIA's driver lists its devices here."""
@@ -75,9 +75,7 @@ def agenda(wishes: Sequence[Wish], stacks: Sequence[Stack], evidence: Evidence) 
 
 def draft(stack: Stack) -> Environment:
     """Return the stack's environment as its lock describes it, there or not."""
-    pins = (line.partition("#")[0].strip() for line in stack.lock.read_text(encoding="utf-8").splitlines())
-    parts = [pin.partition("==") for pin in pins]
-    versions: dict[str, str] = {canonicalize_name(name): number for name, pinned, number in parts if pinned}
+    versions = {pin.name: pin.version for pin in read_lock(stack.lock).values()}
     gpus = len(list(_GPUS.iterdir())) if _GPUS.is_dir() else 0
     counts = {Device.CPU: sys.maxsize, Device.SIM: sys.maxsize, Device.CUDA: gpus}
     return Environment(stack.name, Path(), stack.python, versions, counts)

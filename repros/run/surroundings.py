@@ -7,11 +7,11 @@ import re
 import socket
 from pathlib import Path
 
-import repros.inside
+from repros import inside
 from repros.model import Cell, Device
 from repros.run import keeper
 
-INSIDE = Path(repros.inside.__file__).parent
+INSIDE = Path(inside.__file__).parent
 
 # Set by launchers and schedulers; a cell that inherited them would take itself for a rank of somebody else's job.
 _FOREIGN = re.compile(

@@ -1,0 +1,1 @@
+"""Everything between a repro script and its verdict."""

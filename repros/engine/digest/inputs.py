@@ -1,0 +1,77 @@
+"""The digest of one measurement's inputs: script, stack, engine, and on `sim` the simulated accelerator."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from repros.engine.digest.python import normal_form
+from repros.engine.digest.sources import PythonSources, cpp_digest, sha256
+from repros.header.block import Block
+from repros.header.keys import REPRO, VARIANT, Key
+from repros.model import Device, Repro, Stack
+from repros.stacks.lock import read_lock
+
+PACKAGE = Path(__file__).parents[2]
+INSIDE = PACKAGE / "inside"
+SIM = INSIDE / "sim"
+"""The simulated accelerator; only its own cells depend on it."""
+
+ROOTS = ("shelf.py", "journey.py")
+"""The modules between a script and its verdict; what they import from this project counts with them."""
+
+_LENGTH = 16
+
+
+def inputs(repro: Repro, stack: Stack, device: Device) -> str:
+    """Return a digest of everything that the verdicts of a repro on one stack and one device depend on.
+
+    That is the script's code and the keys of its header that decide a verdict, the stack's Python and locked versions,
+    the engine, and on `sim` the simulated accelerator.
+    """
+    pins = sorted(map(str, read_lock(stack.lock).values()))
+    parts = [script(repro.path), stack.python, *pins, engine(), *([simulator()] if device is Device.SIM else [])]
+    return sha256(part.encode() for part in parts)[:_LENGTH]
+
+
+def script(path: Path) -> str:
+    """Return the digest of a repro script: its code, its dependencies and the header keys that decide a verdict."""
+    source = path.read_text(encoding="utf-8")
+    header = Block(path, source).data
+    decisive = {
+        "dependencies": header.get("dependencies"),
+        "repro": _decisive(header.get("tool", {}).get("repro", {}), REPRO),
+    }
+    code = normal_form(ast.parse(source), lambda _: None)
+    return sha256([code.encode(), json.dumps(decisive, sort_keys=True).encode()])
+
+
+def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Return the part of a header's table that decides a verdict."""
+    found = {key: value for key, value in table.items() if key in keys and keys[key].decides}
+    if variants := table.get("variants"):
+        found["variants"] = {name: _decisive(variant, VARIANT) for name, variant in variants.items()}
+    return found
+
+
+@cache
+def engine() -> str:
+    """Return the digest of everything between a script and its verdict, the simulated accelerator apart."""
+    roots = [PACKAGE / name for name in ROOTS]
+    inside = [path for path in INSIDE.rglob("*.py") if not path.is_relative_to(SIM)]
+    return _python_sources().digest([*roots, *inside], without=SIM)
+
+
+@cache
+def simulator() -> str:
+    """Return the digest of the simulated accelerator."""
+    return sha256([_python_sources().digest([*SIM.rglob("*.py")]).encode(), cpp_digest(SIM / "csrc").encode()])
+
+
+def _python_sources() -> PythonSources:
+    # Processes under test import the folder `inside` by a name of its own.
+    return PythonSources({"repros": PACKAGE, "repros_inside": INSIDE})

@@ -1,0 +1,120 @@
+"""The digest of source files: of a Python module with all that it imports from the project, and of a folder of C++.
+
+A file counts by its normal form, in which an import stands for the content of what it imports, not for its path. So
+comments, docstrings, layout, renamed files and moved modules leave a digest as it is; any other edit changes it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+
+from repros.engine.digest import cpp, python
+
+
+def sha256(parts: Iterable[bytes]) -> str:
+    """Return the digest of the parts, as hexadecimal digits, with the bounds between the parts counted."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+class PythonSources:
+    """Modules of a project, found by the paths that its import statements name."""
+
+    def __init__(self, packages: dict[str, Path]) -> None:
+        """Take the folder of each top-level package by the name that it is imported by."""
+        self._packages = packages
+        self._trees: dict[Path, ast.Module] = {}
+        self._own: dict[Path, str] = {}
+
+    def digest(self, roots: Collection[Path], without: Path | None = None) -> str:
+        """Return the digest of some modules and of everything in the project that they import.
+
+        Args:
+            roots: the modules' files.
+            without: a folder whose modules are left out, imported or not.
+        """
+        forms = {self._form(path, self._identity) for path in self.closure(roots, without)}
+        return sha256(form.encode() for form in sorted(forms))
+
+    def closure(self, roots: Iterable[Path], without: Path | None = None) -> set[Path]:
+        """Return the files of some modules and of everything in the project that they import, directly or not."""
+        found: set[Path] = set()
+        waiting = list(roots)
+        while waiting:
+            path = waiting.pop()
+            if path not in found and not (without and path.is_relative_to(without)):
+                found.add(path)
+                waiting += self._imports(path)
+        return found
+
+    def _imports(self, path: Path) -> Iterator[Path]:
+        for node in ast.walk(self._tree(path)):
+            if isinstance(node, ast.ImportFrom):
+                yield from (target for target, _ in (self._targets(path, node) or {}).values())
+
+    def _tree(self, path: Path) -> ast.Module:
+        if path not in self._trees:
+            self._trees[path] = ast.parse(path.read_bytes())
+        return self._trees[path]
+
+    def _form(self, path: Path, identity: Callable[[Path], str]) -> str:
+        """Return a module's normal form, in which imported modules are named by their identity."""
+
+        def resolve(node: ast.ImportFrom) -> python.Bindings | None:
+            targets = self._targets(path, node)
+            if targets is None:
+                return None
+            return {name: f"{identity(target)}.{attribute}" for name, (target, attribute) in targets.items()}
+
+        return python.normal_form(self._tree(path), resolve)
+
+    def _identity(self, path: Path) -> str:
+        """Return a digest of a module's code alone: modules may import each other, so it does not look further."""
+        if path not in self._own:
+            self._own[path] = sha256([self._form(path, lambda _: "").encode()])
+        return self._own[path]
+
+    def _targets(self, path: Path, node: ast.ImportFrom) -> dict[str, tuple[Path, str]] | None:
+        """Return the module and the attribute behind each name that is imported; None from outside the project.
+
+        The attribute is empty where the name is a module's own.
+        """
+        place = self._place(path, node)
+        if place is None:
+            return None
+        targets = {}
+        for alias in node.names:
+            module = _module(place / alias.name)
+            container = _module(place)
+            if module is not None:
+                targets[alias.asname or alias.name] = (module, "")
+            elif container is not None:
+                targets[alias.asname or alias.name] = (container, alias.name)
+        return targets
+
+    def _place(self, path: Path, node: ast.ImportFrom) -> Path | None:
+        """Return the module or package that a statement imports from, as a path without ending."""
+        parts = (node.module or "").split(".") if node.module else []
+        if node.level:
+            return path.parents[node.level - 1].joinpath(*parts)
+        folder = self._packages.get(parts[0])
+        return folder.joinpath(*parts[1:]) if folder else None
+
+
+def _module(place: Path) -> Path | None:
+    """Return the file of the module or package at a path without ending, if there is one."""
+    files = (place.with_name(f"{place.name}.py"), place / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
+
+
+def cpp_digest(folder: Path) -> str:
+    """Return the digest of the C++ files right in a folder."""
+    files = [file for file in folder.iterdir() if file.suffix in {".cpp", ".h"}]
+    sources = {file.name: file.read_text(encoding="utf-8") for file in files}
+    own = {name: sha256([cpp.normal_form(source, lambda _: "header").encode()]) for name, source in sources.items()}
+    return sha256(form.encode() for form in sorted(cpp.normal_form(source, own.get) for source in sources.values()))

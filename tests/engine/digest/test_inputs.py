@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repros.engine.digest import inputs as digest
+from repros.engine.digest.inputs import inputs
+from repros.engine.digest.sources import PythonSources, cpp_digest
+from repros.header.keys import REPRO, VARIANT
+from repros.model import Device, Repro, Stack
+from repros.model.stack import Size
+from tests import factories as make
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    lock = tmp_path / "tiny.lock.txt"
+    lock.write_text("torch==2.1.2  # via the stack itself\n")
+    return Stack("tiny", "", "3.11", (), dt.date(2026, 1, 1), lock, Size(1, 1))
+
+
+@pytest.fixture
+def repro(tmp_path: Path) -> Repro:
+    script = tmp_path / "script.py"
+    script.write_text(make.VALID + "\nraise RuntimeError\n")
+    return make.repro(path=script)
+
+
+@pytest.fixture
+def changes(repro: Repro, stack: Stack) -> Callable[[Path, str, str], bool]:
+    """Return whether the inputs change when words in a file are exchanged."""
+
+    def exchanged(file: Path, old: str, new: str) -> bool:
+        before = inputs(repro, stack, Device.CPU)
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+        return inputs(repro, stack, Device.CPU) != before
+
+    return exchanged
+
+
+def test_the_same_inputs_are_the_same(repro: Repro, stack: Stack) -> None:
+    assert inputs(repro, stack, Device.CPU) == inputs(repro, stack, Device.CPU)
+    assert len(inputs(repro, stack, Device.CPU)) == 16
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("raise RuntimeError", "raise ValueError"),
+        ('dependencies = ["torch>=2.1"', 'dependencies = ["torch>=2.2"'),
+        ("affected = []", 'affected = ["torch<3"]'),
+        ("processes = 2", "processes = 3"),
+        ("deadline = 90", "deadline = 91"),
+        ("backend type associated", "backend associated"),
+        ('outcome = "passes"', 'outcome = "fails"'),
+        ("variants.checked", "variants.tested"),
+    ],
+)
+def test_code_and_deciding_keys_of_a_script_count(
+    changes: Callable[[Path, str, str], bool], repro: Repro, old: str, new: str
+) -> None:
+    assert changes(repro.path, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("raise RuntimeError", "raise RuntimeError  # a comment"),
+        ("Symptom: an error.", "Symptom: another error."),
+        ("leaves logged results", "leaves results"),
+        ("issues/19813", "issues/19814"),
+        ("finds a learning rate", "looks for a learning rate"),
+        ("pull/19814", "pull/1"),
+        ("a check of the device", "one check of the device"),
+        ('home = "2023-12"', 'home = "current"'),
+        ("processes = 2", "processes =  2"),
+    ],
+)
+def test_prose_of_a_script_does_not_count(
+    changes: Callable[[Path, str, str], bool], repro: Repro, old: str, new: str
+) -> None:
+    assert not changes(repro.path, old, new)
+
+
+def test_the_keys_that_decide_nothing_are_these() -> None:
+    assert {key for key, rule in REPRO.items() if not rule.decides} == {
+        "title",
+        "upstream",
+        "packages",
+        "home",
+        "silent",
+    }
+    assert {key for key, rule in VARIANT.items() if not rule.decides} == {"about", "claim", "source", "frames"}
+
+
+def test_versions_of_the_lock_count_and_its_comments_do_not(
+    changes: Callable[[Path, str, str], bool], stack: Stack
+) -> None:
+    assert not changes(stack.lock, "the stack itself", "lightning")
+    assert changes(stack.lock, "torch==2.1.2", "torch==2.2.2")
+
+
+def test_the_engine_counts(repro: Repro, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = inputs(repro, stack, Device.CPU)
+    monkeypatch.setattr(digest, "engine", lambda: "another engine")
+    assert inputs(repro, stack, Device.CPU) != before
+
+
+def test_the_simulated_accelerator_counts_for_its_own_cells_only(
+    repro: Repro, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {device: inputs(repro, stack, device) for device in Device}
+    monkeypatch.setattr(digest, "simulator", lambda: "another one")
+    changed = {device for device in Device if inputs(repro, stack, device) != before[device]}
+    assert changed == {Device.SIM}
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy of the package to edit."""
+    shutil.copytree(digest.PACKAGE, tmp_path / "repros", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def cells_to_run(clone: Path) -> int:
+    """Return how many cells `repros matrix` would run in a clone."""
+    done = subprocess.run(
+        [sys.executable, "-m", "repros", "matrix", "--dry-run"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.splitlines()[-1].split()[0])
+
+
+def reword(file: Path) -> int:
+    """Exchange every docstring of a module for another; return how many there were."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    bare = [
+        node
+        for node in ast.walk(ast.parse("\n".join(lines)))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    for node in sorted(bare, key=lambda node: node.lineno, reverse=True):
+        assert node.end_lineno is not None
+        lines[node.lineno - 1 : node.end_lineno] = [f'{" " * node.col_offset}"""One sentence, reworded."""  # so']
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(bare)
+
+
+def test_evidence_survives_reworded_docstrings_and_no_changed_constant(clone: Path) -> None:
+    modules = [file for file in clone.rglob("*.py") if "catalogue" not in file.parts and "cli" not in file.parts]
+    assert sum(map(reword, modules)) > 500
+    assert cells_to_run(clone) == 0
+    judge = next(clone.rglob("judge.py"))
+    judge.write_text(judge.read_text().replace("return 2 if", "return 3 if"))
+    assert cells_to_run(clone) > 1000
+
+
+def digests(package: Path) -> tuple[str, str]:
+    sources = PythonSources({"repros": package, "repros_inside": package / "inside"})
+    roots = [package / root for root in digest.ROOTS if (package / root).exists()]
+    return sources.digest([*roots, *package.glob("inside/**/*.py")]), cpp_digest(package / "inside/sim/csrc")
+
+
+def move(package: Path, old: str, new: str) -> None:
+    """Move a module and mend every import of it, as an editor would."""
+    source, target = package / f"{old}.py", package / f"{new}.py"
+    target.parent.mkdir(exist_ok=True)
+    source.rename(target)
+    (old_place, _, old_name), (new_place, _, new_name) = old.rpartition("/"), new.rpartition("/")
+    whole = {f"repros.{path.replace('/', '.')}": path for path in (old, new)}
+    (old_module, new_module) = whole
+    dotted = [f"repros.{place.replace('/', '.')}".rstrip(".") for place in (old_place, new_place)]
+    for file in package.rglob("*.py"):
+        text = file.read_text(encoding="utf-8").replace(f"from {old_module} import", f"from {new_module} import")
+        lines = []
+        for line in text.splitlines():
+            if line.startswith(f"from {dotted[0]} import") and old_name in line.replace(",", "").split():
+                others = [name.strip() for name in line.partition(" import ")[2].split(",") if name.strip() != old_name]
+                lines += [f"from {dotted[0]} import {', '.join(others)}"] if others else []
+                lines += [f"from {dotted[1]} import {new_name} as {old_name}"]
+            else:
+                lines.append(line)
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("signature", "elsewhere/normalising"), ("run/containment", "run/ending"), ("probe", "asking/interpreter")],
+)
+def test_a_moved_module_changes_nothing(clone: Path, old: str, new: str) -> None:
+    before = digests(clone / "repros")
+    move(clone / "repros", old, new)
+    assert digests(clone / "repros") == before
+
+
+def test_a_renamed_header_of_the_accelerator_changes_nothing_and_a_changed_one_does(clone: Path) -> None:
+    csrc = clone / "repros/inside/sim/csrc"
+    before = cpp_digest(csrc)
+    (csrc / "work.h").rename(csrc / "labour.h")
+    for file in csrc.iterdir():
+        file.write_text(file.read_text().replace('"work.h"', '"labour.h"'))
+    assert cpp_digest(csrc) == before
+    (csrc / "labour.h").write_text((csrc / "labour.h").read_text() + "static int changed;\n")
+    assert cpp_digest(csrc) != before
+
+
+def test_an_import_from_elsewhere_counts(clone: Path) -> None:
+    """A name that is imported from another module than before is another function."""
+    package = clone / "repros"
+    (package / "twin.py").write_text("def normalise(text):\n    return text\n")
+    (package / "third.py").write_text("def normalise(text):\n    return text.lower()\n")
+    user = package / "user.py"
+    found = set()
+    for module in ("signature", "twin", "third"):
+        user.write_text(f"from repros.{module} import normalise\nnormalise('x')\n")
+        found.add(PythonSources({"repros": package}).digest([user]))
+    assert len(found) == 3
+
+
+def test_the_project_is_imported_by_from_alone() -> None:
+    """`import repros.x` would put a module's path into the code, where a move changes it."""
+    sources = PythonSources({"repros": digest.PACKAGE, "repros_inside": digest.INSIDE})
+    for path in sources.closure([digest.PACKAGE / root for root in digest.ROOTS]):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not (isinstance(node, ast.Import) and any(alias.name.startswith("repros") for alias in node.names))
