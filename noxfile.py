@@ -27,7 +27,7 @@ RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
 
 # uv does not read pip's configuration. By path, since nothing is installed yet when nox reads this file.
-os.environ.update(runpy.run_path(str(HERE / "repros/stacks/settings.py"))["uv_settings"](os.environ))
+os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py"))["uv_settings"](os.environ))
 
 begun: set[str] = set()
 """Results files that this run of nox has begun anew."""
@@ -79,7 +79,7 @@ def tests(session: nox.Session) -> None:
     """Run the project's own tests [-- pytest's options]."""
     install(session, "tests")
     # Before pytest, whose limit for one test is not meant for a download.
-    session.run("python", "-m", "repros.stacks.environments", "current")
+    session.run("python", "-m", "repros.environments", "current")
     session.run("pytest", *PYTEST, *session.posargs)
 
 
@@ -138,7 +138,7 @@ def bench(session: nox.Session) -> None:
 def lock(session: nox.Session) -> None:
     """Resolve the stacks' locks anew [-- NAME ...]."""
     install(session)
-    session.run("python", "-m", "repros.stacks.locks", *session.posargs)
+    session.run("python", "-m", "repros.environments.resolve", *session.posargs)
 
 
 def install(session: nox.Session, group: str | None = None, *options: str) -> None:
@@ -151,7 +151,7 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
 def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:
     """Run a module of this checkout inside a stack's environment."""
     install(session)
-    made = session.run("python", "-m", "repros.stacks.environments", stack, silent=True, stderr=None)
+    made = session.run("python", "-m", "repros.environments", stack, silent=True, stderr=None)
     python = str(made).strip().splitlines()[-1]
     beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
     # Beside the environment, not into it: what is under test stays as it is locked.

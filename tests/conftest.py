@@ -14,11 +14,12 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from repros import header
-from repros.judge import judge
+from repros import environments
+from repros.engine import header
+from repros.engine.judge import judge
+from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
-from repros.run import run
-from repros.stacks import environments, stack
+from repros.stacks import stack
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)

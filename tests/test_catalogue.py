@@ -12,12 +12,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros import header
+from repros.engine import header
+from repros.engine.catalogue import CATALOGUE, load
+from repros.engine.signature import normalise
 from repros.model import Outcome, Repro, Variant
-from repros.report.difference import difference
-from repros.shelf import CATALOGUE, load
-from repros.signature import normalise
 from repros.stacks import load_stacks
+from repros.text.difference import difference
 
 SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
 THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+")

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from repros.cli.options import LATEST
-from repros.shelf import load
+from repros.engine.catalogue import load
 
 NOXFILE = Path(__file__).parents[1] / "noxfile.py"
 

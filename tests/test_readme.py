@@ -11,9 +11,9 @@ import click
 import pytest
 
 from repros.cli.main import cli
+from repros.docs import readme
+from repros.engine.catalogue import load
 from repros.model import Verdict
-from repros.report import catalogue
-from repros.shelf import load
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,8 +23,8 @@ COMMANDS = sorted(set(re.findall(r"^(?:\| `|\$ )(repros \w+[^`\n]*)", README + C
 
 
 def test_the_table_of_failures_is_that_of_the_catalogue() -> None:
-    remedy = "the headers have changed; run: python -m repros.report.catalogue README.md"
-    assert catalogue.fill(README, load()) == README, remedy
+    remedy = "the headers have changed; run: python -m repros.docs.readme README.md"
+    assert readme.fill(README, load()) == README, remedy
 
 
 def test_every_command_is_there() -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from repros.judge import judge
+from repros.engine.catalogue import load
+from repros.engine.judge import judge
+from repros.engine.launch import Servers, run
+from repros.engine.plan import Selection, Wish, plan, select
+from repros.engine.probe import probe
 from repros.model import Cell, Device, Outcome, Verdict
-from repros.plan import Selection, Wish, plan, select
-from repros.probe import probe
-from repros.run import Servers, run
-from repros.shelf import load
 
 SAMPLE = 4
 """Repros, that is twice as many cells: under half a minute on two idle cores, most of it imports."""

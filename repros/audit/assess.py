@@ -12,9 +12,9 @@ from packaging.utils import canonicalize_name
 
 from repros.audit.measured import Measured, measured
 from repros.audit.subject import Admits, Pick, Subject
-from repros.matrix.evidence import Evidence
+from repros.evidence.files import Evidence
 from repros.model import Outcome, Repro, Variant
-from repros.report.spoken import spoken
+from repros.text.wording import spoken
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.audit.subject import AuditError
-from repros.shelf import Shelf
+from repros.engine.catalogue import Shelf
 
 _EXPECTED = 'expected { id = "RPR-0005", reason = "why", until = 2027-01-31 }'
 

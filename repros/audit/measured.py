@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.audit.subject import Subject
-from repros.matrix.evidence import Evidence
+from repros.evidence.files import Evidence
 from repros.model import Device, Repro, Verdict
 
 _SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED}

@@ -13,20 +13,20 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from repros import environments
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Finding, confirm, scan, search
 from repros.bisect.swap import Swap
 from repros.engine.digest.inputs import inputs
+from repros.engine.launch import Servers
+from repros.engine.pipeline import Launch, is_warm, new_runs_folder, one
+from repros.engine.plan import Wish, plan
+from repros.engine.probe import ProbeError, probe
+from repros.environments.uv import Say, UvError
 from repros.errors import ReprosError
-from repros.journey import Launch, is_warm, new_runs_folder, one
-from repros.matrix.agenda import draft
 from repros.matrix.ranges import ABSENT, SHOWN
+from repros.matrix.worklist import draft
 from repros.model import Cell, Result, Stack, Unavailable
-from repros.plan import Wish, plan
-from repros.probe import ProbeError, probe
-from repros.run import Servers
-from repros.stacks import environments
-from repros.stacks.uv import Say, UvError
 
 NEEDED, OF = 2, 3
 """Runs that must agree on a release, and the most that are made of it."""

@@ -24,9 +24,9 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from repros.environments.pip_settings import uv_settings
+from repros.environments.withdrawn import is_withdrawn
 from repros.errors import ReprosError
-from repros.stacks.settings import uv_settings
-from repros.stacks.withdrawn import is_withdrawn
 
 _PYPI = "https://pypi.org/simple"
 _SIMPLE = "application/vnd.pypi.simple.v1+json"

@@ -11,10 +11,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from repros.environments.uv import run_uv
+from repros.environments.withdrawn import constraints
 from repros.model import Stack
 from repros.stacks.lock import read_lock
-from repros.stacks.uv import run_uv
-from repros.stacks.withdrawn import constraints
 
 _TOGETHER = {"lightning": ("pytorch-lightning",), "pytorch-lightning": ("lightning-fabric",)}
 """Distributions that are released together and import each other, although their metadata does not say so."""

@@ -16,9 +16,9 @@ from repros.audit.subject import Subject
 from repros.audit.verdict import Audit, decide
 from repros.cli.options import catalogue_option, example, interpreter, load_shelf
 from repros.cli.output import console, show_text
-from repros.matrix import evidence
-from repros.probe import probe
-from repros.shelf import Shelf
+from repros.engine.catalogue import Shelf
+from repros.engine.probe import probe
+from repros.evidence import files
 
 CLEAN, AFFECTED = 0, 1
 
@@ -78,7 +78,7 @@ def audit(
     shelf = load_shelf(places)
     subject = _subject(file, python)
     decisions = _decisions(shelf, file, ignores)
-    found = assess(shelf, subject, evidence.read())
+    found = assess(shelf, subject, files.read())
     done = decide(subject, found, decisions, dt.datetime.now().astimezone().date())
     if form == "sarif":
         click.echo(sarif.text(done))

@@ -12,16 +12,16 @@ import click
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from repros.bisect import text as report
 from repros.bisect.bisection import BisectionError, bisect, question
 from repros.bisect.releases import candidates, read
 from repros.cli.options import catalogue_option, example, load_shelf
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
+from repros.engine.catalogue import Shelf
+from repros.engine.plan import Selection, Wish, select
 from repros.model import Device, Outcome, Repro
-from repros.plan import Selection, Wish, select
-from repros.report import bisection as report
-from repros.shelf import Shelf
 from repros.stacks import stack
 
 MEMORY = Path(".repros/bisect")

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from repros.engine.catalogue import CATALOGUE, Shelf, load
 from repros.errors import ReprosError
 from repros.model import Repro
-from repros.shelf import CATALOGUE, Shelf, load
 from repros.stacks import load_stacks
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from repros import export as exporting
 from repros.cli.options import catalogue_option, example, interpreter, load_shelf
 from repros.cli.output import write_new
-from repros.matrix import evidence
+from repros.engine.probe import probe
+from repros.evidence import files
+from repros.export import osv, script
 from repros.model import Repro
-from repros.probe import probe
-from repros.report import osv
 from repros.stacks import stack
 
 
@@ -60,12 +59,12 @@ def export(
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
     repro = load_shelf(places).find(id_)
     if as_osv:
-        made = osv.record(repro, evidence.read())
+        made = osv.record(repro, files.read())
         text = json.dumps(made, indent=2, ensure_ascii=False) + "\n"
         file = output or Path(f"{made['id']}.json")
     else:
-        text = exporting.script(repro, _pins(repro, stack_name, python), variant)
-        file = output or exporting.file_name(repro)
+        text = script.script(repro, _pins(repro, stack_name, python), variant)
+        file = output or script.file_name(repro)
     if str(file) == "-":
         click.echo(text, nl=False)
         return
@@ -73,7 +72,7 @@ def export(
     click.echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
-def _pins(repro: Repro, stack_name: str | None, python: Path | None) -> exporting.Pins:
+def _pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
     if python is not None:
-        return exporting.pins_of_environment(repro, probe(interpreter(python), sim=False))
-    return exporting.pins_of_stack(repro, stack(stack_name or repro.home))
+        return script.pins_of_environment(repro, probe(interpreter(python), sim=False))
+    return script.pins_of_stack(repro, stack(stack_name or repro.home))

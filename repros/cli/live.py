@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from repros import record
 from repros.cli.output import show_text
+from repros.engine import record
+from repros.engine.pipeline import Watch
 from repros.errors import ReprosError
-from repros.journey import Watch
 from repros.model import Cell, Result, Tone, Unavailable, Verdict
-from repros.report import explain, table
-from repros.report.spoken import count, near
+from repros.text import explain, table
+from repros.text.wording import count, near
 
 _OPENING = b'{"schema"'
 """How every results file begins."""

@@ -8,15 +8,18 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from repros import environments
 from repros.cli.options import catalogue_option, example, json_option, load_shelf
 from repros.cli.output import console, show_text
+from repros.docs import readme
+from repros.engine.catalogue import Shelf
 from repros.errors import UnknownNameError
-from repros.matrix import evidence
+from repros.evidence import files
+from repros.matrix import tables
 from repros.model.stack import Size, Stack
-from repros.report import catalogue, describe, facts, measured
-from repros.report.spoken import listed, wrap
-from repros.shelf import Shelf
-from repros.stacks import environments, load_stacks
+from repros.stacks import load_stacks
+from repros.text import describe, facts
+from repros.text.wording import listed, wrap
 
 _MARGIN = " " * 9
 
@@ -63,15 +66,15 @@ def list_repros(
         click.echo(json.dumps([facts.brief(repro) for repro in chosen], indent=2, ensure_ascii=False))
         return
     if markdown:
-        click.echo(catalogue.table(Shelf(tuple(chosen))), nl=False)
+        click.echo(readme.table(Shelf(tuple(chosen))), nl=False)
         return
-    out, known, over = console(), evidence.read(), [*load_stacks().values()]
+    out, known, over = console(), files.read(), [*load_stacks().values()]
     for repro in chosen:
         heading = wrap(f"{repro.id} {repro.title}", out.width, hanging=_MARGIN)
         show_text(out, Text("\n".join(heading), "bold"))
         kind = f"{repro.family}/{repro.slug}", f"{listed(repro.strategies)} on {listed(repro.devices)}"
         said = ["silent: a wrong result without an error"] if repro.silent else []
-        for part in (*kind, *said, measured.sentence(repro, over, known)):
+        for part in (*kind, *said, tables.sentence(repro, over, known)):
             for line in wrap(part, out.width, _MARGIN):
                 show_text(out, line, "dim")
     if not chosen:

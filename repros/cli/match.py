@@ -14,12 +14,11 @@ from repros.cli.live import Live
 from repros.cli.options import catalogue_option, example, interpreter, json_option, load_shelf
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
-from repros.journey import Where, travel
+from repros.engine.catalogue import Shelf
+from repros.engine.pipeline import Where, travel
+from repros.engine.plan import Selection
 from repros.match import match as held_against
-from repros.match import reading
-from repros.plan import Selection
-from repros.report import matched
-from repros.shelf import Shelf
+from repros.match import reading, text
 
 FOUND, NOTHING = 0, 1
 
@@ -54,11 +53,11 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
     ids = [candidate.repro.id for candidate in found.candidates]
     results = _confirm(shelf, ids, python, quiet=as_json) if python is not None and ids and as_json else []
     if as_json:
-        report = matched.record(found) | ({"confirmed": list(results)} if confirm else {})
+        report = text.record(found) | ({"confirmed": list(results)} if confirm else {})
         click.echo(json.dumps(report, indent=2))
     else:
         out = console()
-        show_text(out, matched.text(found, out.width))
+        show_text(out, text.text(found, out.width))
         if python is not None:
             out.print()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")

@@ -14,17 +14,18 @@ from repros.cli.options import catalogue_option, example, load_shelf, narrowing_
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
-from repros.journey import JOBS
-from repros.matrix import check, evidence
-from repros.matrix.agenda import Agenda, agenda
-from repros.matrix.campaign import measure
-from repros.matrix.evidence import Evidence, Measurement
+from repros.engine.pipeline import JOBS
+from repros.engine.plan import NothingToRunError, Selection, select
+from repros.evidence import files
+from repros.evidence.files import Evidence, Measurement
+from repros.matrix import check
+from repros.matrix import text as plan
+from repros.matrix.measure import measure
+from repros.matrix.worklist import Agenda, agenda
 from repros.model import Device, Tone, Verdict
-from repros.plan import NothingToRunError, Selection, select
-from repros.report import agenda as plan
-from repros.report import table
-from repros.report.spoken import count
 from repros.stacks import load_stacks, stack
+from repros.text import table
+from repros.text.wording import count
 
 RESULTS = Path(".repros/matrix.jsonl")
 """Results of all matrix runs, below the working directory."""
@@ -55,7 +56,7 @@ RESULTS = Path(".repros/matrix.jsonl")
     "--evidence",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=evidence.EVIDENCE,
+    default=files.EVIDENCE,
     metavar="FOLDER",
     help="Where the evidence lies; the package's own if not given.",
 )
@@ -83,7 +84,7 @@ def matrix(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> in
     cannot be met.
     """
     out = console()
-    known = evidence.read(options["folder"])
+    known = files.read(options["folder"])
     if options["recorded"]:
         if not options["checking"]:
             raise click.UsageError("--from needs --check: evidence is written from a run's own observations.")
@@ -108,7 +109,7 @@ def _run(out: Console, todo: Agenda, known: Evidence, options: Mapping[str, Any]
 
     def keep(measured: Measurement) -> None:
         if not checking:
-            evidence.write([measured], options["folder"])
+            files.write([measured], options["folder"])
 
     watch = Live(out, options["results"], append=True, verbose=False)
     how = {"everything": options["again"] or checking, "jobs": options["jobs"], "leave": options["keep"]}

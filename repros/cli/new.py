@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from repros import issue_form, scaffold
+from repros.authoring import form, template
+from repros.authoring.fill import fill
+from repros.authoring.form import Filled
 from repros.cli.options import CHECKOUT, example
 from repros.cli.output import console, show_text
+from repros.engine.catalogue import CATALOGUE
 from repros.errors import ReprosError
-from repros.filling import fill
-from repros.issue_form import Filled
-from repros.shelf import CATALOGUE
 
 
 class IssueError(ReprosError):
@@ -48,14 +48,14 @@ def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Pat
     --from-issue slug and family come from the issue, unless they are given. Of what the header does not take
     it is said why, and the template's own stays.
     """
-    filled = issue_form.read(_text(issue)) if issue is not None else None
+    filled = form.read(_text(issue)) if issue is not None else None
     if filled is not None:
         slug, family = slug or filled.slug, family or filled.family
     if slug is None:
         raise click.UsageError("Missing argument 'SLUG'.")
     if family is None:
         raise click.UsageError("Missing option '--family'.")
-    path = scaffold.write(catalogue, family, slug, [CATALOGUE], lambda text: _filled(text, filled))
+    path = template.write(catalogue, family, slug, [CATALOGUE], lambda text: _filled(text, filled))
     known = path.resolve().is_relative_to(CATALOGUE)
     command = f"repros run {slug}" if known else f"repros run {slug} --catalogue {catalogue}"
     click.echo(f"{path}\nFill it in, run it by hand, then:\n  {command}")

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from repros import record
+from repros.engine import record
+from repros.engine.catalogue import CATALOGUE, Shelf, load
+from repros.engine.pipeline import Where
+from repros.engine.plan import HOME
 from repros.errors import ReprosError
-from repros.journey import Where
 from repros.model import Device
-from repros.plan import HOME
-from repros.shelf import CATALOGUE, Shelf, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from repros import environments
 from repros.cli.live import Live
 from repros.cli.options import (
     LATEST,
@@ -23,16 +24,17 @@ from repros.cli.options import (
 )
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
-from repros.collect import collect
+from repros.engine.catalogue import Shelf
+from repros.engine.pipeline import Where, travel
+from repros.engine.plan import Selection
 from repros.errors import ReprosError
-from repros.journey import Where, travel
+from repros.issue import markdown
+from repros.issue.build import Statement, shows_failure, state
+from repros.issue.redact import Identity
+from repros.issue.torch_env import collect
 from repros.model import Device, Outcome, Repro
-from repros.plan import Selection
-from repros.report import issue, table
-from repros.report.redact import Identity
-from repros.report.statement import Statement, shows_failure, state
-from repros.shelf import Shelf
-from repros.stacks import environments, load_stacks
+from repros.stacks import load_stacks
+from repros.text import table
 
 RUNS = Path(".repros/report.jsonl")
 """Results of what `repros report` ran itself; the latest run's stay as they are."""
@@ -63,7 +65,7 @@ class NothingToReportError(ReprosError):
 )
 @click.option(
     "--form",
-    type=click.Choice([form.value for form in issue.Form]),
+    type=click.Choice([form.value for form in markdown.Form]),
     help="Whose bug form the headings follow; the project's that the failure is in, if not given.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For machines: the same facts, redacted too.")
@@ -93,8 +95,8 @@ def report(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> No
     if options["as_json"]:
         click.echo(json.dumps([dataclasses.asdict(statement) for statement in statements], indent=2))
         return
-    form = issue.Form(options["form"]) if options["form"] else None
-    click.echo("\n---\n\n".join(issue.markdown(statement, form) for statement in statements), nl=False)
+    form = markdown.Form(options["form"]) if options["form"] else None
+    click.echo("\n---\n\n".join(markdown.markdown(statement, form) for statement in statements), nl=False)
 
 
 def _run(

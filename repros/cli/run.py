@@ -21,10 +21,10 @@ from repros.cli.options import (
 )
 from repros.cli.output import console, show_text
 from repros.cli.signals import exit_code, interrupting
-from repros.journey import JOBS, Launch, travel
+from repros.engine.pipeline import JOBS, Launch, travel
+from repros.engine.plan import NothingToRunError, Selection
 from repros.model import Device
-from repros.plan import NothingToRunError, Selection
-from repros.report import table
+from repros.text import table
 
 AGREES, DISAGREES = 0, 1
 

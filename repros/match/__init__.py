@@ -13,9 +13,9 @@ from packaging.utils import canonicalize_name
 
 from repros.match.affected import State
 from repros.match.candidates import Candidate, Confidence, RuledOut, Sighting, candidates
-from repros.match.catalogue import Catalogue
 from repros.match.failures import Failure, Link
 from repros.match.find import find
+from repros.match.index import Catalogue
 from repros.match.reading import Lines
 from repros.match.versions import versions
 from repros.model import Repro

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from repros.engine.signature import is_consequence
 from repros.match.affected import Affected, State, affected
-from repros.match.catalogue import Borne, Catalogue, Entry
 from repros.match.failures import Failure, Link
+from repros.match.index import Borne, Catalogue, Entry
 from repros.model import Repro
-from repros.signature import is_consequence
 
 
 class Confidence(StrEnum):

@@ -14,7 +14,7 @@ from repros.errors import ReprosError
 MOST_BYTES = 64 * 2**20
 """Of a longer log the end is read: that is where it says what it died of."""
 LONGEST_LINE = 20_000
-"""Characters; as many as :mod:`repros.signature` looks at."""
+"""Characters; as many as :mod:`repros.engine.signature` looks at."""
 _BLOCK = 2**20
 _MOST_STRANGE, _FEW = 0.1, 8
 """Share of characters that no text has, from which on a file is taken for binary, unless there are only so few."""

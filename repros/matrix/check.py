@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from repros.matrix.evidence import Evidence, Measurement
-from repros.matrix.unit import Unit
+from repros.evidence.files import Evidence, Measurement
+from repros.evidence.unit import Unit
 from repros.model import Tone, Verdict
-from repros.report import table
+from repros.text import table
 
 
 @dataclass(frozen=True)

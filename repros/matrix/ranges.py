@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.matrix.evidence import Evidence, Measurement
+from repros.engine.catalogue import Shelf
+from repros.evidence.files import Evidence, Measurement
 from repros.model import Cell, Device, Environment, Expectation, Outcome, Repro, Verdict
-from repros.report.spoken import listed, spoken
-from repros.shelf import Shelf
+from repros.text.wording import listed, spoken
 
 SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}
 """Verdicts of cells that showed the documented failure, expected or not."""

@@ -36,7 +36,7 @@ class Signature:
     raises: str | None = None
     """Class name of the exception, plain (`RuntimeError`) or dotted; a base class of what was raised counts."""
     match: tuple[str, ...] = ()
-    """Alternative wordings; one of them stands in the normalised message (:func:`repros.signature.normalise`)."""
+    """Alternative texts; the message, normalised (:func:`repros.engine.signature.normalise`), contains one of them."""
     ends: str | None = None
     """`hang`, `exit N` or `signal SIGNAME`, for a failure that raises nothing."""
     frames: tuple[str, ...] = ()

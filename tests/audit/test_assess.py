@@ -13,10 +13,10 @@ from packaging.version import Version
 
 from repros.audit.assess import Finding, Status, assess
 from repros.audit.subject import Pick, Place, Subject
-from repros.matrix.evidence import Evidence, Measurement, Seen
-from repros.matrix.unit import Unit
+from repros.engine.catalogue import load
+from repros.evidence.files import Evidence, Measurement, Seen
+from repros.evidence.unit import Unit
 from repros.model import Device, Outcome, Repro, Verdict
-from repros.shelf import load
 from tests import factories
 
 

@@ -18,8 +18,8 @@ from repros.audit.formats import plain_json, sarif, text
 from repros.audit.ignore import Ignore, settled
 from repros.audit.subject import Pick, Place, Subject
 from repros.audit.verdict import Audit, decide
+from repros.engine.catalogue import Shelf, load
 from repros.model import Outcome
-from repros.shelf import Shelf, load
 from tests import factories
 from tests.audit.test_assess import measurement, subject
 

@@ -11,8 +11,8 @@ from repros.audit.assess import assess
 from repros.audit.ignore import Ignore, from_pyproject, nearest_pyproject, settled
 from repros.audit.subject import AuditError, Pick, Place, Subject
 from repros.audit.verdict import Audit, decide
+from repros.engine.catalogue import Shelf
 from repros.errors import UnknownNameError
-from repros.shelf import Shelf
 from tests import factories
 
 TODAY = dt.date(2026, 11, 21)

@@ -14,10 +14,10 @@ import click
 import psutil
 
 from repros.cli.output import console
-from repros.journey import Launch, Where, is_warm, prepare, run_all
+from repros.engine.catalogue import Shelf, load
+from repros.engine.pipeline import Launch, Where, is_warm, prepare, run_all
+from repros.engine.plan import Selection, plan, select
 from repros.model import Cell, Environment, Tone
-from repros.plan import Selection, plan, select
-from repros.shelf import Shelf, load
 from tests.bench import figures, machine, table
 from tests.bench.measure import Bench, epochs, held, interleaved
 

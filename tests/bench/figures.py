@@ -10,11 +10,11 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from repros.journey import JOBS
+from repros.engine.pipeline import JOBS
+from repros.engine.signature import bears
 from repros.match import match
 from repros.match.reading import lines
 from repros.model import Ending, Process, Raised, Signature
-from repros.signature import bears
 from tests.bench.measure import Sample, Series
 from tests.factories import repro, variant
 from tests.match.index import GOLDEN

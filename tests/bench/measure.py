@@ -19,11 +19,11 @@ from typing import Any, Self
 
 import psutil
 
+from repros.engine.launch import Servers, run
+from repros.engine.launch.cold import arguments
+from repros.engine.launch.containment import signal_all
+from repros.engine.launch.environ import INSIDE
 from repros.model import Cell, Device
-from repros.run import Servers, run
-from repros.run.cold import arguments
-from repros.run.containment import signal_all
-from repros.run.surroundings import INSIDE
 
 
 @dataclass(frozen=True)

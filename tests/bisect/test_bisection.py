@@ -12,19 +12,19 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from repros import shelf
+from repros import environments
 from repros.bisect.bisection import BisectionError, Probe, Question, bisect, question, remembered
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Boundary, scan
 from repros.bisect.swap import Swap, requirements
+from repros.bisect.text import paragraph, record, steps
+from repros.engine import catalogue
+from repros.engine.plan import Selection, Wish, select
+from repros.environments.uv import run_uv
 from repros.model import Stack
 from repros.model.stack import Size
-from repros.plan import Selection, Wish, select
-from repros.report.bisection import paragraph, record, steps
-from repros.stacks import environments
-from repros.stacks.uv import run_uv
-from tests.matrix.test_campaign import TORCH
-from tests.stacks.conftest import write_wheel
+from tests.environments.conftest import write_wheel
+from tests.matrix.test_measure import TORCH
 
 SCRIPT = dedent('''\
     # /// script
@@ -88,7 +88,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
 def wish(tmp_path: Path) -> Wish:
     script = tmp_path / "tiny_script.py"
     script.write_text(SCRIPT)
-    (wish,) = select(shelf.load([script]), Selection(variants=("failing",)))
+    (wish,) = select(catalogue.load([script]), Selection(variants=("failing",)))
     return wish
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from repros.bisect.search import Answer, Boundary, Finding, scan, search
-from repros.matrix.evidence import EVIDENCE
+from repros.engine.catalogue import load
+from repros.evidence.files import EVIDENCE
 from repros.model import Cell, Device, Environment, Outcome
-from repros.shelf import load
 
 FILES = sorted((EVIDENCE / "bisections").glob("*.json"))
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from repros import record
-from repros.judge import judge
+from repros.engine import record
+from repros.engine.judge import judge
+from repros.engine.launch import Servers, environ, run
 from repros.model import Result, Verdict
-from repros.run import Servers, run, surroundings
 from tests.chaos.sham import cell
 from tests.chaos.witness import Violation, nobody_left, wait_for
 
@@ -329,7 +329,7 @@ def _taken_port(answer: bytes | None) -> Iterator[int]:
 
 
 _chosen = threading.local()
-_choose = surroundings._free_port
+_choose = environ._free_port
 
 
 def _port_of_this_thread() -> int:
@@ -340,7 +340,7 @@ def _port_of_this_thread() -> int:
 @contextlib.contextmanager
 def _choosing(port: int) -> Iterator[None]:
     """Have the engine choose this port in this thread."""
-    surroundings._free_port = _port_of_this_thread
+    environ._free_port = _port_of_this_thread
     _chosen.port = port
     try:
         yield

@@ -7,7 +7,7 @@ import random
 import time
 from dataclasses import replace
 
-from repros import header, record
+from repros.engine import header, record
 from repros.errors import ReprosError
 from repros.model import Result, Verdict
 from tests.chaos.cells import Place, _kill

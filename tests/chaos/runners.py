@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from repros import record
+from repros.engine import record
 from repros.model import Verdict
 from tests.chaos.cells import Place, _kill, play
 from tests.chaos.sham import ROOT, TARGET

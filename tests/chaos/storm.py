@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from repros.run import Servers
-from repros.stacks import environments, stack
+from repros import environments
+from repros.engine.launch import Servers
+from repros.stacks import stack
 from tests.chaos import cells, paper, runners
 from tests.chaos.cells import NotInjectedError, Place
 from tests.chaos.witness import Violation

@@ -10,10 +10,10 @@ from textwrap import dedent
 
 import pytest
 
-from repros import journey, record
+from repros import environments
 from repros.cli import main
+from repros.engine import pipeline, record
 from repros.model import Device, Environment
-from repros.stacks import environments
 from tests.conftest import TOYS
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         versions = {"torch": "2.13.0"}
         return Environment(name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent)
 
-    monkeypatch.setattr(journey, "probe", probe)
+    monkeypatch.setattr(pipeline, "probe", probe)
     monkeypatch.setattr(environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable))
     return tmp_path
 

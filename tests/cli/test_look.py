@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.stacks import environments
+from repros import environments
 from tests.cli.conftest import RAISES, Command
 
 

@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from repros.matrix.evidence import read
+from repros import environments
+from repros.evidence.files import read
 from repros.model import Stack
-from repros.stacks import environments
 from tests.cli.conftest import Command
 
 OPTIONS = ("matrix", "--stack", "2023-12", "--evidence", "evidence", "--catalogue")

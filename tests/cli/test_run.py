@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros import record
+from repros.engine import record
 from repros.model import Result
 from tests.cli.conftest import CLAIMED, RAISES, Command, lines
 

@@ -17,11 +17,11 @@ from tests.cli.conftest import HANGS, RAISES, ROOT
 DRIVER = """\
 import sys
 from pathlib import Path
-from repros import journey
 from repros.cli import main
+from repros.engine import pipeline
 from repros.model import Device, Environment
 
-journey.probe = lambda python, name=None, *, sim=True: Environment(
+pipeline.probe = lambda python, name=None, *, sim=True: Environment(
     str(python), Path(sys.executable), "3.11.9", {"torch": "2.13.0"}, {Device.CPU: 2}
 )
 sys.exit(main(sys.argv[1:]))

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import repros.inside
+from repros import environments
+from repros.engine.catalogue import load
+from repros.engine.launch.environ import of_tier
 from repros.model import Device
-from repros.run.surroundings import of_tier
-from repros.shelf import load
-from repros.stacks import environments, stack
+from repros.stacks import stack
 from tests.match.index import Log, entries
 
 PROVOKED = Path(__file__).with_name("toys") / "provoked.py"

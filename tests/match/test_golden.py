@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from repros.engine.catalogue import load
 from repros.match import Catalogue, Confidence, Match, match
 from repros.match.reading import lines
 from repros.model import Outcome, Raised
-from repros.shelf import load
 from tests.match.index import GOLDEN, Log, entries
 
 LOGS = tuple(entries())

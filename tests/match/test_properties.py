@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from repros.engine.catalogue import load
 from repros.match import Match, match
 from repros.match.reading import UnreadableLogError, lines
-from repros.shelf import load
 from tests.match.index import GOLDEN
 from tests.match.wrappers import WRAPPERS, wrapped
 

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from repros.shelf import load
+from repros.engine.catalogue import load
 
 PATHS = re.compile(r'(File "|^|\s)(/home/user/[^\s":]*)', re.MULTILINE)
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from repros import record
+from repros.engine import record
+from repros.evidence.files import Evidence, Seen
+from repros.evidence.unit import Unit
 from repros.matrix.check import against, splits
-from repros.matrix.evidence import Evidence, Seen
-from repros.matrix.unit import Unit
 from repros.model import Result, Tone, Verdict
 from tests import factories as make
-from tests.matrix.test_evidence import SEEN
+from tests.evidence.test_files import SEEN
 
 UNIT = Unit("current", "RPR-0001", "cpu", "ddp")
 

@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 
+from repros.engine.catalogue import Shelf, load
+from repros.evidence.files import Evidence, Seen, read
 from repros.matrix.check import splits
-from repros.matrix.evidence import Evidence, Seen, read
 from repros.matrix.ranges import ABSENT, SHOWN, contradictions
 from repros.model import Outcome, Verdict
-from repros.shelf import Shelf, load
 from repros.stacks import load_stacks
 from tests import factories as make
-from tests.matrix.test_evidence import SEEN
+from tests.evidence.test_files import SEEN
 
 RANGE = make.requirements("lightning>=2.1,<2.4", "torch>=2.1")
 SHELF = Shelf(

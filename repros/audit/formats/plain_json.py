@@ -8,7 +8,7 @@ from typing import Any
 from repros.audit.assess import Finding, Status
 from repros.audit.ignore import Ignore
 from repros.audit.verdict import Audit
-from repros.report.spoken import spoken
+from repros.text.wording import spoken
 
 
 def text(audit: Audit) -> str:

@@ -14,7 +14,7 @@ from repros.audit.ignore import Ignore
 from repros.audit.subject import Place
 from repros.audit.verdict import Audit
 from repros.model import Repro
-from repros.report.spoken import listed
+from repros.text.wording import listed
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # `open`: the specification's word for what could not be evaluated; only what failed may have a level.

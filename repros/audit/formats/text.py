@@ -9,7 +9,7 @@ from rich.text import Text
 from repros.audit.assess import Condition, Finding, Status
 from repros.audit.verdict import Audit
 from repros.model import Repro, Variant
-from repros.report.spoken import count, listed, spoken, wrap
+from repros.text.wording import count, listed, spoken, wrap
 
 _MARGIN = 12
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}

@@ -11,8 +11,8 @@ from typing import Any
 
 from repros.engine.digest.python import normal_form
 from repros.engine.digest.sources import PythonSources, cpp_digest, sha256
-from repros.header.block import Block
-from repros.header.keys import REPRO, VARIANT, Key
+from repros.engine.header.block import Block
+from repros.engine.header.keys import REPRO, VARIANT, Key
 from repros.model import Device, Repro, Stack
 from repros.stacks.lock import read_lock
 
@@ -21,7 +21,7 @@ INSIDE = PACKAGE / "inside"
 SIM = INSIDE / "sim"
 """The simulated accelerator; only its own cells depend on it."""
 
-ROOTS = ("shelf.py", "journey.py")
+ROOTS = ("engine/catalogue.py", "engine/pipeline.py")
 """The modules between a script and its verdict; what they import from this project counts with them."""
 
 _LENGTH = 16

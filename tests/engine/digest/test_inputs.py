@@ -13,7 +13,7 @@ import pytest
 from repros.engine.digest import inputs as digest
 from repros.engine.digest.inputs import inputs
 from repros.engine.digest.sources import PythonSources, cpp_digest
-from repros.header.keys import REPRO, VARIANT
+from repros.engine.header.keys import REPRO, VARIANT
 from repros.model import Device, Repro, Stack
 from repros.model.stack import Size
 from tests import factories as make
@@ -199,7 +199,11 @@ def move(package: Path, old: str, new: str) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("signature", "elsewhere/normalising"), ("run/containment", "run/ending"), ("probe", "asking/interpreter")],
+    [
+        ("engine/signature", "elsewhere/normalising"),
+        ("engine/launch/containment", "engine/launch/ending"),
+        ("engine/probe", "asking/interpreter"),
+    ],
 )
 def test_a_moved_module_changes_nothing(clone: Path, old: str, new: str) -> None:
     before = digests(clone / "repros")
@@ -225,7 +229,7 @@ def test_an_import_from_elsewhere_counts(clone: Path) -> None:
     (package / "third.py").write_text("def normalise(text):\n    return text.lower()\n")
     user = package / "user.py"
     found = set()
-    for module in ("signature", "twin", "third"):
+    for module in ("engine.signature", "twin", "third"):
         user.write_text(f"from repros.{module} import normalise\nnormalise('x')\n")
         found.add(PythonSources({"repros": package}).digest([user]))
     assert len(found) == 3

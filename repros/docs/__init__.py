@@ -1,0 +1,1 @@
+"""Generators of the tables in the documentation."""

@@ -1,0 +1,143 @@
+"""Reads one script's header (PEP 723, `[tool.repro]`) into a :class:`~repros.model.Repro`.
+
+The two tables of :mod:`repros.engine.header.keys` list every key that a header may have. Any other key is refused with
+the file, the line and what was expected, so that a typo never turns into a failure that is silently not tested.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement
+
+from repros.engine.header.block import Block, HeaderError
+from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
+from repros.model.repro import Outcome, Repro, Signature, Variant
+
+__all__ = ["HeaderError", "has_header", "read"]
+
+_MEANT = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
+
+
+def has_header(path: Path) -> bool:
+    """Whether the file means to be a repro script: a comment of it opens a table such as `[tool.repro]`.
+
+    Whether it succeeds is for :func:`read` to say, so that a slip in the header does not take a script out of sight.
+    """
+    try:
+        return _MEANT.search(path.read_text(encoding="utf-8")) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def read(path: Path) -> Repro:
+    """Read and check one repro script.
+
+    Raises:
+        HeaderError: with file, line and what was expected.
+    """
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise HeaderError(path, 1, f"cannot be read as UTF-8 text: {error}") from error
+    block = Block(path, source)
+    return _repro(block, block.table("tool.repro"), _docstring(block))
+
+
+def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
+    """Check the whole header and build the repro."""
+    at = "tool.repro"
+    values = parsed(block, at, data, REPRO)
+    if not isinstance(values["variants"], Mapping) or "failing" not in values["variants"]:
+        raise block.error(at, None, "expected a table [tool.repro.variants.failing]")
+    values["minimum"] = values["minimum"] or values["processes"]
+    if values["minimum"] > values["processes"]:
+        problem = f"minimum = {values['minimum']} in [{at}]; expected at most processes = {values['processes']}"
+        raise block.error(at, "minimum", problem)
+    if strange := [name for name in values["cold"] if name not in values["strategies"]]:
+        problem = (
+            f"cold names {strange[0]!r}; expected some of the repro's strategies: {', '.join(values['strategies'])}"
+        )
+        raise block.error(at, "cold", problem)
+    try:
+        dependencies = requirements(block.data.get("dependencies"))
+    except (TypeError, InvalidRequirement):
+        raise block.error("", "dependencies", "expected dependencies: a list of requirements") from None
+    variants = values.pop("variants")
+    documented = parsed(block, f"{at}.variants.failing", variants["failing"], VARIANT)
+    if documented["outcome"] is not Outcome.FAILS:
+        problem = "outcome of the failing variant; expected 'fails'"
+        raise block.error(f"{at}.variants.failing", "outcome", problem)
+    failing = _signature(block, "failing", documented)
+    if failing is None:
+        problem = "the failing variant lacks a signature; expected 'raises' with 'match', or 'ends'"
+        raise block.error(f"{at}.variants.failing", None, problem)
+    return Repro(
+        path=block.path,
+        dependencies=dependencies,
+        doc=doc,
+        variants=tuple(_variant(block, name, data, values, failing) for name, data in variants.items()),
+        **values,
+    )
+
+
+def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
+    """Build one variant; what it leaves out it takes from the repro and the failing variant."""
+    table = f"tool.repro.variants.{name}"
+    if not NAME.fullmatch(name):
+        raise block.error(table, None, f"variant {name!r}; expected a name in lower case, such as 'fresh_trainer'")
+    values = parsed(block, table, data, VARIANT)
+    for key in ("strategies", "devices"):
+        if values[key] is None:
+            values[key] = repro[key]
+        elif strange := [item for item in values[key] if item not in repro[key]]:
+            problem = (
+                f"{key} of [{table}] names {str(strange[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
+            )
+            raise block.error(table, key, problem)
+    own = _signature(block, name, values)
+    return Variant(
+        name=name,
+        outcome=values["outcome"],
+        about=values["about"],
+        strategies=values["strategies"],
+        devices=values["devices"],
+        affected=repro["affected"] if values["affected"] is None else values["affected"],
+        requires=repro["requires"] + (values["requires"] or ()),
+        signature=own or failing,
+        claim=values["claim"],
+        source=values["source"],
+    )
+
+
+def _signature(block: Block, name: str, values: Mapping[str, Any]) -> Signature | None:
+    """Build the signature that a variant gives itself, if it does."""
+    table = f"tool.repro.variants.{name}"
+    raises, match, ends = values["raises"], values["match"], values["ends"]
+    if values["frames"] is not None and raises is None:
+        raise block.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' beside them")
+    if raises is None and match is None and ends is None:
+        return None
+    if values["outcome"] is Outcome.PASSES:
+        raise block.error(table, "raises", "a variant that passes has no signature; expected it under one that fails")
+    if ends is not None and (raises or match):
+        raise block.error(table, "ends", "expected either 'ends' or 'raises' with 'match', not both")
+    if ends is None and (raises is None or match is None):
+        raise block.error(table, None, f"[{table}] has half a signature; expected both 'raises' and 'match'")
+    return Signature(raises=raises, match=match or (), ends=ends, frames=values["frames"] or ())
+
+
+def _docstring(block: Block) -> str:
+    """Return the script's docstring; the script must be Python and must have one."""
+    try:
+        doc = ast.get_docstring(ast.parse(block.source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line, problem = getattr(error, "lineno", None) or 1, getattr(error, "msg", str(error))
+        raise HeaderError(block.path, line, f"not valid Python: {problem}") from error
+    if not doc:
+        raise HeaderError(block.path, 1, "expected a docstring with the symptom, the cause and the fix")
+    return doc

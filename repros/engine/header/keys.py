@@ -1,0 +1,183 @@
+"""Everything that a header may say: its keys, what each holds, and the check of a table against them."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from repros.engine.header.block import Block
+from repros.engine.signature import normalise
+from repros.model.repro import Device, Outcome
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+"""A strategy's or a variant's name."""
+
+_ID = re.compile(r"RPR-\d{4}")
+_ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
+_FRAME = re.compile(r"(?:[\w.+-]+(?:/[\w.+-]+)*\.py:)?(?:[A-Za-z_]\w*|<module>)")
+_FEWEST_LETTERS = 5
+_LINK = re.compile(r"https://\S+")
+
+
+@dataclass(frozen=True)
+class Key:
+    """What one key of the header holds."""
+
+    expected: str
+    """In words, for the refusal."""
+    parse: Callable[[Any], Any]
+    """Turns the TOML value into the model's; raises ValueError, TypeError or InvalidRequirement."""
+    required: bool = False
+    default: Any = None
+    decides: bool = True
+    """Whether a verdict may depend on it; a change of any other key leaves evidence as it is."""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError
+    return value
+
+
+def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if not pattern.fullmatch(_text(value)):
+            raise ValueError
+        return str(value)
+
+    return parse
+
+
+def _several(parse: Callable[[Any], Any], *, empty: bool = True) -> Callable[[Any], tuple[Any, ...]]:
+    def parse_all(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not (value or empty):
+            raise TypeError
+        return tuple(parse(item) for item in value)
+
+    return parse_all
+
+
+def _requirement(value: Any) -> Requirement:
+    return Requirement(_text(value))
+
+
+def _range(value: Any) -> Requirement:
+    requirement = _requirement(value)
+    if not requirement.specifier or requirement.url or requirement.marker or requirement.extras:
+        raise ValueError
+    return requirement
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _wording(value: Any) -> str:
+    # What is left when the placeholders are gone has to tell one failure from another.
+    telling = re.sub(r"\{\w+\}|[^A-Za-z]", "", normalise(_text(value)))
+    if len(telling) < _FEWEST_LETTERS:
+        raise ValueError
+    return str(value)
+
+
+def _wordings(value: Any) -> tuple[str, ...]:
+    return (_wording(value),) if isinstance(value, str) else _several(_wording, empty=False)(value)
+
+
+def _ends(value: Any) -> str:
+    text = _matching(_ENDS)(value)
+    if text.startswith("signal ") and text.removeprefix("signal ") not in signal.Signals.__members__:
+        raise ValueError
+    return text
+
+
+_LINKS = Key("a list of https:// links", _several(_matching(_LINK), empty=False), required=True, decides=False)
+_RANGES = 'a list of version ranges such as ["lightning>=2.1,<2.4"]'
+_NAMES = "a list of names in lower case"
+_DEVICES = "a list of devices out of: " + ", ".join(Device)
+
+REPRO: Mapping[str, Key] = {
+    "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
+    "title": Key("a sentence", _text, required=True, decides=False),
+    "upstream": _LINKS,
+    "packages": Key("a list of package names", _several(_text, empty=False), required=True, decides=False),
+    "affected": Key(_RANGES, _several(_range), required=True),
+    "requires": Key(_RANGES, _several(_range), default=()),
+    "home": Key("the name of a stack", _text, required=True, decides=False),
+    "strategies": Key(_NAMES, _several(_matching(NAME), empty=False), required=True),
+    "cold": Key(_NAMES, _several(_matching(NAME)), default=()),
+    "devices": Key(_DEVICES, _several(Device, empty=False), required=True),
+    "processes": Key("a number of ranks, 1 or more", _number, required=True),
+    "minimum": Key("a number of devices, 1 or more", _number),
+    "deadline": Key("a number of seconds, 1 or more", _number, default=120),
+    "silent": Key("true or false", _flag, default=False, decides=False),
+    "variants": Key("tables [tool.repro.variants.NAME]", lambda value: value, required=True),
+}
+
+VARIANT: Mapping[str, Key] = {
+    "outcome": Key("'fails' or 'passes'", Outcome, required=True),
+    "about": Key("a line saying what this variant does", _text, required=True, decides=False),
+    "raises": Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
+    "match": Key("telling text of the message, or a list of alternative wordings", _wordings),
+    "ends": Key("'hang', 'exit N' or 'signal SIGNAME'", _ends),
+    "frames": Key(
+        'a list of functions on the stack such as ["new_forward", "accelerate/hooks.py:new_forward"]',
+        _several(_matching(_FRAME), empty=False),
+        decides=False,
+    ),
+    "claim": Key("what the documented solution promises", _text, decides=False),
+    "source": Key("an https:// link", _matching(_LINK), decides=False),
+    "strategies": Key(_NAMES, _several(_matching(NAME), empty=False)),
+    "devices": Key(_DEVICES, _several(Device, empty=False)),
+    "affected": Key(_RANGES, _several(_range)),
+    "requires": Key(_RANGES, _several(_range)),
+}
+
+
+def requirements(value: Any) -> tuple[Requirement, ...]:
+    """Return the requirements that the script itself has.
+
+    Raises:
+        TypeError: no list, or an empty one.
+        InvalidRequirement: one that is none.
+    """
+    return _several(_requirement, empty=False)(value)
+
+
+def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Check a table against its keys and turn every value into the model's.
+
+    Raises:
+        HeaderError: at the key that is unknown, lacking or not as expected.
+    """
+    if not isinstance(data, Mapping):
+        raise block.error(table, None, f"expected a table [{table}]")
+    for key in data:
+        if key not in keys:
+            raise block.error(table, key, f"unknown key {key!r} in [{table}]; expected one of: {', '.join(keys)}")
+    values = {}
+    for key, rule in keys.items():
+        if key not in data:
+            if rule.required:
+                raise block.error(table, None, f"[{table}] lacks {key!r}; expected {rule.expected}")
+            values[key] = rule.default
+            continue
+        try:
+            values[key] = rule.parse(data[key])
+        except (ValueError, TypeError, InvalidRequirement):
+            problem = f"{key} = {data[key]!r} in [{table}]; expected {rule.expected}"
+            raise block.error(table, key, problem) from None
+    return values

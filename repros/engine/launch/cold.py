@@ -1,0 +1,53 @@
+"""Launches a cell as a user would: `python script.py variant strategy device`."""
+
+from __future__ import annotations
+
+import subprocess
+
+from repros.engine.launch.environ import of_cell
+from repros.engine.launch.supervise import Scene
+from repros.model import Cell
+
+
+class Main:
+    """The interpreter that runs the script."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        """Take the started process."""
+        self._popen = popen
+        self.pid = popen.pid
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for its end at most that many seconds; False when it has not come."""
+        try:
+            self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    @property
+    def returncode(self) -> int:
+        """Exit code, negative for a signal."""
+        code: int = self._popen.returncode
+        return code
+
+
+def launch(cell: Cell, scene: Scene) -> Main:
+    """Start the script in a session of its own."""
+    with scene.log.open("ab") as output:
+        return Main(
+            subprocess.Popen(
+                [str(cell.environment.python), *arguments(cell)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=scene.scratch,
+                env=of_cell(cell, scene.folder, scene.scratch, scene.log),
+                start_new_session=True,
+            )
+        )
+
+
+def arguments(cell: Cell) -> list[str]:
+    """Return the script and its arguments."""
+    return [str(cell.repro.path.resolve()), cell.variant.name, cell.strategy, cell.device.value]

@@ -1,0 +1,99 @@
+"""Finds and ends every process of a cell.
+
+What catches what:
+
+- The **token**, the cell's folder, which every process that is started inherits in `REPROS_CELL`: what left the process
+  group and the session, as a daemon's double fork does and `killpg` misses.
+- The **session** that a cell's main process leads: what wiped its environment or never had the token in it, such as the
+  ranks that a warm server forked, which show the server's own.
+- **Child subreapers** (Linux), the leader of a warm cell and the server: what a rank left in another session becomes
+  their child and is ended by them (:mod:`repros.inside.warm`), whatever its environment.
+- The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
+- The **server's mark** in `REPROS_SERVER`: what a warm server that was killed could not end any more (`end_marked`).
+- The **keeper**: everything, when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
+
+What escapes: a process of a cold cell that left the session *and* wiped its environment. None of the libraries does. On
+macOS there are no subreapers and no parent-death signal, and a rank that a warm server forked and that left its
+session escapes too; psutil reads the environments of one's own processes there, so tokens and sessions still hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import psutil
+
+LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
+"""Signals in order of force, each with the seconds that processes get to obey it.
+
+SIGKILL more than once: what a process forked after it was listed is found the next time.
+"""
+HASTY = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.5), *LADDER[2:])
+"""For somebody who waits: nobody will look at how the cell ends."""
+
+
+def members(token: Path, session: int) -> list[psutil.Process]:
+    """Return the living processes of the cell with that token, or in that session."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            if os.getsid(process.pid) == session or process.environ().get("REPROS_CELL") == str(token):
+                found.append(process)
+    return found
+
+
+def stopped(token: Path, session: int) -> set[int]:
+    """Return the pids of the cell's processes that a signal has stopped and nothing has continued."""
+    found = set()
+    for process in members(token, session):
+        with contextlib.suppress(psutil.Error):
+            if process.status() == psutil.STATUS_STOPPED:
+                found.add(process.pid)
+    return found
+
+
+def end_marked(variable: str, value: str) -> None:
+    """Kill every process that was started with that environment variable."""
+    for _ in range(20):
+        marked = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(variable) == value and process.status() != psutil.STATUS_ZOMBIE:
+                    marked.append(process)
+        if not marked:
+            return
+        signal_all(marked, signal.SIGKILL)
+        psutil.wait_procs(marked, timeout=1)
+
+
+def end(token: Path, session: int, ladder: Sequence[tuple[int, float]] = LADDER) -> int:
+    """Climb the ladder until no process of the cell lives.
+
+    Returns:
+        How many processes had to be ended.
+    """
+    ended: set[int] = set()
+    for force, patience in ladder:
+        processes = members(token, session)
+        if not processes:
+            break
+        ended.update(process.pid for process in processes)
+        signal_all(processes, force)
+        if force is not signal.SIGKILL:
+            # A stopped process handles no signal but SIGKILL until it is continued.
+            signal_all(processes, signal.SIGCONT)
+        psutil.wait_procs(processes, timeout=patience)
+    return len(ended)
+
+
+def signal_all(processes: Iterable[psutil.Process], number: int) -> None:
+    """Send a signal to each process that still lives."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error, OSError):
+            process.send_signal(number)

@@ -1,0 +1,68 @@
+"""The environment variables of a cell's processes: the user's own, less what launchers left, plus what a cell needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+from repros import inside
+from repros.engine.launch import reaper
+from repros.model import Cell, Device
+
+INSIDE = Path(inside.__file__).parent
+
+# Set by launchers and schedulers; a cell that inherited them would take itself for a rank of somebody else's job.
+_FOREIGN = re.compile(
+    r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
+    r"|SLURM_.*|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
+    r"|REPROS_(CELL|LOG|SCRIPT|HOOKED|SERVER|SIM|SIM_DEVICES)|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
+    # Without its asserts a script that documents a silent failure could not fail.
+    r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
+)
+
+
+def of_tier(device: Device, processes: int) -> dict[str, str]:
+    """Return what holds for every process on that many devices of a tier, whatever the cell."""
+    kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
+    path = [str(INSIDE / "site"), *filter(None, [kept.get("PYTHONPATH")])]
+    ours = {
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONUNBUFFERED": "1",
+        # A script must not shadow a library by its name.
+        "PYTHONSAFEPATH": "1",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": _gpus(processes) if device is Device.CUDA else "",
+        "HF_HUB_OFFLINE": "1",
+        reaper.VARIABLE: reaper.of_this_runner.token,
+    }
+    if device is Device.SIM:
+        ours |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(processes)}
+    return kept | ours
+
+
+def _gpus(count: int) -> str:
+    """Return the first GPUs of those that this process may see itself."""
+    own = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return ",".join((own or [str(index) for index in range(count)])[:count])
+
+
+def of_cell(cell: Cell, folder: Path, scratch: Path, log: Path) -> dict[str, str]:
+    """Return the environment variables of a cell's main process."""
+    return of_tier(cell.device, cell.processes) | {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "TMPDIR": str(scratch),
+        "REPROS_CELL": str(folder),
+        "REPROS_LOG": str(log),
+        "REPROS_SCRIPT": str(cell.repro.path.resolve()),
+    }
+
+
+def _free_port() -> int:
+    """Return a port for the rendezvous that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,115 @@
+"""Selection x catalogue x environments -> what to run, and what not and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from repros.engine.catalogue import Shelf
+from repros.errors import ReprosError, UnknownNameError
+from repros.model import Cell, Device, Environment, Repro, Unavailable, Variant
+
+HOME = "home"
+"""Stands for each repro's own home stack among the names of stacks."""
+
+
+class NothingToRunError(ReprosError):
+    """A selection that names no cell."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of the catalogue to run; an empty field selects everything."""
+
+    repros: tuple[str, ...] = ()
+    """Ids or slugs."""
+    variants: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = ()
+    devices: tuple[Device, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A cell before it has an environment."""
+
+    repro: Repro
+    variant: Variant
+    strategy: str
+    device: Device
+
+
+def select(shelf: Shelf, selection: Selection) -> list[Wish]:
+    """Return every combination that the catalogue has and the selection names, in catalogue order.
+
+    Raises:
+        UnknownNameError: a repro, variant or strategy that is nowhere among those selected.
+        NothingToRunError: a combination that does not exist, such as a strategy that the repro does not run under.
+    """
+    repros = [shelf.find(name) for name in selection.repros] or list(shelf)
+    if not repros:
+        raise NothingToRunError("the catalogue is empty; expected repro scripts at the places given.")
+    _known("variant", selection.variants, [v.name for r in repros for v in r.variants])
+    _known("strategy", selection.strategies, [s for r in shelf for s in r.strategies])
+    wishes = [wish for repro in dict.fromkeys(repros) for wish in _wishes(repro, selection)]
+    if not wishes:
+        offers = "; ".join(f"{r.id} runs under {', '.join(r.strategies)} on {', '.join(r.devices)}" for r in repros)
+        raise NothingToRunError(f"nothing fits the selection: {offers}.")
+    return wishes
+
+
+def _wishes(repro: Repro, selection: Selection) -> Iterator[Wish]:
+    for variant in repro.variants:
+        if selection.variants and variant.name not in selection.variants:
+            continue
+        for strategy in variant.strategies:
+            for device in variant.devices:
+                if strategy in (selection.strategies or variant.strategies) and device in (
+                    selection.devices or variant.devices
+                ):
+                    yield Wish(repro, variant, strategy, device)
+
+
+def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(kind, name, dict.fromkeys(known))
+
+
+def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
+    """Return the stacks to run a repro on, `home` resolved, none twice."""
+    return list(dict.fromkeys(repro.home if name == HOME else name for name in names))
+
+
+def plan(wishes: Sequence[Wish], environments: Callable[[Repro], Sequence[Environment]]) -> list[Cell | Unavailable]:
+    """Give every wish the environments it is to run in.
+
+    Args:
+        wishes: what :func:`select` returned.
+        environments: the environments that a repro is to run in.
+    """
+    planned: list[Cell | Unavailable] = []
+    for wish in wishes:
+        for environment in environments(wish.repro):
+            offered = environment.counts.get(wish.device, 0)
+            processes = (
+                max(1, min(wish.repro.processes, offered)) if wish.device is Device.CUDA else wish.repro.processes
+            )
+            cell = Cell(wish.repro, wish.variant, wish.strategy, wish.device, environment, processes)
+            reason = _why_not(cell, offered)
+            planned.append(Unavailable(cell, reason) if reason else cell)
+    return planned
+
+
+def _why_not(cell: Cell, offered: int) -> str | None:
+    """Return why a cell cannot be run, if it cannot."""
+    environment, device = cell.environment, cell.device
+    if environment.broken:
+        return environment.broken
+    needed = (*cell.variant.requires, *cell.repro.dependencies)
+    if unmet := environment.unmet(needed):
+        return f"needs {unmet[0]}"
+    if device in environment.absent:
+        return environment.absent[device]
+    if device is Device.CUDA and offered < cell.repro.minimum:
+        return f"needs {cell.repro.minimum} GPUs, this machine has {offered}"
+    return None

@@ -1,0 +1,7 @@
+"""The environments of stacks: made with uv, kept in the cache folder, dropped when they are not needed any more."""
+
+from __future__ import annotations
+
+from repros.environments.store import EnvironmentFailedError, copy, drop, ensure, place, ready
+
+__all__ = ["EnvironmentFailedError", "copy", "drop", "ensure", "place", "ready"]

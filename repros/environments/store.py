@@ -1,0 +1,184 @@
+"""A stack's environment: made once with uv, shared by all processes, never left half made."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock, Timeout
+
+from repros.environments.uv import Say, UvError, run_uv
+from repros.errors import ReprosError
+from repros.model.stack import Size, Stack
+
+_MARKER = ".repros-complete"
+"""Written last into an environment; one without it is half made."""
+
+
+class EnvironmentFailedError(ReprosError):
+    """A stack's environment could not be made."""
+
+    def __init__(self, stack: Stack, reason: str) -> None:
+        """Compose the sentence."""
+        super().__init__(f"the environment of stack {stack.name} could not be made: {reason}")
+
+
+def cache() -> Path:
+    """Return the folder for all that can be made again: `REPROS_CACHE_DIR`, or the user's cache."""
+    chosen = os.environ.get("REPROS_CACHE_DIR")
+    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_cache_path("repros")
+
+
+def place(stack: Stack) -> Path:
+    """Return the folder of the stack's environment, there or not; another lock gives another folder."""
+    digest = hashlib.sha256(stack.python.encode() + b"\n" + stack.lock.read_bytes()).hexdigest()
+    return cache() / "environments" / f"{stack.name}-{digest[:12]}"
+
+
+def ready(stack: Stack) -> bool:
+    """Whether the stack's environment is there, complete and with its interpreter."""
+    return _ready(place(stack))
+
+
+def ensure(stack: Stack, say: Say) -> Path:
+    """Return the interpreter of the stack's environment, which is made if it is not there.
+
+    Args:
+        stack: which one.
+        say: takes lines of progress; before a download, how big it is and what would make it smaller.
+
+    Raises:
+        EnvironmentFailedError: no room on the disk, or uv could not resolve, reach or build something.
+    """
+    root = place(stack)
+    try:
+        return _ensured(stack, root, say)
+    except OSError as error:
+        raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
+
+
+def drop(stack: Stack) -> bool:
+    """Remove the stack's environment; whether there was one. uv's cache, which it is linked from, is left alone."""
+    root = place(stack)
+    if not root.exists():
+        return False
+    with FileLock(f"{root}.lock"):
+        # Its marker first: what an interrupt leaves of it is then half made, and nobody takes it for whole.
+        (root / _MARKER).unlink(missing_ok=True)
+        shutil.rmtree(root, ignore_errors=True)
+    return True
+
+
+@contextlib.contextmanager
+def copy(stack: Stack, say: Say) -> Iterator[Path]:
+    """Yield the interpreter of an environment of the stack that may be changed at will, and remove it in the end.
+
+    It is linked from uv's cache as the stack's own is, which stays as it is. One at a time: a second process waits.
+
+    Raises:
+        EnvironmentFailedError: as :func:`ensure`.
+    """
+    root = place(stack).with_name(f"{place(stack).name}-copy")
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{root}.lock"):
+        try:
+            try:
+                _make(stack, root, say)
+            except OSError as error:
+                raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
+            yield _python(root)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def _ensured(stack: Stack, root: Path, say: Say) -> Path:
+    if not _ready(root):
+        root.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{root}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say(f"waiting for another process that is making the environment of stack {stack.name}")
+            lock.acquire()
+        try:
+            if not _ready(root):
+                _make(stack, root, say)
+        finally:
+            lock.release()
+    return _python(root)
+
+
+def _make(stack: Stack, root: Path, say: Say) -> None:
+    shutil.rmtree(root, ignore_errors=True)  # what an interrupted process may have left
+    # Compiled now: a user who has PYTHONDONTWRITEBYTECODE set would pay for it in every process of every cold cell.
+    install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
+    try:
+        run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
+        intended = run_uv(*install, "--dry-run", folder=root.parent)
+        downloads = "Would download" in intended
+        cuda = "\n + nvidia-" in intended
+        _announce(stack, say, cuda=cuda, downloads=downloads)
+        _refuse_if_full(stack, root.parent, cuda=cuda, downloads=downloads)
+        run_uv(*install, folder=root.parent, say=say)
+        (root / _MARKER).touch()
+    except UvError as error:
+        raise EnvironmentFailedError(stack, str(error)) from error
+    finally:
+        if not _ready(root):
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def _announce(stack: Stack, say: Say, *, cuda: bool, downloads: bool) -> None:
+    size = _size(stack, cuda=cuda)
+    build = f"torch's {'CUDA' if cuda else 'CPU'} build"
+    if not downloads:
+        say(f"making the environment of stack {stack.name} from what uv has in its cache ({build})")
+    elif size is None:
+        say(f"making the environment of stack {stack.name}: {build}, some hundred MB to download")
+    else:
+        cost = f"up to {_gigabytes(size.download)} to download, {_gigabytes(size.unpacked)} on disk"
+        say(f"making the environment of stack {stack.name}: {cost} ({build})")
+    if downloads and cuda:
+        smaller = f"{_gigabytes(stack.cpu.download)}" if stack.cpu else "a fraction of that"
+        say(f"  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: {smaller} to download")
+
+
+def _refuse_if_full(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
+    """Refuse when a disk that is going to fill lacks the room.
+
+    uv unpacks into its cache and links from there, so the environment itself takes room only on another disk.
+    """
+    size = _size(stack, cuda=cuda)
+    if size is None:
+        return
+    uv_cache = Path(run_uv("cache", "dir", folder=folder).strip())
+    uv_cache.mkdir(parents=True, exist_ok=True)
+    filling = [uv_cache] if downloads else []
+    if uv_cache.stat().st_dev != folder.stat().st_dev:
+        filling.append(folder)
+    for disk in filling:
+        free = shutil.disk_usage(disk).free
+        if free < size.unpacked:
+            reason = f"it needs {_gigabytes(size.unpacked)}, and {disk} has {_gigabytes(free)} free"
+            raise EnvironmentFailedError(stack, reason)
+
+
+def _size(stack: Stack, *, cuda: bool) -> Size | None:
+    return stack.cuda if cuda else stack.cpu
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+def _python(root: Path) -> Path:
+    return root / "bin" / "python"
+
+
+def _ready(root: Path) -> bool:
+    return (root / _MARKER).is_file() and _python(root).exists()

@@ -1,0 +1,75 @@
+"""uv, run for its effect, its progress passed on while it works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+
+from uv import find_uv_bin
+
+from repros.environments.pip_settings import uv_settings
+from repros.errors import ReprosError
+
+Say = Callable[[str], None]
+"""Takes one line for a person who waits."""
+
+_PROGRESS = ("Building", "Built", "Downloading", "Downloaded", "Prepared", "Installed")
+"""How the lines begin that tell a waiting person something."""
+
+_ENOUGH = 30
+"""Lines that go into an error; a failed resolution explains itself in fewer."""
+
+_FRAME = re.compile("[\u00d7\u2500-\u257f\u25b6]")
+"""The frame that uv draws round its explanations."""
+
+
+class UvError(ReprosError):
+    """uv ended with an error; the sentence holds its own explanation."""
+
+    def __init__(self, command: str, lines: list[str]) -> None:
+        """Compose the sentence from the lines that uv wrote: from `error:` or its cross on, else the last."""
+        begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_ENOUGH)
+        words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_ENOUGH])).split()).removeprefix("error: ")
+        super().__init__(f"uv {command}: {words or 'no reason given'}")
+
+
+def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
+    """Run uv with pip's settings and return what it wrote, both streams as one.
+
+    Args:
+        *arguments: the command and its options.
+        folder: where to run it. Not the user's own: uv takes up the settings of a project that it is in.
+        say: takes the lines that tell of progress, as they come.
+
+    Raises:
+        UvError: uv ended with an error.
+    """
+    environ = {**os.environ, **uv_settings(os.environ), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
+    environ.pop("VIRTUAL_ENV", None)  # every command here names its own environment
+    command = [find_uv_bin(), *(str(argument) for argument in arguments)]
+    lines = []
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                lines.append(line.rstrip())
+                if say is not None and line.lstrip().startswith(_PROGRESS):
+                    say(f"  {line.strip()}")
+        except BaseException:  # an interrupt must not leave a download going
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise UvError(" ".join(takewhile(str.isalpha, command[1:])), lines)
+    return "\n".join(lines)

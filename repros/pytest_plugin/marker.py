@@ -1,0 +1,44 @@
+"""`@pytest.mark.repro("RPR-0001")`: another project's test that is about a documented failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from repros.engine.catalogue import Shelf, load
+from repros.errors import ReprosError
+
+_catalogue = pytest.StashKey[Shelf]()
+
+
+class MarkError(ReprosError):
+    """A mark that names no failure."""
+
+
+def note(items: Iterable[pytest.Item], report: pytest.CollectReport) -> None:
+    """Note what the items are marked with for the JUnit report; an id that no failure has fails the collection."""
+    for item in items:
+        try:
+            item.user_properties += _properties(item)
+        except ReprosError as error:
+            report.outcome, report.result = "failed", []
+            report.longrepr = f"{item.nodeid}: {error}"
+            return
+
+
+def _properties(item: pytest.Item) -> Iterator[tuple[str, object]]:
+    """Yield each failure's id and title, those of the module before those of the test."""
+    for mark in reversed(list(item.iter_markers("repro"))):
+        if not mark.args or mark.kwargs or not all(isinstance(name, str) for name in mark.args):
+            raise MarkError('@pytest.mark.repro expects ids of failures, such as "RPR-0001".')
+        for name in mark.args:
+            repro = _shelf(item.config).find(name)
+            yield from (("repro", repro.id), ("repro-title", repro.title))
+
+
+def _shelf(config: pytest.Config) -> Shelf:
+    """Return the package's catalogue, read when the first marked test needs it."""
+    if _catalogue not in config.stash:
+        config.stash[_catalogue] = load()
+    return config.stash[_catalogue]

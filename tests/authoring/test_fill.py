@@ -1,0 +1,147 @@
+"""A filled form becomes a script that passes the header's check, whatever was filled in."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repros.authoring import template
+from repros.authoring.fill import fill
+from repros.authoring.form import read
+from repros.engine import header
+from repros.model import Device, Outcome, Repro, Signature
+from tests.authoring.test_form import ANSWERS, FIELDS, rendered
+
+
+def filled(folder: Path, answers: dict[str, str]) -> tuple[Repro, list[str]]:
+    refused: list[str] = []
+    form = read(rendered(answers))
+    (folder / "toys").mkdir(parents=True, exist_ok=True)
+    (folder / "toys" / "it.py").unlink(missing_ok=True)
+    path = template.write(folder, "toys", "it", change=lambda text: fill(text, form, refused.append))
+    return header.read(path), refused
+
+
+def test_the_whole_form(tmp_path: Path) -> None:
+    repro, refused = filled(tmp_path, ANSWERS)
+    assert refused == []
+    assert (repro.id, repro.title, repro.home) == ("RPR-0001", ANSWERS["Title"], "2023-12")
+    assert list(map(str, repro.affected)) == ["lightning<2.4,>=2.1", "torch>=2.1"]
+    assert list(map(str, repro.dependencies)) == ["torch>=2.1", "lightning>=2.1"]
+    assert (repro.strategies, repro.cold) == (("ddp", "ddp_spawn"), ("ddp_spawn",))
+    assert (repro.devices, repro.processes, repro.minimum) == ((Device.CUDA, Device.SIM), 2, 1)
+    assert (repro.deadline, repro.silent) == (90, True)
+    assert [(v.name, v.outcome, v.claim, v.source) for v in repro.variants] == [
+        ("failing", Outcome.FAILS, None, None),
+        ("fixed", Outcome.PASSES, None, ANSWERS["Where the fix is documented"]),
+        ("claimed", Outcome.FAILS, "the tensor has to be moved", "https://example.org/claim"),
+    ]
+    failing = repro.variants[0]
+    assert failing.signature is not None
+    assert (failing.signature.raises, failing.signature.match) == (
+        "AssertionError",
+        ("expected two of them", "expected 2 of them"),
+    )
+    assert repro.sections["Symptom"] == "A `RuntimeError` after the search, with a \\ in it."
+    assert repro.sections["Fix"].startswith('Lightning 2.4, says the log: "moved"')
+
+
+CODE = """\
+import sys
+
+
+def failing(strategy, accelerator):
+    import torch
+
+    ### Title
+    assert torch.ones(1).item() == 2, 'expected 2'
+
+
+def fixed(strategy, accelerator):
+    assert accelerator == 'cpu'
+
+
+def claimed(strategy, accelerator):
+    raise SystemExit
+
+
+VARIANTS = {"failing": failing, "fixed": fixed, "claimed": claimed}
+
+
+def main(variant="failing", strategy="ddp", accelerator="cuda"):
+"""
+
+
+def test_the_code_becomes_the_variants(tmp_path: Path) -> None:
+    repro, _ = filled(tmp_path, ANSWERS)
+    source = repro.path.read_text(encoding="utf-8")
+    assert source[source.index("import sys\n") :].startswith(CODE)
+
+
+def test_a_failure_that_raises_nothing(tmp_path: Path) -> None:
+    answers = {"Title": "It hangs", "Ending": "hang", "How it shows": "an error or another end"}
+    repro, refused = filled(tmp_path, answers)
+    assert refused == []
+    assert repro.variants[0].signature == Signature(ends="hang")
+    assert repro.silent is False
+
+
+WRONG = {
+    "Upstream threads": (
+        "issue 19813",
+        "upstream = ['issue 19813'] in [tool.repro]; expected a list of https:// links",
+    ),
+    "Affected releases": ("lightning 2.1", "affected = ['lightning 2.1'] in [tool.repro]; expected a list of version"),
+    "Processes": ("two", "processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more"),
+    "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),
+    "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: ddp"),
+    "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected telling text of the message"),
+    "Stack": ("mine", 'home = "mine": no such stack; known: 2023-05'),
+    "Dependencies": ("torch at 2", "expected dependencies: a list of requirements"),
+    "Failing code": ("def (", "the code of failing is not Python as it stands"),
+    "Fixed code": ('x = """a\nb"""', "the code of fixed cannot be indented as it stands"),
+    "Where the fix is documented": ("in a book", "source = 'in a book' in [tool.repro.variants.fixed]; expected an"),
+}
+
+
+@pytest.mark.parametrize("label", WRONG)
+def test_what_the_header_refuses_is_told_and_the_rest_taken(label: str, tmp_path: Path) -> None:
+    answer, sentence = WRONG[label]
+    repro, refused = filled(tmp_path, {"Title": "It breaks", "Packages": "lightning", label: answer})
+    assert repro.packages == ("lightning",)
+    assert len(refused) == 1
+    assert sentence in refused[0]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.dictionaries(st.sampled_from(sorted(set(FIELDS) - {"Title"})), TEXT, max_size=8), TEXT)
+def test_whatever_was_filled_in_the_script_passes(tmp_path: Path, answers: dict[str, str], title: str) -> None:
+    repro, _ = filled(tmp_path, {"Title": f"It {title}", **answers})
+    assert repro.variants[0].name == "failing"
+    ast.parse(repro.path.read_text(encoding="utf-8"))
+
+
+def test_the_script_runs_as_the_form_says(tmp_path: Path) -> None:
+    import subprocess
+
+    answers = {
+        "Title": "It breaks",
+        "Failing code": "assert strategy == 'plain', accelerator",
+        "Fixed code": "print(strategy, accelerator)",
+        "Strategies": "ddp",
+        "Devices": "cpu",
+    }
+    repro, _ = filled(tmp_path, answers)
+    command = [sys.executable, str(repro.path)]
+    failing = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert failing.stderr.endswith("AssertionError: cpu\n")
+    fixed = subprocess.run([*command, "fixed"], capture_output=True, text=True, timeout=60, check=False)
+    assert (fixed.stdout, fixed.returncode) == ("ddp cpu\n", 0)

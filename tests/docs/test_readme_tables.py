@@ -1,0 +1,80 @@
+"""The table of failures in Markdown, and how it gets into a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from repros.docs import readme
+from repros.engine.catalogue import Shelf
+from repros.model import Device, Outcome
+from tests import factories
+
+SHELF = Shelf(
+    (
+        factories.repro(
+            "RPR-0001",
+            path=Path("/anywhere/catalogue/lightning/a_slug.py"),
+            title="One | thing",
+            silent=True,
+            affected=factories.requirements("lightning<2.4,>=2.1", "torch>=2"),
+            strategies=("ddp", "ddp_spawn"),
+            devices=(Device.CUDA, Device.SIM),
+            upstream=(
+                "https://github.com/Lightning-AI/pytorch-lightning/issues/19813",
+                "https://github.com/Lightning-AI/pytorch-lightning/pull/19814",
+                "https://github.com/pytorch/pytorch/issues/1",
+                "https://example.org/thread",
+            ),
+            variants=(
+                factories.variant(),
+                factories.variant("fixed", Outcome.PASSES),
+                factories.variant("also", Outcome.PASSES),
+                factories.variant("no_fix", claim="it helps"),
+            ),
+        ),
+        factories.repro("RPR-0002", path=Path("/anywhere/catalogue/fabric/other.py"), packages=("lightning", "torch")),
+    )
+)
+
+TABLE = """\
+| Id | Failure | Affected | Runs as | Documented fixes | Upstream |
+| --- | --- | --- | --- | --- | --- |
+| [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
+| `lightning>=2.1,<2.4`, `torch>=2` \
+| ddp, ddp_spawn on cuda, sim | 2 work, 1 does not \
+| [pytorch-lightning #19813](https://github.com/Lightning-AI/pytorch-lightning/issues/19813), \
+[#19814](https://github.com/Lightning-AI/pytorch-lightning/pull/19814), \
+[pytorch #1](https://github.com/pytorch/pytorch/issues/1), <https://example.org/thread> |
+| [RPR-0002](repros/catalogue/fabric/other.py) | A toy | every release of lightning, torch \
+| ddp on cpu | 1 works | <https://example.org/1> |
+"""
+
+
+def test_whole() -> None:
+    assert readme.table(SHELF) == TABLE
+
+
+def marks(name: str) -> tuple[str, str]:
+    return readme._BEGIN.format(name=name), readme._END.format(name=name)
+
+
+def test_takes_the_place_of_the_one_before() -> None:
+    begin, end = marks("failures")
+    page = f"# Title\n\n{begin}\n| stale |\n{end}\n\nMore.\n"
+    assert readme.fill(page, SHELF) == f"# Title\n\n{begin}\n{TABLE}{end}\n\nMore.\n"
+
+
+def test_both_tables_find_their_places() -> None:
+    (begin, end), (first, last) = marks("failures"), marks("stacks")
+    page = f"{first}\n{last}\n# Title\n{begin}\n{end}\n"
+    measured = readme.over_stacks(SHELF)
+    assert readme.fill(page, SHELF) == f"{first}\n{measured}{last}\n# Title\n{begin}\n{TABLE}{end}\n"
+    assert measured.startswith("| Id | Seen on | 2023-05 | 2023-12 |")
+    assert len(measured.splitlines()) == 4
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected the marks"):
+        readme.fill("# Title\n", SHELF)

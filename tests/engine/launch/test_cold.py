@@ -1,0 +1,263 @@
+"""Every way in which a script can end, run for real: verdict, deadline, evidence, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from repros.engine import record
+from repros.engine.judge import judge
+from repros.engine.launch import containment, environ, logs, run, supervise
+from repros.model import Cell, Ending, Process, Result, Verdict
+from tests.endings import ENDINGS
+
+Play = Callable[..., Result]
+
+LADDER = sum(patience for _, patience in containment.LADDER)
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "signature"),
+    [((one, two), *rest) for one, two, *rest in ENDINGS],
+    ids=[f"{one}-{two}" for one, two, *_ in ENDINGS],
+)
+def test_ending(play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None) -> None:
+    slug, variant = script
+    result = play(slug, variant)
+    assert (result.verdict, result.signature) == (verdict, signature), result
+    assert result.observation is not None
+    assert result.observation.seconds < result.cell.repro.deadline
+    assert result.observation.leftovers == 0
+    record.append(tmp_path / "results.jsonl", result)
+    (line,) = record.read(tmp_path / "results.jsonl")
+    assert line["verdict"] == verdict
+
+
+def test_a_chain_is_told_whole_and_from_the_outside(play: Play) -> None:
+    (process,) = _ranks(play("masks_its_error"))
+    assert [(link.name, link.via) for link in process.chain] == [
+        ("ValueError", None),
+        ("TypeError", "context"),
+        ("RuntimeError", "context"),
+    ]
+    assert re.search(r"masks_its_error\.py:\d+ load$", process.chain[-1].frames[-1])
+
+
+def test_a_signal_is_told_of_the_rank_that_died_with_its_stacks(play: Play) -> None:
+    launcher, rank_1 = _ranks(play("dies_on_rank_1"))
+    assert (launcher.rank, launcher.ending, launcher.code) == (0, Ending.EXITED, 1)
+    assert (rank_1.rank, rank_1.ending, rank_1.signal) == (1, Ending.SIGNALLED, "SIGSEGV")
+    assert "Segmentation fault" in rank_1.stacks
+    assert "in main" in rank_1.stacks
+
+
+def test_a_relaunched_rank_has_a_log_of_its_own(play: Play) -> None:
+    main, rank_1 = _ranks(play("raises_in_a_relaunched_rank"))
+    assert main.log != rank_1.log
+    assert "rank 1 here" in logs.tail(rank_1.log)
+    assert "RuntimeError: the documented failure" in logs.tail(rank_1.log)
+    assert logs.tail(main.log) == []
+
+
+@pytest.mark.parametrize(
+    ("slug", "variant", "verdict"),
+    [
+        ("ignores_signals", "failing", Verdict.REPRODUCED),
+        ("ignores_signals", "asleep", Verdict.REPRODUCED),
+        ("ignores_signals", "undocumented", Verdict.DIFFERENT),
+        ("thread_never_ends", "failing", Verdict.REPRODUCED),
+    ],
+)
+def test_what_hangs_is_ended_at_its_deadline(play: Play, slug: str, variant: str, verdict: Verdict) -> None:
+    result = play(slug, variant)
+    assert (result.verdict, result.signature) == (verdict, "hang")
+    assert result.observation is not None
+    assert result.cell.repro.deadline <= result.observation.seconds < result.cell.repro.deadline + LADDER
+    (process,) = result.observation.ranks
+    assert process.ending is Ending.TIMED_OUT
+    assert f"{slug}.py" in process.stacks
+
+
+def test_what_was_stopped_does_not_hang_on_its_own_account(play: Play) -> None:
+    result = play("ignores_signals", "stopped")
+    assert (result.verdict, result.signature) == (Verdict.INFRA, "signal SIGSTOP")
+    assert result.reason == "rank 0 was stopped from outside (SIGSTOP)"
+
+
+def test_a_hang_in_a_collective_shows_where_every_rank_waits(play: Play, current_python: Path) -> None:
+    result = play("hangs_in_a_collective", python=current_python)
+    assert (result.verdict, result.signature) == (Verdict.REPRODUCED, "hang")
+    rank_0, rank_1 = _ranks(result)
+    assert (rank_0.rank, rank_1.rank) == (0, 1)
+    # Where exactly is for the warm launch to show: on a busy machine a rank may still be importing torch.
+    for rank in (rank_0, rank_1):
+        assert rank.ending is Ending.TIMED_OUT
+        assert "hangs_in_a_collective.py" in rank.stacks
+
+
+def test_a_spawned_rank_is_the_witness_and_not_its_launcher(play: Play, current_python: Path) -> None:
+    result = play("raises_in_a_spawned_rank", python=current_python)
+    assert (result.verdict, result.reason) == (Verdict.REPRODUCED, "rank 1 showed the documented signature")
+    launcher, *_, rank_1 = _ranks(result)
+    assert launcher.chain[0].name == "torch.multiprocessing.spawn.ProcessRaisedException"
+    assert rank_1.chain[0].name == "RuntimeError"
+
+
+@pytest.mark.parametrize("variant", ["fixed", "aborts"])
+def test_spawned_ranks_return(play: Play, current_python: Path, variant: str) -> None:
+    result = play("raises_in_a_spawned_rank", variant, current_python)
+    assert result.verdict is Verdict.CLEAN
+    assert [(process.name, process.ending) for process in _ranks(result)] == [
+        ("launcher", Ending.RETURNED),
+        ("rank 0", Ending.RETURNED),
+        ("rank 1", Ending.RETURNED),
+    ]
+
+
+def test_a_closed_connection_is_a_consequence(play: Play, current_python: Path) -> None:
+    result = play("takes_its_peer_down", python=current_python)
+    assert (result.verdict, result.reason) == (Verdict.REPRODUCED, "rank 1 showed the documented signature")
+    rank_0, rank_1 = _ranks(result)
+    assert rank_0.ending is Ending.RAISED
+    assert "onnection" in rank_0.chain[0].message
+    assert rank_1.chain[0].message == "the documented failure"
+
+
+def test_two_ranks_return(play: Play, current_python: Path) -> None:
+    assert play("takes_its_peer_down", "fixed", current_python).verdict is Verdict.CLEAN
+
+
+@pytest.mark.parametrize("variant", ["failing", "on_rank_1"])
+def test_a_flood_is_cut_to_its_head_and_its_end(play: Play, variant: str) -> None:
+    result = play("prints_200_mb", variant)
+    assert result.verdict is Verdict.REPRODUCED
+    (log,) = {process.log for process in _ranks(result) if process.ending is Ending.RAISED}
+    assert log is not None
+    assert log.stat().st_size <= logs.CAP
+    text = log.read_text()
+    assert text.startswith("the first line\n")
+    assert " bytes left out ...]\n" in text
+    assert "the last line" in text
+    assert text.endswith("RuntimeError: the documented failure\n")
+
+
+@pytest.mark.parametrize(
+    ("variant", "verdict"),
+    [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN), ("foreign", Verdict.CLEAN)],
+)
+def test_a_grandchild_is_ended_and_told(play: Play, variant: str, verdict: Verdict) -> None:
+    result = play("leaves_a_grandchild", variant)  # `play` looks for what is left
+    assert result.verdict is verdict
+    assert result.observation is not None
+    assert result.observation.leftovers == 1
+    assert result.observation.seconds < result.cell.repro.deadline
+
+
+def test_a_rank_may_need_a_moment_longer_than_the_main_process(play: Play) -> None:
+    result = play("outlived_by_a_rank", "fixed")
+    assert result.verdict is Verdict.CLEAN
+    assert [process.ending for process in _ranks(result)] == [Ending.RETURNED, Ending.RETURNED]
+
+
+def test_a_rank_does_not_outlive_a_content_main_process_for_ever(play: Play) -> None:
+    result = play("outlived_by_a_rank")
+    assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: hang")
+    main, rank_1 = _ranks(result)
+    assert (main.ending, rank_1.ending) == (Ending.RETURNED, Ending.TIMED_OUT)
+    assert "in main" in rank_1.stacks
+    assert result.observation is not None
+    assert result.observation.leftovers == 0
+
+
+def test_a_rank_has_a_while_to_notice_that_the_main_process_failed(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
+    result = play("outlived_by_a_rank", "raised")
+    assert result.verdict is Verdict.REPRODUCED
+    assert [process.ending for process in _ranks(result)] == [Ending.RAISED, Ending.STOPPED]
+
+
+def test_a_run_can_be_stopped_from_outside(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    cell = toy_cell("ignores_signals")
+    cell = replace(cell, repro=replace(cell.repro, deadline=600))
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    started = time.monotonic()
+    result = judge(cell, run(cell, tmp_path / "cell", stop))
+    assert time.monotonic() - started < cell.repro.deadline / 10
+    assert (result.verdict, result.reason) == (Verdict.INFRA, "interrupted")
+
+
+def test_a_relative_folder_will_do(
+    toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cell = toy_cell("leaves_a_grandchild", "fixed")
+    seen = run(cell, Path("a cell"))
+    assert seen.leftovers == 1
+    assert judge(cell, seen).verdict is Verdict.CLEAN
+
+
+def test_a_folder_that_is_there_is_never_written_over(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    seen = run(toy_cell("raises"), tmp_path)
+    assert seen.broken is not None
+    assert "could not be made" in seen.broken
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interpreter_that_cannot_be_started_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    cell = toy_cell("raises", python=Path("/nowhere/bin/python"))
+    result = judge(cell, run(cell, tmp_path / "cell"))
+    assert result.verdict is Verdict.INFRA
+    assert "the engine failed" in result.reason
+
+
+def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 0\n")
+    python.chmod(0o700)
+    cell = toy_cell("raises", python=python)
+    result = judge(cell, run(cell, tmp_path / "cell"))
+    assert (result.verdict, result.reason) == (
+        Verdict.INFRA,
+        "no process of the cell wrote anything down: the hook did not start",
+    )
+
+
+def test_a_cell_does_not_inherit_what_makes_it_part_of_another_job(
+    toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID", "PL_GLOBAL_SEED", "REPROS_SIM", "PYTHONHOME"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("OF_THE_USER", "kept")
+    found = environ.of_cell(toy_cell("raises"), tmp_path, tmp_path, tmp_path / "log")
+    assert found["OF_THE_USER"] == "kept"
+    assert "REPROS_CELL" in found
+    assert not {
+        "RANK",
+        "SLURM_PROCID",
+        "TORCHELASTIC_RUN_ID",
+        "PL_GLOBAL_SEED",
+        "REPROS_SIM",
+        "PYTHONHOME",
+    } & set(found)
+
+
+def test_every_line_of_the_record_is_whole_and_tells_nothing_of_the_environment(play: Play, tmp_path: Path) -> None:
+    out = tmp_path / "results.jsonl"
+    result = play("raises", "undecodable")
+    record.append(out, result)
+    (line,) = out.read_text("utf-8").splitlines()
+    assert json.loads(line)["verdict"] == "different"
+    assert "PATH" not in line
+
+
+def _ranks(result: Result) -> list[Process]:
+    assert result.observation is not None
+    return list(result.observation.ranks)

@@ -1,0 +1,98 @@
+"""No process of a cell outlives it, and no other process is touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from repros.engine.launch import containment
+
+SLEEP = "import time; print('here', flush=True); time.sleep(600)"
+DEAF = "import signal; signal.signal(2, signal.SIG_IGN); signal.signal(15, signal.SIG_IGN); " + SLEEP
+BREEDS = f"""
+import subprocess, sys, time
+print('here', flush=True)
+try:
+    time.sleep(600)
+finally:
+    subprocess.Popen([sys.executable, "-c", {DEAF!r}], start_new_session=True)
+"""
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    return tmp_path / "cell"
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def start(started: list[subprocess.Popen[bytes]], script: str, token: Path | None) -> subprocess.Popen[bytes]:
+    environ = dict(os.environ) if token is None else {**os.environ, "REPROS_CELL": str(token)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, start_new_session=True
+    )
+    started.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"here\n"
+    return process
+
+
+def alive(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is None
+
+
+def test_a_process_is_found_by_its_session_or_by_its_token(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    of_session = start(started, SLEEP, None)
+    of_token = start(started, SLEEP, token)
+    neither = start(started, SLEEP, token.with_name("another"))
+    found = {process.pid for process in containment.members(token, of_session.pid)}
+    assert found == {of_session.pid, of_token.pid}
+    assert containment.end(token, of_session.pid) == 2
+    assert not alive(of_session)
+    assert not alive(of_token)
+    assert alive(neither)
+
+
+def test_who_obeys_is_not_killed_and_who_does_not_is(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    token.mkdir()
+    obeys = f"try:\n    {SLEEP}\nexcept KeyboardInterrupt:\n    open({str(token / 'obeyed')!r}, 'w').close()"
+    obedient, deaf = start(started, obeys, token), start(started, DEAF, token)
+    assert containment.end(token, -1) == 2
+    assert (token / "obeyed").exists()
+    assert not alive(obedient)
+    assert not alive(deaf)
+
+
+def test_what_a_process_starts_while_it_is_ended_is_ended_too(
+    token: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    start(started, BREEDS, token)
+    assert containment.end(token, -1) >= 1
+    assert containment.members(token, -1) == []
+
+
+def test_where_nothing_is_left_nothing_is_ended(token: Path) -> None:
+    assert containment.end(token, -1) == 0
+
+
+def test_a_process_that_is_gone_already_is_no_error(started: list[subprocess.Popen[bytes]], token: Path) -> None:
+    process = start(started, SLEEP, token)
+    known = psutil.Process(process.pid)
+    process.kill()
+    process.wait()
+    containment.signal_all([known], 15)

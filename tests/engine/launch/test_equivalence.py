@@ -1,0 +1,72 @@
+"""A cell gets the same verdict and the same signature however it is launched.
+
+A cheap part of the catalogue by default, on the CPU and the stack `current`; with `--all-cells` every cell that can be
+launched both ways on this machine, on `current` and on its repro's home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from repros.engine.catalogue import load
+from repros.engine.judge import judge
+from repros.engine.launch import Servers, run
+from repros.engine.pipeline import Launch, Where, is_warm, prepare
+from repros.engine.plan import Selection, Wish, plan, select, stack_names
+from repros.model import Cell, Environment, Verdict
+
+CHEAP = {
+    # two ranks that are held together by nothing but the launcher's environment
+    ("RPR-0005", "failing", "ddp", "cpu"),
+    ("RPR-0005", "fixed", "ddp", "cpu"),
+    # one process
+    ("RPR-0010", "failing", "auto", "cpu"),
+    ("RPR-0010", "fixed", "auto", "cpu"),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    everything = metafunc.config.getoption("--all-cells")
+    chosen = [
+        pytest.param(wish, stack, id="-".join((*_key(wish), stack)))
+        for wish in select(load(), Selection())
+        for stack in stack_names(wish.repro, ["current", "home"])
+        if everything or (_key(wish) in CHEAP and stack == "current")
+    ]
+    metafunc.parametrize(("wish", "stack"), chosen)
+
+
+def _key(wish: Wish) -> tuple[str, str, str, str]:
+    return wish.repro.id, wish.variant.name, wish.strategy, wish.device.value
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with Servers(tmp_path_factory.mktemp("servers")) as found:
+        yield found
+
+
+@lru_cache
+def _environment(stack: str, python: Path | None, *, sim: bool) -> Environment:
+    """Make and probe an environment; whatever asks for the accelerator stands for all that do."""
+    of_tier = [wish for wish in select(load(), Selection()) if (wish.device == "sim") == sim]
+    where = Where(python=python) if python else Where(stacks=(stack,))
+    return prepare(of_tier[:1], where, print)(of_tier[0].repro)[0]
+
+
+def test_the_same_verdict_and_signature(
+    wish: Wish, stack: str, servers: Servers, current_python: Path, tmp_path: Path
+) -> None:
+    environment = _environment(stack, current_python if stack == "current" else None, sim=wish.device == "sim")
+    (cell,) = plan([wish], lambda _: [environment])
+    if not isinstance(cell, Cell):
+        pytest.skip(cell.reason)
+    if not is_warm(cell, Launch.AUTO):
+        pytest.skip("the launcher is part of what it shows")
+    cold, warm = judge(cell, run(cell, tmp_path / "cold")), judge(cell, run(cell, tmp_path / "warm", servers=servers))
+    assert (warm.verdict, warm.signature) == (cold.verdict, cold.signature), (cold.reason, warm.reason)
+    assert cold.verdict in {Verdict.REPRODUCED, Verdict.CLEAN}, cold.reason

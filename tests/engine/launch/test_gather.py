@@ -1,0 +1,172 @@
+"""From what processes wrote down to how they ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from repros.engine.launch.gather import Timeline, gather
+from repros.model import Ending, Process
+
+MAIN = 10
+CHAIN = [
+    {
+        "type": "builtins.ValueError",
+        "bases": ["builtins.Exception"],
+        "message": "m",
+        "frames": [],
+        "via": None,
+    }
+]
+
+
+def start(time: float = 1.0, **details: Any) -> dict[str, Any]:
+    return {"event": "start", "role": "main", "rank": None, "time": time, **details}
+
+
+def event(kind: str, time: float = 2.0, **details: Any) -> dict[str, Any]:
+    return {"event": kind, "time": time, **details}
+
+
+def gathered(
+    folder: Path,
+    processes: dict[int, list[Any]],
+    status: int = 0,
+    timeline: Timeline | None = None,
+    stacks: str = "",
+) -> list[tuple[str, str, Any]]:
+    found = []
+    for process in observed(folder, processes, status, timeline, stacks):
+        detail = process.signal or process.code or (process.chain[0].message if process.chain else None)
+        found.append((process.name, str(process.ending), detail))
+    return found
+
+
+def observed(
+    folder: Path,
+    processes: dict[int, list[Any]],
+    status: int = 0,
+    timeline: Timeline | None = None,
+    stacks: str = "",
+) -> tuple[Process, ...]:
+    for pid, events in processes.items():
+        place = folder / "processes" / str(pid)
+        place.mkdir(parents=True)
+        (place / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
+        (place / "stacks.txt").write_text(stacks)
+    return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "ending"),
+    [
+        ([start(), event("finished")], 0, ("rank 0", "returned", None)),
+        ([start(), event("finished")], -6, ("rank 0", "returned", None)),  # aborted on its way out
+        ([start(), event("finished")], 3, ("rank 0", "exited", 3)),  # sys.exit(3)
+        ([start(), event("raised", chain=CHAIN)], 1, ("rank 0", "raised", "m")),
+        ([start(), event("raised", chain="damaged")], 1, ("rank 0", "raised", None)),
+        ([start(), event("exit", code=3)], 3, ("rank 0", "exited", 3)),
+        ([start(), event("exit", code=0)], 0, ("rank 0", "returned", None)),
+        ([start()], -11, ("rank 0", "signalled", "SIGSEGV")),
+        ([start()], -41, ("rank 0", "signalled", "SIG41")),  # a real-time signal
+        ([start()], 1, ("rank 0", "exited", 1)),
+        ([], 1, ("rank 0", "exited", 1)),  # the engine knows the main process without its events
+        ([start(rank=0), event("finished", rank=3)], 0, ("rank 3", "returned", None)),
+    ],
+)
+def test_the_main_process(tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]) -> None:
+    assert gathered(tmp_path, {MAIN: events}, status) == [ending]
+
+
+RANK: dict[str, Any] = {"role": "rank", "rank": 1}
+FATAL = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
+
+
+@pytest.mark.parametrize(
+    ("events", "reaped", "stacks", "ending"),
+    [
+        ([start(**RANK), event("finished")], None, "", ("rank 1", "returned", None)),
+        ([start(**RANK), event("raised", chain=CHAIN)], 256, "", ("rank 1", "raised", "m")),
+        ([start(**RANK)], 9, "", ("rank 1", "signalled", "SIGKILL")),
+        ([start(**RANK), event("finished")], 768, "", ("rank 1", "exited", 3)),
+        ([start(**RANK)], None, "", ("rank 1", "signalled", None)),
+        ([start(**RANK)], None, FATAL, ("rank 1", "signalled", "SIGSEGV")),
+        ([start(role="helper"), start(**RANK), event("finished")], None, "", ("rank 1", "returned", None)),
+        ([start(role="helper", rank=1), event("finished")], None, "", ("helper 11", "returned", None)),
+        ([event("finished")], None, "", None),
+    ],
+)
+def test_another_process(
+    tmp_path: Path, events: list[Any], reaped: int | None, stacks: str, ending: tuple[str, str, Any] | None
+) -> None:
+    waits = [] if reaped is None else [event("reaped", child=11, status=reaped)]
+    found = gathered(tmp_path, {MAIN: [start(), *waits, event("finished")], 11: events}, stacks=stacks)
+    assert found[1:] == ([] if ending is None else [ending])
+
+
+def test_launcher_then_ranks_then_helpers(tmp_path: Path) -> None:
+    others = {
+        pid: [start(role=role, rank=rank), event("finished")]
+        for pid, role, rank in ((13, "rank", 0), (11, "helper", None), (12, "rank", 1))
+    }
+    found = gathered(tmp_path, {**others, MAIN: [start(), event("finished")]})
+    assert [name for name, _, _ in found] == ["launcher", "rank 0", "rank 1", "helper 11"]
+
+
+def test_what_is_written_after_the_deadline_is_the_engines_doing(tmp_path: Path) -> None:
+    timeline = Timeline(started=0.0, deadline=5.0, cutoff=5.0, stopped={MAIN, 11})
+    late, early = event("raised", 5.5, chain=CHAIN), event("raised", 4.5, chain=CHAIN)
+    found = observed(tmp_path, {MAIN: [start(), late], 11: [start(**RANK), early]}, 1, timeline)
+    assert [(process.ending, process.at) for process in found] == [
+        (Ending.TIMED_OUT, 5.0),
+        (Ending.RAISED, 4.5),
+    ]
+
+
+def test_a_rank_that_fell_between_the_deadline_and_the_ladder_had_timed_out(tmp_path: Path) -> None:
+    timeline = Timeline(started=0.0, deadline=5.0, cutoff=5.0)
+    (found,) = observed(tmp_path, {MAIN: [start(), event("raised", 5.01, chain=CHAIN)]}, 1, timeline)
+    assert found.ending is Ending.TIMED_OUT
+
+
+def test_a_rank_that_the_engine_ended_was_stopped(tmp_path: Path) -> None:
+    timeline = Timeline(started=0.0, main_ended=5.0, cutoff=20.0, stopped={11})
+    interrupted = event("raised", 20.1, chain=CHAIN)
+    found = gathered(tmp_path, {MAIN: [start(), event("finished")], 11: [start(**RANK), interrupted]}, 0, timeline)
+    assert found == [("rank 0", "returned", None), ("rank 1", "stopped", None)]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+STRANGE = st.dictionaries(
+    st.sampled_from(["event", "time", "role", "rank", "chain", "child", "status", "code"]),
+    st.sampled_from(["start", "raised", "finished", "exit", "reaped", "main", "rank"]) | JSON,
+)
+
+
+@example(events=[{"event": "start", "time": 0.0}], status=0)
+@example(events=[{"event": "start", "time": 0.0, "role": "rank"}], status=0)
+@example(events=[{"event": "start", "time": 0.0, "role": "main"}], status=0)
+@given(events=st.lists(STRANGE | JSON, max_size=6), status=st.sampled_from([0, 1, -9, -11]))
+def test_no_event_however_strange_stops_the_engine(
+    tmp_path_factory: pytest.TempPathFactory, events: list[Any], status: int
+) -> None:
+    found = observed(tmp_path_factory.mktemp("cell"), {MAIN: events, 11: events}, status)
+    assert [process.pid for process in found if process.role == "main"] == [MAIN]
+
+
+def test_the_same_for_bytes_that_are_no_json(tmp_path: Path) -> None:
+    place = tmp_path / "processes" / str(MAIN)
+    place.mkdir(parents=True)
+    whole = json.dumps(event("raised", chain=CHAIN)).encode()
+    (place / "events.jsonl").write_bytes(b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{")
+    (found,) = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
+    assert found.ending is Ending.RAISED

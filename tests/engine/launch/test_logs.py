@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from repros.engine.launch import logs
+
+
+def test_a_log_within_the_cap_stays_as_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "main.log"
+    log.write_bytes(b"x" * logs.CAP)
+    logs.trim(tmp_path)
+    logs.compact(tmp_path)
+    assert log.stat().st_size == logs.CAP
+
+
+def test_a_log_past_the_cap_keeps_its_head_and_its_end(tmp_path: Path) -> None:
+    rank = tmp_path / "processes" / "11" / "log.txt"
+    rank.parent.mkdir(parents=True)
+    lines = [f"line {number:06}\n" for number in range(300_000)]
+    rank.write_text("".join(lines))
+    logs.compact(tmp_path)
+    text = rank.read_text()
+    assert len(text) < 400_000
+    assert text.startswith("line 000000\nline 000001\n")
+    assert text.endswith("line 299998\nline 299999\n")
+    assert "\n[... 3,300,000 bytes left out ...]\n" in text
+
+
+def test_what_is_written_while_it_is_trimmed_is_not_lost(tmp_path: Path) -> None:
+    log = tmp_path / "main.log"
+    with log.open("ab", buffering=0) as writer:
+        for _ in range(3):
+            writer.write(b"x" * (2 * logs.CAP))
+            logs.trim(tmp_path)
+            assert log.stat().st_blocks * 512 < logs.CAP
+            writer.write(b"\nafter the cut\n")
+    assert logs.tail(log, 1) == ["after the cut"]
+    logs.compact(tmp_path)
+    assert log.read_bytes().endswith(b"x\nafter the cut\n")
+    assert b"\0" not in log.read_bytes()
+    assert log.stat().st_size < logs.CAP
+
+
+def test_the_last_lines_of_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "main.log"
+    log.write_bytes(b"one\ntwo\n\xff three")
+    assert logs.tail(log, 2) == ["two", "\ufffd three"]
+    assert logs.tail(None) == logs.tail(tmp_path / "none.log") == []
+
+
+def test_without_logs_there_is_nothing_to_trim(tmp_path: Path) -> None:
+    logs.trim(tmp_path)
+    logs.compact(tmp_path)

@@ -1,0 +1,328 @@
+"""All verdicts, the root cause among ranks, and what never happens."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repros.engine.judge import judge
+from repros.engine.signature import bears
+from repros.model import Cell, Ending, Observation, Outcome, Process, Signature, Tone, Verdict
+from tests.factories import cell, observation, process, raised, requirements, variant
+
+FAILS = cell(Outcome.FAILS)
+FIX = cell(Outcome.PASSES)
+OUTSIDE = cell(variant=variant(affected=requirements("torch<2")))
+
+RETURNED = process(0)
+DOCUMENTED = process(1, Ending.RAISED)
+OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
+OTHER_TYPE = process(1, Ending.RAISED, chain=(raised(type_="builtins.KeyError"),))
+EXIT = process(0, Ending.EXITED, code=1)
+SEGV = process(1, Ending.SIGNALLED, signal="SIGSEGV")
+TERM = process(0, Ending.SIGNALLED, signal="SIGTERM")
+KILL = process(1, Ending.SIGNALLED, signal="SIGKILL")
+HUNG = process(0, Ending.TIMED_OUT)
+STOPPED = process(0, Ending.STOPPED)
+PEER = process(
+    0,
+    Ending.RAISED,
+    at=0.5,
+    chain=(raised("[../gloo/pair.cc:534] Connection closed by peer [127.0.0.1]:4711"),),
+)
+LAUNCHER = process(
+    None,
+    Ending.RAISED,
+    role="main",
+    at=0.5,
+    chain=(
+        raised(
+            "-- Process 1 terminated with the following error: the documented failure",
+            "torch.multiprocessing.spawn.ProcessRaisedException",
+            bases=("torch.multiprocessing.spawn.ProcessException", "builtins.Exception"),
+        ),
+    ),
+)
+TORCHRUN = process(
+    None,
+    Ending.RAISED,
+    role="main",
+    at=2.0,
+    chain=(raised("script.py FAILED", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"),),
+)
+DISK = process(1, Ending.RAISED, chain=(raised("[Errno 28] No space left on device", "builtins.OSError"),))
+UNREADABLE = process(1, Ending.RAISED, chain=())
+
+
+def ends(text: str) -> Cell:
+    return cell(variant=variant(signature=Signature(ends=text)))
+
+
+TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
+    # everything returned
+    (FAILS, (RETURNED, process(1)), Verdict.GONE, "returned, although these versions are documented to fail"),
+    (FIX, (RETURNED, process(1)), Verdict.CLEAN, "returned, as expected"),
+    (OUTSIDE, (RETURNED, process(1)), Verdict.CLEAN, "returned, as expected"),
+    (FIX, (RETURNED,), Verdict.DIFFERENT, "1 of the ranks never ran"),
+    (FAILS, (RETURNED,), Verdict.DIFFERENT, "1 of the ranks never ran"),
+    # the documented signature
+    (FAILS, (RETURNED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (
+        FIX,
+        (RETURNED, DOCUMENTED),
+        Verdict.UNFIXED,
+        "rank 1 showed the documented signature, although this variant is a fix",
+    ),
+    (
+        OUTSIDE,
+        (RETURNED, DOCUMENTED),
+        Verdict.REGRESSED,
+        "rank 1 showed the documented signature, although these versions lie outside the range",
+    ),
+    # something else
+    (
+        FAILS,
+        (RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        FIX,
+        (RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        OUTSIDE,
+        (RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        FAILS,
+        (RETURNED, OTHER_TYPE),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: KeyError: the documented failure",
+    ),
+    (FAILS, (EXIT,), Verdict.DIFFERENT, "rank 0 ended otherwise: exit 1"),
+    (FAILS, (RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
+    (FAILS, (HUNG, process(1)), Verdict.DIFFERENT, "rank 0 ended otherwise: hang"),
+    (
+        FAILS,
+        (RETURNED, UNREADABLE),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: an exception that could not be read",
+    ),
+    (
+        FAILS,
+        (process(0, Ending.SIGNALLED),),
+        Verdict.DIFFERENT,
+        "rank 0 ended otherwise: ended by a signal nobody saw",
+    ),
+    # two failures of their own are not one
+    (
+        FAILS,
+        (replace(OTHER, rank=0), DOCUMENTED),
+        Verdict.DIFFERENT,
+        "rank 0 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (FAILS, (process(0, Ending.RAISED), SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
+    # consequences are not the cause, even when they come first
+    (FAILS, (PEER, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (PEER, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
+    (FAILS, (EXIT, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (TERM, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (HUNG, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (STOPPED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (LAUNCHER, RETURNED, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (FAILS, (TORCHRUN, TERM, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (
+        FAILS,
+        (TORCHRUN, RETURNED, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (FAILS, (LAUNCHER, RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
+    # a consequence alone is what there is
+    (
+        FAILS,
+        (PEER, process(1)),
+        Verdict.DIFFERENT,
+        "rank 0 ended otherwise: RuntimeError: [../gloo/pair.cc:534] Connection closed by peer [{host}]:4711",
+    ),
+    (FAILS, (STOPPED, process(1)), Verdict.DIFFERENT, "rank 0 ended otherwise: stopped"),
+    # endings without an exception
+    (
+        ends("hang"),
+        (HUNG, replace(HUNG, rank=1)),
+        Verdict.REPRODUCED,
+        "rank 0 showed the documented signature",
+    ),
+    (ends("hang"), (HUNG, process(1)), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
+    (
+        ends("hang"),
+        (HUNG, OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (ends("exit 1"), (EXIT, process(1)), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
+    (ends("exit 2"), (EXIT, process(1)), Verdict.DIFFERENT, "rank 0 ended otherwise: exit 1"),
+    (ends("signal SIGSEGV"), (EXIT, SEGV), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    (ends("signal SIGTERM"), (EXIT, TERM), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
+    (ends("signal SIGKILL"), (EXIT, KILL), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    # the machine's fault
+    (
+        FAILS,
+        (RETURNED, DISK),
+        Verdict.INFRA,
+        "rank 1 met a failure of the machine: OSError: [Errno 28] No space left on device",
+    ),
+    (
+        FIX,
+        (PEER, DISK),
+        Verdict.INFRA,
+        "rank 1 met a failure of the machine: OSError: [Errno 28] No space left on device",
+    ),
+    (
+        FIX,
+        (RETURNED, KILL),
+        Verdict.INFRA,
+        "rank 1 was killed from outside (SIGKILL), for want of memory perhaps",
+    ),
+    (
+        FAILS,
+        (process(0, Ending.RAISED, chain=(raised("", "builtins.MemoryError"),)),),
+        Verdict.INFRA,
+        "rank 0 met a failure of the machine: MemoryError",
+    ),
+    # helpers do not count
+    (
+        FIX,
+        (RETURNED, process(1), process(None, Ending.RAISED, role="helper")),
+        Verdict.CLEAN,
+        "returned, as expected",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "processes", "verdict", "reason"), TABLE, ids=range(len(TABLE)))
+def test_verdict(wanted: Cell, processes: tuple[Process, ...], verdict: Verdict, reason: str) -> None:
+    result = judge(wanted, observation(*processes))
+    assert (result.verdict, result.reason) == (verdict, reason)
+
+
+def test_a_broken_run_is_infra_whatever_was_seen() -> None:
+    result = judge(FAILS, observation(RETURNED, DOCUMENTED, broken="interrupted"))
+    assert (result.verdict, result.reason) == (Verdict.INFRA, "interrupted")
+
+
+@pytest.mark.parametrize(
+    ("processes", "signature"),
+    [
+        ((RETURNED, process(1)), None),
+        ((PEER, DOCUMENTED), "RuntimeError: the documented failure"),
+        (
+            (
+                RETURNED,
+                process(1, Ending.RAISED, chain=(raised("outer", "lib.Outer"), raised(), raised("root"))),
+            ),
+            "RuntimeError: the documented failure",
+        ),
+        (
+            (
+                RETURNED,
+                process(1, Ending.RAISED, chain=(raised("outer", "lib.Outer"), raised("root", "lib.Root"))),
+            ),
+            "lib.Root: root",
+        ),
+    ],
+)
+def test_the_signature_is_the_link_that_bears_it_or_the_root(
+    processes: tuple[Process, ...], signature: str | None
+) -> None:
+    assert judge(FAILS, observation(*processes)).signature == signature
+
+
+MESSAGES = st.sampled_from(
+    ["the documented failure", "quite another", "Connection closed by peer", "No space left on device", ""]
+)
+LINKS = st.builds(
+    raised,
+    MESSAGES,
+    st.sampled_from(["builtins.RuntimeError", "builtins.KeyError", "torch.distributed.DistNetworkError"]),
+)
+
+
+@st.composite
+def processes_(draw: st.DrawFn) -> tuple[Process, ...]:
+    found = []
+    for number in range(draw(st.integers(0, 4))):
+        ending = draw(st.sampled_from(Ending))
+        found.append(
+            Process(
+                pid=100 + number,
+                role=draw(st.sampled_from(["main", "rank", "helper"])),
+                rank=draw(st.none() | st.integers(0, 2)),
+                ending=ending,
+                code=draw(st.sampled_from([1, 3])) if ending is Ending.EXITED else None,
+                signal=draw(st.sampled_from(["SIGSEGV", "SIGKILL", "SIGTERM", None]))
+                if ending is Ending.SIGNALLED
+                else None,
+                chain=tuple(draw(st.lists(LINKS, max_size=3))) if ending is Ending.RAISED else (),
+                at=draw(st.sampled_from([0.5, 1.0])),
+            )
+        )
+    return tuple(found)
+
+
+CELLS = st.sampled_from(
+    [FAILS, FIX, OUTSIDE, ends("hang"), ends("exit 3"), ends("signal SIGSEGV"), ends("signal SIGKILL")]
+)
+
+
+@given(wanted=CELLS, processes=processes_(), seed=st.randoms())
+def test_the_order_of_processes_does_not_matter(
+    wanted: Cell, processes: tuple[Process, ...], seed: random.Random
+) -> None:
+    shuffled = list(processes)
+    seed.shuffle(shuffled)
+    first, second = (judge(wanted, observation(*order)) for order in (processes, shuffled))
+    assert (first.verdict, first.reason, first.signature) == (second.verdict, second.reason, second.signature)
+
+
+@given(wanted=CELLS, processes=processes_())
+def test_what_a_verdict_needs(wanted: Cell, processes: tuple[Process, ...]) -> None:
+    seen: Observation = observation(*processes)
+    result = judge(wanted, seen)
+    bearing = [process for process in seen.ranks if bears(process, wanted.expectation.signature)]
+    failed = [process for process in seen.ranks if process.ending is not Ending.RETURNED]
+    if result.verdict in {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}:
+        assert bearing
+    if result.verdict in {Verdict.CLEAN, Verdict.GONE}:
+        assert not failed
+    if result.verdict.tone is Tone.AGREES:
+        assert (result.verdict is Verdict.REPRODUCED) == (wanted.expectation.outcome is Outcome.FAILS)
+    assert result.verdict not in {Verdict.UNAVAILABLE, Verdict.FLAKY}
+    assert result.reason
+    assert result == judge(wanted, seen)
+
+
+@pytest.mark.parametrize("fault", ["SIGKILL", "SIGSTOP"])
+def test_who_waits_for_a_killed_rank_shows_no_documented_hang(fault: str) -> None:
+    hangs = cell(variant=variant(signature=Signature(ends="hang")))
+    seen = observation(process(0, Ending.TIMED_OUT, at=9.0), process(1, Ending.SIGNALLED, signal=fault))
+    assert judge(hangs, seen).verdict is Verdict.INFRA
+
+
+def test_of_ranks_that_fail_side_by_side_the_lowest_is_the_witness() -> None:
+    late = process(0, Ending.RAISED, at=2.0, chain=(raised("the documented failure, got -4"),))
+    early = process(1, Ending.RAISED, at=1.0, chain=(raised("the documented failure, got -16"),))
+    result = judge(cell(), observation(late, early))
+    assert (result.reason, result.signature) == (
+        "rank 0 showed the documented signature",
+        "RuntimeError: the documented failure, got -4",
+    )

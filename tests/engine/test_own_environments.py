@@ -1,0 +1,231 @@
+"""`repros run ID --python PATH` on environments as people have them: what it says, and that it leaves them alone.
+
+Real environments where one is at hand: one with torch, this one (which has none), other Pythons. Two things are stood
+in for: how many GPUs torch counts, and a torch too old to be installed beside the others (measured by hand with the
+real 1.13.1). What stands in is a distribution's name and version, and a module `torch` that knows the count.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from uv import find_uv_bin
+
+from tests.conftest import TOYS
+
+ROOT = Path(__file__).parents[2]
+RAISES = str(TOYS / "raises.py")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def repros(tmp_path: Path) -> Run:
+    """Run the command in a process and a folder of its own."""
+    (tmp_path / "here").mkdir()
+
+    def command(*words: str | Path, **settings: str) -> tuple[int, str, str]:
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **settings}
+        done = subprocess.run(
+            [sys.executable, "-m", "repros", *map(str, words)], cwd=tmp_path / "here", env=environ,
+            capture_output=True, text=True, timeout=240, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return command
+
+
+def interpreter(folder: Path, script: str) -> Path:
+    """Write something that is called like an interpreter."""
+    path = folder / "bin" / "python"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+    return path
+
+
+def standing_in(folder: Path, version: str, gpus: int | None = None) -> Path:
+    """Write an environment whose torch is a name and a version, and where a count is given, a module that tells it."""
+    info = folder / "lib" / f"torch-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+    if gpus is not None:
+        (folder / "lib" / "torch.py").write_text(
+            f"__version__ = {version!r}\n"
+            "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: True)\n"
+            f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n"
+        )
+    return interpreter(folder, f'PYTHONPATH="{folder / "lib"}:$PYTHONPATH" exec {sys.executable} "$@"')
+
+
+EXPECTED = "expected the path of a Python interpreter that has torch installed."
+
+
+def test_no_torch_at_all(repros: Run) -> None:
+    assert repros("run", "--catalogue", RAISES, "--python", sys.executable) == (
+        2,
+        "",
+        f"repros: {sys.executable}: torch is not installed there; {EXPECTED}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        # As 2.7.18 and 3.6.15 answer: the question itself is beyond them.
+        ("SyntaxError: invalid syntax", "2.7.18"),
+        ("SyntaxError: future feature annotations is not defined", "3.6.15"),
+    ],
+)
+def test_a_python_that_does_not_understand_the_question(answer: str, version: str, repros: Run, tmp_path: Path) -> None:
+    old = interpreter(tmp_path / "old", f'[ "$1" = -c ] && echo {version} || {{ echo "{answer}" >&2; exit 1; }}')
+    assert repros("run", "--catalogue", RAISES, "--python", tmp_path / "old") == (
+        2,
+        "",
+        f"repros: {old}: is Python {version}, and repros needs 3.9 or newer there; {EXPECTED}\n",
+    )
+
+
+def test_a_real_python_that_is_too_old(repros: Run) -> None:
+    found = subprocess.run(
+        [find_uv_bin(), "python", "find", "--offline", "--no-project", "--no-python-downloads", "3.8"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if found.returncode:
+        pytest.skip("there is no Python 3.8 on this machine")
+    code, out, err = repros("run", "--catalogue", RAISES, "--python", found.stdout.strip())
+    assert (code, out) == (2, "")
+    assert ": is Python 3.8." in err
+    assert f", and repros needs 3.9 or newer there; {EXPECTED}\n" in err
+
+
+def test_what_is_no_interpreter(repros: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("x")
+    ls = shutil.which("ls")
+    said = {
+        tmp_path / "empty": f"{tmp_path}/empty is a folder without bin/python; name an environment's folder, or an",
+        tmp_path / "notes.txt": f"{tmp_path}/notes.txt: cannot be run (Permission denied); {EXPECTED}",
+        tmp_path / "nowhere": f"{tmp_path}/nowhere: cannot be run (No such file or directory); {EXPECTED}",
+        Path(str(ls)): f"{ls}: did not answer (no output); {EXPECTED}",
+    }
+    for python, sentence in said.items():
+        code, out, err = repros("run", "--catalogue", RAISES, "--python", python)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"repros: {sentence}")
+
+
+def test_a_torch_that_is_too_old(repros: Run, tmp_path: Path) -> None:
+    standing_in(tmp_path / "old", "1.13.1", gpus=0)
+    code, out, _ = repros("run", "RPR-0017", "--variant", "failing", "--python", tmp_path / "old")
+    assert code == 0
+    assert "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n\n" in out
+
+
+@pytest.mark.parametrize(("gpus", "reason"), [(1, "needs 2 GPUs, this machine has 1"), (0, "finds no CUDA device on")])
+def test_fewer_gpus_than_it_takes(gpus: int, reason: str, repros: Run, tmp_path: Path) -> None:
+    standing_in(tmp_path / "one", "2.13.0", gpus)
+    info = tmp_path / "one" / "lib" / "lightning-2.6.6.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lightning\nVersion: 2.6.6\n")
+    words = ("run", "RPR-0005", "--variant", "failing", "--strategy", "ddp", "--device", "cuda")
+    code, out, _ = repros(*words, "--python", tmp_path / "one")
+    assert (code, out.splitlines()[0]) == (0, "0 cells to run; 1 cannot be run here")
+    assert reason in out
+
+
+def test_a_build_of_torch_without_cuda(repros: Run, current_python: Path) -> None:
+    found = subprocess.run(
+        [current_python, "-c", "import torch; print(torch.__version__, torch.backends.cuda.is_built())"],
+        capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    if found[1] == "True":
+        pytest.skip("the torch of this environment is a build with CUDA")
+    words = ("run", "RPR-0011", "--variant", "failing", "--python", current_python)
+    code, out, _ = repros(*words)
+    assert f"\n   1  cuda: torch {found[0]} is a build without CUDA (RPR-0011)\n" in out
+    assert code == 0
+    assert "RPR-0011 failing auto cpu " in out, "what needs no GPU is run all the same"
+    code, _, err = repros(*words, "--require", "cuda")
+    assert (code, err.startswith(f"repros: cuda is required, but torch {found[0]} is a build without CUDA")) == (
+        2,
+        True,
+    )
+
+
+def test_no_compiler(repros: Run, current_python: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("env", "sh", "bash"):
+        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    words = ("run", "RPR-0004", "--variant", "failing", "--device", "sim", "--python", current_python)
+    code, out, err = repros(*words, PATH=str(tools), CC="", CXX="", REPROS_CACHE_DIR=str(tmp_path / "cache"))
+    assert (code, err) == (0, "")
+    assert " ".join(out.split("Not run:")[1].split()).startswith(
+        "1 sim: the simulated accelerator needs a C++ compiler and found none of g++, c++, clang++; "
+        "install one (apt-get install g++) (RPR-0004)"
+    )
+
+
+def test_a_conda_environment(repros: Run, tmp_path: Path) -> None:
+    """Its layout, that is: `conda-meta` and no `pyvenv.cfg`; conda itself is not at hand here."""
+    conda = tmp_path / "envs" / "training"
+    standing_in(conda, "2.13.0", gpus=0)
+    (conda / "conda-meta").mkdir()
+    (conda / "conda-meta" / "history").write_text("")
+    code, out, err = repros(
+        "run", "--catalogue", RAISES, "--variant", "failing", "--python", conda, CONDA_PREFIX="/somewhere/else"
+    )
+    assert (code, err) == (0, "")
+    assert "[1/1] reproduced  RPR-9001 failing plain cpu training  " in out
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return what lies below a folder, with sizes and times of the last change."""
+    found = {str(path.relative_to(folder)): path.lstat() for path in folder.rglob("*")}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A real virtual environment, with a torch that stands in."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, timeout=120)
+    site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+    info = site / "torch-2.13.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
+    return tmp_path / "venv"
+
+
+@pytest.mark.parametrize("launch", ["cold", "warm"])
+def test_an_environment_is_left_as_it_was(launch: str, repros: Run, venv: Path) -> None:
+    before = contents(venv)
+    words = ("run", "--catalogue", RAISES, "--variant", "failing", "--variant", "fixed", "--launch", launch)
+    code, out, _ = repros(*words, "--python", venv, PYTHONDONTWRITEBYTECODE="")
+    assert (code, "\n2 agree, 0 news, 0 trouble\n" in out) == (0, True)
+    assert contents(venv) == before
+
+
+def test_a_read_only_environment(repros: Run, venv: Path, tmp_path: Path) -> None:
+    read_only = tmp_path / "read-only"
+    read_only.mkdir()
+    command = [sys.executable, "-m", "repros", "run", "--catalogue", RAISES, "--variant", "failing", "--python", "$R"]
+    script = (
+        f"R={read_only}; mount --bind {venv} $R && mount -o remount,bind,ro $R || exit 77; "
+        f"touch $R/x 2>/dev/null && exit 76; cd {tmp_path}/here; {' '.join(command)}"
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "sh", "-c", script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"this machine lets nobody mount anything: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[1/1] reproduced  RPR-9001 failing plain cpu read-only  " in done.stdout

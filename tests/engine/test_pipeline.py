@@ -1,0 +1,235 @@
+"""The one straight way, with the engine for real and the environments made up."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from pathlib import Path
+
+import pytest
+
+from repros import environments
+from repros.engine import pipeline, record
+from repros.engine.catalogue import Shelf, load
+from repros.engine.pipeline import Watch, Where, travel
+from repros.engine.plan import Selection
+from repros.engine.probe import ProbeError
+from repros.errors import ReprosError, UnknownNameError
+from repros.model import Cell, Device, Ending, Environment, Observation, Repeats, Result, Unavailable, Verdict
+from repros.stacks import stack
+from tests.conftest import TOYS
+from tests.factories import cell, environment, observation, process
+
+
+class Notes(Watch):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.told.append(line)
+
+    def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
+        self.told.append(f"{len(cells)} planned")
+
+    def started(self, cell: Cell) -> None:
+        self.told.append(f"{cell.variant.name} started")
+
+    def unrecorded(self, result: Result, error: OSError) -> None:
+        self.told.append(f"{result.cell.variant.name} unrecorded: {type(error).__name__}")
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return load([TOYS / "raises.py"])
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Make every stack this interpreter; return what was probed: name, and whether with `sim`."""
+    probed: list[tuple[str, bool]] = []
+
+    def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
+        probed.append((name or str(python), sim))
+        return environment(name or str(python), python=Path(sys.executable))
+
+    monkeypatch.setattr(
+        environments, "ensure", lambda wanted, say: say(f"making {wanted.name}") or Path(sys.executable)
+    )
+    monkeypatch.setattr(pipeline, "probe", probe)
+    return probed
+
+
+SOME = Selection(variants=("failing", "fixed", "gone"))
+
+
+def test_from_the_catalogue_to_the_record(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+    out, notes = tmp_path / "results.jsonl", Notes()
+    results = list(travel(shelf, SOME, Where(stacks=("home", "current")), out, notes, jobs=1))
+    assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
+    assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
+    assert notes.told == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
+    assert here == [("current", False)]
+    (runs,) = (tmp_path / "runs").iterdir()
+    assert sorted(folder.name for folder in runs.iterdir()) == [
+        "RPR-9001-failing-plain-cpu-current",
+        "RPR-9001-fixed-plain-cpu-current",
+        "RPR-9001-gone-plain-cpu-current",
+        "servers",
+    ]
+
+
+def test_results_come_one_by_one_and_are_recorded_by_then(
+    shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    out = tmp_path / "results.jsonl"
+    for count, _ in enumerate(travel(shelf, SOME, Where(stacks=("home",)), out, Watch(), jobs=1), 1):
+        assert len(list(record.read(out))) == count
+    assert count == 3
+
+
+def test_an_interpreter_of_the_users_own(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+    where = Where(python=Path(sys.executable))
+    results = list(travel(shelf, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Watch(), jobs=1))
+    assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
+    assert here == [(sys.executable, False)]
+
+
+def test_a_stack_that_cannot_be_made_is_a_result(
+    shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ensure(wanted: object, say: object) -> Path:
+        raise environments.EnvironmentFailedError(stack("current"), "no network")
+
+    monkeypatch.setattr(environments, "ensure", ensure)
+    (result,) = travel(shelf, Selection(variants=("fixed",)), Where(stacks=("home",)), tmp_path / "r.jsonl", Watch())
+    assert (result.verdict, result.observation) == (Verdict.UNAVAILABLE, None)
+    assert result.reason == "the environment of stack current could not be made: no network"
+    (line,) = record.read(tmp_path / "r.jsonl")
+    assert line["reason"] == result.reason
+
+
+@pytest.mark.parametrize(
+    ("selection", "where", "error"),
+    [
+        (Selection(repros=("RPR-0001",)), Where(stacks=("home",)), UnknownNameError),
+        (SOME, Where(stacks=("curent",)), UnknownNameError),
+        (SOME, Where(python=Path("/nowhere/python")), ProbeError),
+        (Selection(devices=(Device.CUDA,)), Where(stacks=("home",)), ReprosError),
+    ],
+)
+def test_what_the_user_can_put_right_comes_before_anything_is_run(
+    shelf: Shelf, tmp_path: Path, selection: Selection, where: Where, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        list(travel(shelf, selection, where, tmp_path / "r.jsonl", Watch()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_does_not_end_the_journey(
+    shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(record, "append", full)
+    notes = Notes()
+    results = list(travel(shelf, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, jobs=1))
+    assert len(results) == 3
+    assert [line for line in notes.told if "unrecorded" in line] == [
+        "failing unrecorded: OSError",
+        "fixed unrecorded: OSError",
+        "gone unrecorded: OSError",
+    ]
+
+
+def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
+        both.wait()
+        if cell.strategy == "slow":
+            time.sleep(0.5)
+        return observation(process(0), process(1), folder=folder)
+
+    monkeypatch.setattr(pipeline, "run", run)
+    cells = [cell(strategy="slow"), cell(strategy="fast")]
+    assert [result.cell.strategy for result in pipeline.run_all(cells, tmp_path, jobs=2)] == ["fast", "slow"]
+
+
+def test_an_interruption_ends_the_running_cells_and_starts_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def run(cell: Cell, folder: Path, stop: threading.Event, servers: object) -> Observation:
+        begun.append(cell.strategy)
+        if cell.strategy != "0":
+            assert stop.wait(30)
+        return observation(process(0), process(1), folder=folder, broken="interrupted" if stop.is_set() else None)
+
+    monkeypatch.setattr(pipeline, "run", run)
+    results = pipeline.run_all([cell(strategy=str(number)) for number in range(9)], tmp_path, jobs=2)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert len(begun) <= 3
+
+
+def test_what_was_complete_when_interrupted_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
+        both.wait()
+        return observation(process(0), process(1), folder=folder)
+
+    def interrupted(futures: list[Future[Result]]) -> Iterator[Future[Result]]:
+        wait(futures, 30)
+        yield futures[0]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "run", run)
+    monkeypatch.setattr(pipeline, "as_completed", interrupted)
+    results = pipeline.run_all([cell(strategy="one"), cell(strategy="two")], tmp_path, jobs=2)
+    assert [next(results).cell.strategy, next(results).cell.strategy] == ["one", "two"]
+    with pytest.raises(KeyboardInterrupt):
+        next(results)
+
+
+def test_repeats_make_one_result(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+    out = tmp_path / "results.jsonl"
+    selection, where = Selection(variants=("failing",)), Where(stacks=("home",))
+    (result,) = travel(shelf, selection, where, out, Watch(), repeat=3)
+    assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
+    (line,) = record.read(out)
+    assert line["repeats"] == {"n": 3, "agreeing": 3}
+    folders = (tmp_path / "runs").glob("*/RPR-9001-failing-plain-cpu-current/*")
+    assert sorted(folder.name for folder in folders) == ["001", "002", "003"]
+
+
+def test_a_cell_that_ends_now_this_way_now_that_is_flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([Ending.RAISED, Ending.RETURNED, Ending.RAISED])
+
+    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
+        return observation(process(0), process(1, next(ends)), folder=folder)
+
+    monkeypatch.setattr(pipeline, "run", run)
+    result = pipeline.one(cell(), tmp_path, repeat=3)
+    assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(3, 2))
+
+
+def test_a_folders_name_is_one_that_any_file_system_takes() -> None:
+    strange = cell(environment=environment("/home/me/my env/bin/python"))
+    assert pipeline.folder_name(strange) == "RPR-0001-failing-ddp-cpu-home-me-my-env-bin-python"
+
+
+def test_the_oldest_runs_make_room(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for number in range(60):
+        (runs / f"20260101-{number:06}" / "cell").mkdir(parents=True)
+    new = pipeline.new_runs_folder(tmp_path / "latest.jsonl")
+    assert (new.parent, new.exists()) == (runs, False)
+    assert sorted(folder.name for folder in runs.iterdir()) == [f"20260101-{number:06}" for number in range(11, 60)]

@@ -1,0 +1,179 @@
+"""What is to run, and what not and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from repros.engine.catalogue import Shelf
+from repros.engine.plan import NothingToRunError, Selection, Wish, plan, select, stack_names
+from repros.errors import UnknownNameError
+from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
+from tests.factories import environment, repro, requirements, variant
+
+ONE = repro(
+    "RPR-0001",
+    strategies=("ddp", "ddp_spawn"),
+    devices=(Device.CUDA, Device.SIM),
+    home="2023-12",
+    variants=(
+        variant(strategies=("ddp", "ddp_spawn"), devices=(Device.CUDA, Device.SIM)),
+        variant("fixed", Outcome.PASSES, strategies=("ddp",), devices=(Device.SIM,)),
+    ),
+)
+TWO = repro("RPR-0002", strategies=("fused_adamw",), variants=(variant(strategies=("fused_adamw",)),))
+SHELF = Shelf((ONE, TWO))
+
+
+def names(selection: Selection, shelf: Shelf = SHELF) -> list[str]:
+    return [f"{w.repro.id[-1]} {w.variant.name} {w.strategy} {w.device}" for w in select(shelf, selection)]
+
+
+def test_nothing_selected_is_everything() -> None:
+    assert names(Selection()) == [
+        "1 failing ddp cuda",
+        "1 failing ddp sim",
+        "1 failing ddp_spawn cuda",
+        "1 failing ddp_spawn sim",
+        "1 fixed ddp sim",
+        "2 failing fused_adamw cpu",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selection", "chosen"),
+    [
+        (Selection(repros=("toy_0002",)), ["2 failing fused_adamw cpu"]),
+        (Selection(repros=("RPR-0002", "rpr-0002", "toy_0002")), ["2 failing fused_adamw cpu"]),
+        (Selection(variants=("fixed",)), ["1 fixed ddp sim"]),
+        (
+            Selection(strategies=("ddp", "fused_adamw"), devices=(Device.SIM, Device.CPU)),
+            ["1 failing ddp sim", "1 fixed ddp sim", "2 failing fused_adamw cpu"],
+        ),
+        (Selection(strategies=("ddp_spawn",), devices=(Device.CUDA,)), ["1 failing ddp_spawn cuda"]),
+    ],
+)
+def test_a_selection(selection: Selection, chosen: list[str]) -> None:
+    assert names(selection) == chosen
+
+
+@pytest.mark.parametrize(
+    ("selection", "sentence"),
+    [
+        (Selection(repros=("RPR-0008",)), "unknown repro 'RPR-0008'; did you mean"),
+        (Selection(variants=("fix",)), "unknown variant 'fix'; did you mean 'fixed'?"),
+        (Selection(repros=("RPR-0002",), variants=("fixed",)), "unknown variant 'fixed'; known: failing."),
+        (Selection(strategies=("ddp_spwan",)), "unknown strategy 'ddp_spwan'; did you mean 'ddp_spawn'?"),
+    ],
+)
+def test_an_unknown_name_is_refused(selection: Selection, sentence: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        select(SHELF, selection)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_an_impossible_combination_says_what_is_possible() -> None:
+    with pytest.raises(NothingToRunError) as caught:
+        select(SHELF, Selection(repros=("RPR-0001",), strategies=("fused_adamw",)))
+    assert str(caught.value) == ("nothing fits the selection: RPR-0001 runs under ddp, ddp_spawn on cuda, sim.")
+
+
+def test_an_empty_catalogue_is_refused() -> None:
+    with pytest.raises(NothingToRunError, match="the catalogue is empty"):
+        select(Shelf(()), Selection())
+
+
+def test_home_stands_for_each_repros_own() -> None:
+    assert stack_names(ONE, ["home", "current"]) == ["2023-12", "current"]
+    assert stack_names(TWO, ["home", "current"]) == ["current"]
+
+
+def planned(wished: Wish, *environments: Environment) -> list[Cell | Unavailable]:
+    return plan([wished], lambda _: environments)
+
+
+def reason(device: Device, where: Environment, wanted: Repro = ONE, variant_: Variant | None = None) -> str | None:
+    (item,) = planned(Wish(wanted, variant_ or wanted.variants[0], "ddp", device), where)
+    return item.reason if isinstance(item, Unavailable) else None
+
+
+def test_every_environment_gets_its_cell() -> None:
+    cells = planned(Wish(TWO, TWO.variants[0], "ddp", Device.CPU), environment("2023-12"), environment("current"))
+    assert [item.label for item in cells if isinstance(item, Cell)] == [
+        "RPR-0002 failing ddp cpu 2023-12",
+        "RPR-0002 failing ddp cpu current",
+    ]
+
+
+SIM = {Device.SIM: 99, Device.CPU: 2, Device.CUDA: 1}
+
+
+@pytest.mark.parametrize(
+    ("where", "device", "why"),
+    [
+        (environment(counts=SIM), Device.SIM, None),
+        (environment(counts=SIM), Device.CUDA, None),
+        (environment(broken="stack current: no network"), Device.SIM, "stack current: no network"),
+        (
+            environment(absent={Device.SIM: "needs g++: apt install g++"}),
+            Device.SIM,
+            "needs g++: apt install g++",
+        ),
+        (environment(counts={Device.CUDA: 0}), Device.CUDA, "needs 1 GPUs, this machine has 0"),
+        (environment(versions={}), Device.SIM, "needs torch (found none)"),
+    ],
+)
+def test_what_is_not_to_be_had_says_why(where: Environment, device: Device, why: str | None) -> None:
+    assert reason(device, where) == why
+
+
+def test_a_requirement_that_does_not_hold_says_what_was_found() -> None:
+    needy = variant(requires=requirements("lightning>=2.2"))
+    assert reason(Device.CPU, environment(), variant_=needy) == "needs lightning>=2.2 (found 2.1.3)"
+    stranger = repro(dependencies=requirements("torch>=2.1", "accelerate>=1"))
+    assert reason(Device.CPU, environment(), wanted=stranger) == "needs accelerate>=1 (found none)"
+
+
+def test_fewer_gpus_than_ranks_will_do_down_to_the_minimum() -> None:
+    def ranks(minimum: int, gpus: int) -> int | str:
+        wished = repro(processes=4, minimum=minimum)
+        (item,) = planned(Wish(wished, wished.variants[0], "ddp", Device.CUDA), environment(counts={Device.CUDA: gpus}))
+        return item.reason if isinstance(item, Unavailable) else item.processes
+
+    assert [ranks(1, 1), ranks(2, 3), ranks(4, 8)] == [1, 3, 4]
+    assert ranks(4, 3) == "needs 4 GPUs, this machine has 3"
+
+
+def test_ranks_on_host_memory_need_no_devices() -> None:
+    (item,) = planned(Wish(TWO, TWO.variants[0], "ddp", Device.CPU), environment(counts={Device.CPU: 1}))
+    assert isinstance(item, Cell)
+    assert item.processes == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("torch>=2.13", True),  # a local version is one of its release
+        ("Torch==2.13.0", True),
+        ("torch<2.13", False),
+        ("lightning[extra]>=2.1", True),
+        ("python>=3.9", True),
+        ("python<3.11", False),
+        ("absent", False),
+        ("absent; python_version < '3.0'", True),
+        ("lightning>=3; python_version >= '3.0'", False),
+        ("odd", True),
+        ("odd>=1", False),
+        ("nightly>=2.14.0.dev1", True),
+    ],
+)
+def test_what_an_environment_holds(text: str, *, holds: bool) -> None:
+    versions = {
+        "torch": "2.13.0+cpu",
+        "lightning": "2.1.3",
+        "odd": "build-of-monday",
+        "nightly": "2.14.0.dev20260101",
+    }
+    where = Environment("here", Path("python"), "3.11.9", versions)
+    assert where.holds(requirements(text)[0]) is holds

@@ -1,0 +1,45 @@
+"""One result for the repeats of one cell: how it always ended, or flaky."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from repros.engine.judge import judge, together
+from repros.model import Ending, Outcome, Repeats, Verdict
+from tests.factories import cell, observation, process, raised
+
+FAILS = cell(Outcome.FAILS)
+OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
+ALWAYS = judge(FAILS, observation(process(0), process(1, Ending.RAISED)))
+OTHERWISE = judge(FAILS, observation(process(0), OTHER))
+NEVER = judge(FAILS, observation(process(0), process(1)))
+LOST = judge(FAILS, observation(broken="no disk"))
+
+
+def test_repeats_that_agree_are_one_result() -> None:
+    assert together([ALWAYS] * 3) == replace(ALWAYS, repeats=Repeats(3, 3))
+
+
+def test_repeats_that_disagree_are_flaky_and_show_the_first_that_was_unusual() -> None:
+    result = together([ALWAYS, ALWAYS, NEVER, ALWAYS, OTHERWISE])
+    assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(5, 3))
+    assert result.observation == NEVER.observation
+    assert result.reason == (
+        "of 5 runs: 3 reproduced (RuntimeError: the documented failure), 1 gone, "
+        "1 different (RuntimeError: quite another failure)"
+    )
+
+
+def test_the_same_verdict_with_another_signature_is_flaky() -> None:
+    another = replace(OTHERWISE, signature="KeyError: 3")
+    assert together([OTHERWISE, another]).verdict is Verdict.FLAKY
+
+
+def test_a_repeat_that_could_not_be_judged_makes_no_cell_flaky_and_does_not_agree() -> None:
+    result = together([LOST, ALWAYS, ALWAYS])
+    assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 2))
+    assert result.reason.endswith("; 1 of 3 runs could not be judged")
+
+
+def test_repeats_of_which_none_could_be_judged() -> None:
+    assert together([LOST, LOST]) == replace(LOST, repeats=Repeats(2, 0))

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from repros.environments.resolve import portable
+from repros.model.stack import Stack
+from repros.stacks import load_stacks
+
+every_stack = pytest.mark.parametrize("stack", load_stacks().values(), ids=load_stacks())
+
+
+def pins(stack: Stack) -> dict[str, str]:
+    lines = [line.partition("#")[0].strip() for line in stack.lock.read_text(encoding="utf-8").splitlines()]
+    return dict(line.split("==") for line in lines if line)
+
+
+@every_stack
+def test_a_lock_holds_what_its_stack_asks_for(stack: Stack) -> None:
+    locked = pins(stack)
+    for requirement in stack.requirements:
+        assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
+
+
+@every_stack
+def test_a_lock_does_for_every_machine_and_every_build(stack: Stack) -> None:
+    text = stack.lock.read_text(encoding="utf-8")
+    assert not re.search(r"://|/\w+/|--|sha256|@", text)
+    assert not [version for version in pins(stack).values() if "+" in version]
+    assert not [name for name in pins(stack) if name.startswith(("nvidia", "cuda", "triton"))]
+
+
+@every_stack
+def test_pytorch_lightning_has_not_drifted_from_lightning(stack: Stack) -> None:
+    locked = pins(stack)
+    assert locked["pytorch-lightning"].removesuffix(".post0") == locked["lightning"].removesuffix(".post0")
+
+
+@every_stack
+def test_a_lock_is_no_older_than_its_stack(stack: Stack) -> None:
+    head = f"# Every version of stack {stack.name} on Python {stack.python}, nothing younger than {stack.until}."
+    assert stack.lock.read_text(encoding="utf-8").startswith(head)
+
+
+def test_what_only_the_cuda_build_needs_is_left_out_with_all_that_hangs_on_it() -> None:
+    resolved = [
+        "cmake==3.27.5             # via triton",
+        "filelock==3.12.4          # via torch, triton",
+        "nvidia-cublas-cu11==11.10 # via torch",
+        "torch==2.0.1              # via -r stack.in, triton",
+        "triton==2.0.0             # via torch",
+        "wheel==0.41.2             # via cmake, nvidia-cublas-cu11",
+    ]
+    assert portable(resolved) == [
+        "filelock==3.12.4                    # via torch",
+        "torch==2.0.1                        # via the stack itself",
+    ]

@@ -1,0 +1,144 @@
+"""Real environments, made by uv from wheels of a few bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repros.environments.store import EnvironmentFailedError, cache, drop, ensure, place, ready
+from tests.environments.conftest import MakeStack
+
+
+def installed(python: Path, module: str) -> bool:
+    return subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0
+
+
+def test_it_is_made_once_and_then_reused(make_stack: MakeStack) -> None:
+    stack, said = make_stack("tiny_one"), list[str]()
+    assert not ready(stack)
+    python = ensure(stack, said.append)
+    assert ready(stack)
+    assert python == place(stack) / "bin" / "python"
+    assert installed(python, "tiny_one")
+    assert said[0].startswith("making the environment of stack tiny: ")
+    said.clear()
+    assert ensure(stack, said.append) == python
+    assert said == []
+
+
+def test_it_says_before_the_download_how_big_it_is_and_what_makes_it_smaller(make_stack: MakeStack) -> None:
+    stack, said = make_stack("tiny_one", "nvidia_tiny"), list[str]()
+    ensure(stack, said.append)
+    assert said[:2] == [
+        "making the environment of stack tiny: up to 2.7 GB to download, 0.0 GB on disk (torch's CUDA build)",
+        "  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: 0.3 GB to download",
+    ]
+
+
+def test_what_uv_has_already_is_not_announced_as_a_download(make_stack: MakeStack) -> None:
+    ensure(make_stack("tiny_one"), lambda _: None)
+    said = list[str]()
+    ensure(make_stack("tiny_one", lock="# another lock\n"), said.append)
+    assert said[0] == "making the environment of stack tiny from what uv has in its cache (torch's CPU build)"
+
+
+def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
+    one = place(make_stack("tiny_one"))
+    two = place(make_stack("tiny_one", "tiny_two"))
+    assert one != two
+    assert one.parent == two.parent == cache() / "environments"
+    assert one.name.startswith("tiny-")
+    assert len(one.name) == len("tiny-") + 12
+
+
+def test_a_half_made_one_is_made_anew(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one")
+    left_behind = place(stack) / "lib" / "half_a_module.py"
+    left_behind.parent.mkdir(parents=True)
+    left_behind.touch()
+    assert installed(ensure(stack, lambda _: None), "tiny_one")
+    assert not left_behind.exists()
+
+
+def test_one_whose_interpreter_has_gone_is_made_anew(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one")
+    python = ensure(stack, lambda _: None)
+    python.unlink()
+    assert not ready(stack)
+    assert installed(ensure(stack, lambda _: None), "tiny_one")
+
+
+def test_one_that_is_dropped_is_gone_and_can_be_made_again(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one")
+    assert not drop(stack)
+    ensure(stack, lambda _: None)
+    assert drop(stack)
+    assert not place(stack).exists()
+    assert installed(ensure(stack, lambda _: None), "tiny_one")
+
+
+def test_an_interrupt_leaves_nothing_behind(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one")
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ensure(stack, interrupt)
+    assert not place(stack).exists()
+
+
+def test_what_cannot_be_resolved_is_one_sentence_with_uvs_words(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one", lock="tiny_two==3.0\n")
+    with pytest.raises(EnvironmentFailedError) as failed:
+        ensure(stack, lambda _: None)
+    sentence = str(failed.value)
+    assert sentence.startswith("the environment of stack tiny could not be made: uv pip install: No solution found")
+    assert "tiny-two" in sentence
+    assert "\n" not in sentence
+    assert not place(stack).exists()
+
+
+def test_a_python_that_is_nowhere_is_refused(make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    stack = make_stack("tiny_one")
+    object.__setattr__(stack, "python", "3.99")
+    with pytest.raises(EnvironmentFailedError, match=r"uv venv: .*3\.99"):
+        ensure(stack, lambda _: None)
+
+
+def test_a_disk_without_the_room_is_refused_before_the_download(make_stack: MakeStack, tmp_path: Path) -> None:
+    stack, said = make_stack("tiny_one", unpacked=10**18), list[str]()
+    with pytest.raises(EnvironmentFailedError) as failed:
+        ensure(stack, said.append)
+    begin = "the environment of stack tiny could not be made: it needs 1000000000.0 GB, and "
+    assert str(failed.value).startswith(f"{begin}{tmp_path / 'uv'} has ")
+    assert str(failed.value).endswith(" GB free")
+    assert len(said) == 1
+    assert not place(stack).exists()
+
+
+def test_two_processes_make_one(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one")
+    script = (
+        "import datetime, pathlib\n"
+        "from repros.model.stack import Size, Stack\n"
+        "from repros.environments.store import ensure\n"
+        f"size = Size(1, 1)\nlock = pathlib.Path({str(stack.lock)!r})\n"
+        f"stack = Stack('tiny', '', {stack.python!r}, (), datetime.date(2026, 1, 1), lock, size, size)\n"
+        "print(ensure(stack, print))\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sum(output.count("making the environment of stack tiny: ") for output in outputs) == 1
+    assert [output.splitlines()[-1] for output in outputs] == [str(place(stack) / "bin" / "python")] * 2
+    assert installed(place(stack) / "bin" / "python", "tiny_one")

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from repros.environments.withdrawn import constraints, is_withdrawn
+from repros.stacks import load_stacks
+
+
+@pytest.mark.parametrize("name", ["lightning", "pytorch-lightning", "pytorch_lightning"])
+@pytest.mark.parametrize(
+    ("version", "withdrawn"), [("2.6.1", False), ("2.6.2", True), ("2.6.3", True), ("2.6.4", False)]
+)
+def test_the_compromised_releases_are_known_under_both_names(name: str, version: str, *, withdrawn: bool) -> None:
+    assert is_withdrawn(name, Version(version)) is withdrawn
+
+
+def test_nothing_is_held_against_other_packages() -> None:
+    assert not is_withdrawn("torchmetrics", Version("2.6.2"))
+
+
+def test_they_are_constraints_that_an_installer_reads() -> None:
+    assert [str(Requirement(line)) for line in constraints().splitlines()] == [
+        "lightning!=2.6.2,!=2.6.3",
+        "pytorch-lightning!=2.6.2,!=2.6.3",
+    ]
+
+
+def test_no_stack_holds_one() -> None:
+    for stack in load_stacks().values():
+        for line in stack.lock.read_text(encoding="utf-8").splitlines():
+            if pin := line.partition("#")[0].strip():
+                name, _, version = pin.partition("==")
+                assert not is_withdrawn(name, Version(version)), f"{stack.name}: {pin}"

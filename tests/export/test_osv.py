@@ -1,0 +1,151 @@
+"""OSV records, held against OSV's own schema."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from repros.engine.catalogue import load
+from repros.evidence import files
+from repros.export.osv import record
+from repros.model import Repro
+from tests import factories as make
+from tests.evidence.test_files import SEEN
+
+SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "osv" / "schema.json").read_text(encoding="utf-8"))
+
+
+def schema() -> dict[str, Any]:
+    """OSV 1.7.3's schema, but for ids: the specification's `x_`, for databases of one's own, came into it later."""
+    relaxed = copy.deepcopy(SCHEMA)
+    prefix = relaxed["$defs"]["prefix"]
+    assert "x_" not in prefix["pattern"], "a newer schema needs no help"
+    prefix["pattern"] = prefix["pattern"].replace("^(", "^(x_RPR|")
+    return relaxed
+
+
+VALIDATOR = jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.FormatChecker())
+
+
+def affected(*ranges: str, packages: tuple[str, ...] = ("lightning",)) -> Repro:
+    met = make.requirements(*ranges)
+    return make.repro(affected=met, packages=packages, variants=(make.variant(affected=met),))
+
+
+KNOWN = {SEEN.unit: SEEN}
+
+
+def test_a_record_as_a_whole() -> None:
+    repro = replace(
+        affected("lightning>=2.1,<2.4", "torch>=2.1"),
+        upstream=(
+            "https://github.com/a/b/issues/1",
+            "https://github.com/a/b/pull/2",
+            "https://github.com/a/b/discussions/3",
+        ),
+    )
+    note = "Note: affected only together with torch>=2.1, which OSV cannot express."
+    assert record(repro, KNOWN) == {
+        "schema_version": "1.7.3",
+        "id": "x_RPR-0001",
+        "modified": "2026-11-21T00:00:00Z",
+        "summary": "A toy",
+        "details": f"Symptom: it fails.\n\n{note}",
+        "affected": [
+            {
+                "package": {"ecosystem": "PyPI", "name": "lightning", "purl": "pkg:pypi/lightning"},
+                "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "2.1"}, {"fixed": "2.4"}]}],
+            }
+        ],
+        "references": [
+            {"type": "REPORT", "url": "https://github.com/a/b/issues/1"},
+            {"type": "FIX", "url": "https://github.com/a/b/pull/2"},
+            {"type": "WEB", "url": "https://github.com/a/b/discussions/3"},
+        ],
+        "database_specific": {
+            "affected": ["lightning>=2.1,<2.4", "torch>=2.1"],
+            "lossy": [note],
+            "silent": False,
+            "evidence": ["sim"],
+        },
+    }
+
+
+@pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
+def test_every_record_of_the_catalogue_is_valid(repro: Repro) -> None:
+    VALIDATOR.validate(record(repro, files.read()))
+
+
+@pytest.mark.parametrize(
+    "damage", [{"id": "RPR-0001"}, {"modified": "2026-11-21"}, {"affects": []}, {"affected": [{"package": {}}]}]
+)
+def test_the_schema_refuses_what_is_no_record(damage: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        VALIDATOR.validate(record(affected(), KNOWN) | damage)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "events", "inexact"),
+    [
+        ((), [{"introduced": "0"}], ""),
+        (("lightning<2.4",), [{"introduced": "0"}, {"fixed": "2.4"}], ""),
+        (("lightning>=2.5.3",), [{"introduced": "2.5.3"}], ""),
+        (("lightning>=2.1,<=2.3.3",), [{"introduced": "2.1"}, {"last_affected": "2.3.3"}], ""),
+        (("lightning>=2.1", "lightning>=2.2,<3,<2.4"), [{"introduced": "2.2"}, {"fixed": "2.4"}], ""),
+        (("lightning<2.4,<=2.4",), [{"introduced": "0"}, {"fixed": "2.4"}], ""),
+        (("lightning~=2.5.1",), [{"introduced": "2.5.1"}, {"fixed": "2.6"}], ""),
+        (("lightning==2.5.*",), [{"introduced": "2.5"}, {"fixed": "2.6"}], ""),
+        (("lightning==2.5.0",), [{"introduced": "2.5.0"}, {"last_affected": "2.5.0"}], ""),
+        (("lightning>2.1",), [{"introduced": "2.1"}], "lightning>2.1"),
+        (("lightning!=2.2",), [{"introduced": "0"}], "lightning!=2.2"),
+    ],
+)
+def test_ranges_become_events(ranges: tuple[str, ...], events: list[dict[str, str]], inexact: str) -> None:
+    made = record(affected(*ranges), KNOWN)
+    assert made["affected"][0]["ranges"][0]["events"] == events
+    said = f"Note: OSV has no exact form of {inexact}; the events are the nearest that it has."
+    assert made["database_specific"]["lossy"] == ([said] if inexact else [])
+    VALIDATOR.validate(made)
+
+
+VERSIONS = [
+    Version(text)
+    for text in ("0.9", "2.0.9", "2.1", "2.1.3", "2.2", "2.3.3", "2.4", "2.5.0", "2.5.1", "2.5.9", "2.6", "3.1")
+]
+
+
+@pytest.mark.parametrize("text", ["", "<2.4", ">=2.1,<2.4", "<=2.3.3", "~=2.5.1", "==2.5.*", "==2.5.0", ">=2.6"])
+def test_the_events_name_the_same_releases_as_the_range(text: str) -> None:
+    events = record(affected(f"lightning{text}"), KNOWN)["affected"][0]["ranges"][0]["events"]
+    said = {kind: Version(version) for event in events for kind, version in event.items()}
+    for version in VERSIONS:
+        inside = (
+            version >= said["introduced"]
+            and version < said.get("fixed", Version("999"))
+            and version <= said.get("last_affected", Version("999"))
+        )
+        assert inside is SpecifierSet(text).contains(version), version
+
+
+def test_a_failure_of_two_packages_together_says_so() -> None:
+    made = record(affected("lightning<2.4", packages=("lightning", "torch")), KNOWN)
+    assert [one["package"]["name"] for one in made["affected"]] == ["lightning", "torch"]
+    assert made["database_specific"]["lossy"] == [
+        "Note: the failure needs lightning and torch together; OSV lists each as if it were affected alone."
+    ]
+
+
+def test_without_evidence_the_script_dates_the_record(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.touch()
+    today = dt.datetime.now(tz=dt.UTC).date()
+    assert record(replace(affected(), path=script), {})["modified"] == f"{today}T00:00:00Z"

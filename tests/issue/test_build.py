@@ -1,0 +1,155 @@
+"""What is said upstream: the catalogue's side whole, the observed side redacted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repros.engine import header
+from repros.engine.catalogue import load
+from repros.engine.record import line
+from repros.issue.build import Statement, shows_failure, state
+from repros.issue.redact import Identity
+from repros.model import Ending, Outcome, Result, Verdict
+from tests import factories
+from tests.issue.test_redact import ADDRESSES, SECRETS
+
+OWN = Path(__file__).parents[1] / "toys" / "raises.py"
+LOG = """\
+starting
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/x/repros/inside/warm.py", line 235, in _run_and_leave
+[rank0]:     code = act()
+[rank0]:            ^^^^^
+[rank0]:   File "{script}", line 20, in main
+[rank0]:     trainer.fit(model)
+[rank0]:   File "/opt/mallory/lib/python3.11/site-packages/lightning/trainer.py", line 31, in fit
+[rank0]:     raise RuntimeError
+[rank0]: RuntimeError: the documented failure
+"""
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    (tmp_path / "main.log").write_text(LOG.format(script=OWN.resolve()))
+    return tmp_path
+
+
+def results(logs: Path, name: str = "current") -> Iterator[Result]:
+    repro = header.read(OWN)
+    environment = factories.environment(name)
+    for way, verdict, outcome in (
+        ("failing", Verdict.REPRODUCED, Outcome.FAILS),
+        ("fixed", Verdict.CLEAN, Outcome.PASSES),
+    ):
+        cell = factories.cell(repro=repro, variant=repro.variant(way), environment=environment, processes=1)
+        assert cell.expectation.outcome is outcome
+        signature = "RuntimeError: the documented failure" if verdict is Verdict.REPRODUCED else None
+        ended = Ending.RAISED if signature else Ending.RETURNED
+        seen = factories.observation(factories.process(0, ended), folder=logs)
+        yield Result(cell, verdict, "why", signature, seen)
+
+
+def stated(logs: Path, identity: Identity | None = None, **changes: Any) -> Statement:
+    lines = [{**line(result), **changes} for result in results(logs)]
+    return state(header.read(OWN), lines, lambda _: ("PyTorch version: 2.13.0", None), identity or Identity())
+
+
+def test_the_traceback_is_the_users_part_of_it(logs: Path) -> None:
+    assert (
+        stated(logs).traceback
+        == """\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "raises.py", line 20, in main
+[rank0]:     trainer.fit(model)
+[rank0]:   File "lightning/trainer.py", line 31, in fit
+[rank0]:     raise RuntimeError
+[rank0]: RuntimeError: the documented failure"""
+    )
+
+
+def test_a_long_traceback_loses_its_middle(logs: Path) -> None:
+    (logs / "main.log").write_text("Traceback (most recent call last):\n" + "".join(f"  line {n}\n" for n in range(99)))
+    text = stated(logs).traceback.splitlines()
+    assert text[:3] == ["Traceback (most recent call last):", "[... 40 lines ...]", "  line 40"]
+    assert (len(text), text[-1]) == (61, "  line 98")
+
+
+def test_logs_that_are_gone_leave_the_signature(logs: Path) -> None:
+    (logs / "main.log").unlink()
+    statement = stated(logs)
+    assert statement.traceback == ""
+    assert [run.signature for run in statement.runs] == ["RuntimeError: the documented failure", None]
+
+
+def test_an_interpreter_is_nobodys_business(logs: Path) -> None:
+    lines = [
+        line(result) for name in ("/a/x/bin/python", "2023-12", "/b/x/bin/python") for result in results(logs, name)
+    ]
+    statement = state(header.read(OWN), lines, lambda _: ("", "it failed"), Identity())
+    assert [(held.name, held.stack) for held in statement.environments] == [
+        ("own environment 1", False),
+        ("2023-12", True),
+        ("own environment 2", False),
+    ]
+    assert "/a/x" not in json.dumps(dataclasses.asdict(statement))
+
+
+def test_the_catalogues_own_words_stay_as_they_are(logs: Path) -> None:
+    repro = load().find("RPR-0005")
+    identity = Identity(values={"X": "gradient"}, users=("fabric",))
+    cell = factories.cell(
+        repro=repro,
+        variant=repro.variants[0],
+        environment=factories.environment(versions={"torch": "2.1.2", "lightning": "2.1.3"}),
+    )
+    lines = [line(Result(cell, Verdict.CLEAN, "why"))]
+    statement = state(repro, lines, lambda _: ("", "no"), identity)
+    assert statement.failure.title == repro.title
+    assert "from lightning.fabric import Fabric" in statement.failure.script
+
+
+def test_the_script_is_pinned_to_what_it_was_run_with(logs: Path) -> None:
+    stack = {"name": "/a/x/bin/python", "python": "3.12.1", "versions": {"torch": "2.13.0+cpu", "lightning": "2.1.3"}}
+    lines = [{**line(result), "stack": stack} for result in results(logs)]
+    repro = load().find("RPR-0005")
+    said = state(repro, lines, lambda _: ("", "no"), Identity()).failure.script
+    pins = ['"torch==2.13.0"', '"lightning==2.1.3"']
+    head = ['requires-python = "==3.12.*"', "dependencies = [", *(f"    {pin}," for pin in pins), "]", "///"]
+    assert "".join(f"# {row}\n" for row in head) in said
+
+
+@pytest.mark.parametrize(
+    ("verdict", "signature", "shown"),
+    [("reproduced", "X", True), ("different", "X", True), ("infra", "X", False), ("clean", None, False)],
+)
+def test_what_shows_a_failure(verdict: str, signature: str | None, shown: bool) -> None:
+    assert shows_failure({"verdict": verdict, "signature": signature}) is shown
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(private=st.one_of(SECRETS, ADDRESSES))
+def test_whatever_field_it_is_planted_in_no_secret_leaves(private: str, tmp_path: Path) -> None:
+    """Of the record, of the logs, of torch's own description, and of a script that is not the catalogue's."""
+    log = f"Traceback (most recent call last):\nRuntimeError: {private}\n{private}\n"
+    (tmp_path / "main.log").write_text(log, encoding="utf-8")
+    script = tmp_path / "own.py"
+    script.write_text(OWN.read_text("utf-8") + f"\n# {private}\n", encoding="utf-8")
+
+    def planted(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: planted(item, name) for name, item in value.items()}
+        fixed = key in {"verdict", "logs", "variant", "repro"}
+        return f"{value} {private}" if isinstance(value, str) and not fixed else value
+
+    lines = [planted(line(result)) for result in results(tmp_path)]
+    statement = state(header.read(script), lines, lambda _: (f"PyTorch version: {private}", private), Identity())
+    assert private not in json.dumps(dataclasses.asdict(statement), ensure_ascii=False)
+    assert "the documented failure" in statement.runs[0].signature  # type: ignore[operator] # else nothing was looked at

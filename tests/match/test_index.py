@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repros.engine.signature import bears
+from repros.match import Catalogue
+from repros.model import Ending, Outcome, Raised, Signature
+from tests.factories import process, raised, repro, variant
+
+
+def catalogue(*signatures: Signature) -> Catalogue:
+    return Catalogue(repro(f"RPR-{n:04}", variants=(variant(signature=one),)) for n, one in enumerate(signatures))
+
+
+def borne(held: Catalogue, link: Raised) -> list[tuple[str, str]]:
+    return [(one.entry.repro.id, one.wording) for one in held.borne(link)]
+
+
+def test_class_and_wording() -> None:
+    held = catalogue(
+        Signature("RuntimeError", ("no backend for device",)),
+        Signature("ValueError", ("no backend for device",)),
+        Signature("RuntimeError", ("other words entirely", "for device cuda:0")),
+    )
+    assert borne(held, raised("there is no backend for device sim:1!")) == [
+        ("RPR-0000", "no backend for device"),
+        ("RPR-0002", "for device {device}"),
+    ]
+    assert borne(held, raised("no backend for device", "builtins.KeyError")) == []
+
+
+def test_a_notebook_names_a_class_without_its_module() -> None:
+    held = catalogue(Signature("torch.multiprocessing.spawn.ProcessRaisedException", ("terminated with the error",)))
+    assert len(borne(held, Raised("ProcessRaisedException", (), "Process 1 terminated with the error", ()))) == 1
+
+
+def test_a_class_that_says_all_by_its_name() -> None:
+    held = catalogue(Signature("_TunerExitException", ("_TunerExitException",)))
+    assert len(borne(held, Raised("lightning.pytorch.tuner.lr_finder._TunerExitException", (), "", ()))) == 1
+
+
+def test_a_hang_and_a_fix_are_not_in_it() -> None:
+    hang = variant(signature=Signature(ends="hang"))
+    fixed = variant("fixed", Outcome.PASSES, signature=Signature("RuntimeError", ("no backend for device",)))
+    held = Catalogue([repro(variants=(hang, fixed))])
+    assert borne(held, raised("no backend for device")) == []
+
+
+def test_variants_with_one_signature_are_one_entry() -> None:
+    held = Catalogue(
+        [repro(variants=(variant(), variant("moved"), variant("other", signature=Signature("E", ("x y",)))))]
+    )
+    (one,) = held.borne(raised())
+    assert [v.name for v in one.entry.variants] == ["failing", "moved"]
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["device", "cuda:0", "aten::_addmm", "sim:1", "kernel", "/a/b.py", "rank 3", "found", "(x)", "ab", "7"]
+    ),
+    min_size=1,
+    max_size=6,
+).map(" ".join)
+
+
+@given(wordings=st.lists(WORDS, min_size=1, max_size=8), message=WORDS, glue=st.sampled_from(["", " ", "x", "."]))
+def test_what_is_filed_is_found(wordings: list[str], message: str, glue: str) -> None:
+    """Filing only saves time: the answer is that of holding the exception against every signature."""
+    signatures = [Signature("RuntimeError", (one,)) for one in wordings]
+    link = raised(f"{message}{glue}{wordings[0]}{glue}{message}")
+    ended = process(0, Ending.RAISED, chain=(link,))
+    expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if bears(ended, signature)]
+    assert [id_ for id_, _ in borne(catalogue(*signatures), link)] == expected
+
+
+@pytest.mark.parametrize("message", ["", "x" * 100_000])
+def test_any_message(message: str) -> None:
+    assert borne(catalogue(Signature("RuntimeError", ("no backend",))), raised(message)) == []

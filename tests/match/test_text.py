@@ -1,0 +1,136 @@
+"""What is said of a log: whole texts, for candidates that share a message and for none."""
+
+from __future__ import annotations
+
+from repros.match import Match, match, text
+from repros.match.reading import lines
+from repros.model import Outcome, Repro, Signature
+from tests.factories import repro, requirements, variant
+
+COPIED = Signature("RuntimeError", ("the documented failure on cuda:0",), frames=("lib/hooks.py:new_forward",))
+PLAIN = Signature("RuntimeError", ("the documented failure",))
+
+
+def one(id_: str, signature: Signature, title: str, *affected: str, doc: str = "Symptom: it fails.") -> Repro:
+    ranges = requirements(*affected)
+    fix = variant("fixed", Outcome.PASSES, about="does it otherwise", requires=requirements("lightning>=2.3"))
+    return repro(
+        id_,
+        title=title,
+        affected=ranges,
+        doc=doc,
+        variants=(
+            variant(signature=signature, affected=ranges),
+            fix,
+            variant("moved", claim="to move it is enough", signature=signature, affected=ranges),
+        ),
+    )
+
+
+HOOKS = one(
+    "RPR-0002", COPIED, "Hooks pin inputs", "accelerate<1.13", doc="Symptom: x.\n\nApart: hooks are on the stack."
+)
+OTHER = one("RPR-0028", PLAIN, "Another cause", "torch>=2.0,<2.1")
+
+TRACEBACK = """\
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "/env/site-packages/lib/hooks.py", line 165, in {function}
+[rank1]:     return output
+[rank1]: RuntimeError: the documented failure on cuda:1
+"""
+
+
+def of(text: str, *repros: Repro) -> Match:
+    return match(lines(text.encode()), repros)
+
+
+def test_a_certain_one() -> None:
+    shown = text.text(of(TRACEBACK.format(function="new_forward") + "accelerate==0.25.0\n", HOOKS), 60).plain
+    assert (
+        shown
+        == """\
+RPR-0002 Hooks pin inputs
+certain   class, message, the frame new_forward and versions
+          agree
+seen      line 4, rank 1: RuntimeError: the documented
+          failure on cuda:1
+versions  affected: accelerate 0.25.0 (accelerate<1.13)
+works     fixed: does it otherwise (needs lightning>=2.3)
+does not  moved: to move it is enough
+next      repros show RPR-0002
+          repros run RPR-0002 --python PATH
+          repros report RPR-0002 --python PATH"""
+    )
+
+
+def test_several_with_one_message() -> None:
+    shown = text.text(of("RuntimeError: the documented failure on cuda:1\n\ntorch 2.1.2", HOOKS, OTHER), 100).plain
+    assert (
+        shown
+        == """\
+RPR-0002 Hooks pin inputs
+possible  class and message agree, but there are no frames to see, RPR-0028 has this message too
+seen      line 1: RuntimeError: the documented failure on cuda:1
+versions  not told: the log does not name the version of accelerate (affected: accelerate<1.13)
+works     fixed: does it otherwise (needs lightning>=2.3)
+does not  moved: to move it is enough
+apart     hooks are on the stack.
+next      repros show RPR-0002
+          repros run RPR-0002 --python PATH
+          repros report RPR-0002 --python PATH
+
+RPR-0028 Another cause
+possible  class and message agree, but RPR-0002 has this message too, the versions in the log are
+          not affected
+seen      line 1: RuntimeError: the documented failure on cuda:1
+versions  not affected: torch 2.1.2 (affected: torch>=2.0,<2.1)
+works     fixed: does it otherwise (needs lightning>=2.3)
+does not  moved: to move it is enough
+apart     nothing in the log; run it, with --confirm --python PATH
+next      repros show RPR-0028
+          repros run RPR-0028 --python PATH
+          repros report RPR-0028 --python PATH"""
+    )
+
+
+def test_one_that_has_only_the_message_in_common() -> None:
+    shown = text.text(of(TRACEBACK.format(function="forward"), HOOKS), 100).plain
+    assert (
+        shown
+        == """\
+No known repro.
+read      line 4, rank 1: RuntimeError: the documented failure on cuda:1
+not       RPR-0002 has the message of line 4, but only with new_forward on the stack
+next      repros list
+          repros new NAME (to document it)"""
+    )
+
+
+def test_two_versions_of_one_package_tell_nothing() -> None:
+    found = of("RuntimeError: the documented failure\n\ntorch 2.0.1, then torch 2.1.2", OTHER)
+    (candidate,) = found.candidates
+    assert text.versions(candidate) == "not told: the log names torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
+
+
+def test_a_log_without_an_exception() -> None:
+    assert text.text(of("all is well", HOOKS), 100).plain.splitlines()[1] == (
+        "read      no exception: neither a traceback nor the last line of one"
+    )
+
+
+def test_for_machines() -> None:
+    found = text.record(of(TRACEBACK.format(function="forward"), HOOKS, OTHER))
+    seen = {"line": 4, "type": "RuntimeError", "message": "the documented failure on cuda:1"}
+    assert [one["id"] for one in found["candidates"]] == ["RPR-0028"]
+    assert found["candidates"][0]["seen"] == [
+        {
+            "ranks": ["rank 1"],
+            **seen,
+            "wording": "the documented failure",
+            "frames": [],
+            "variants": ["failing", "moved"],
+        }
+    ]
+    assert found["ruled_out"] == [{"id": "RPR-0002", "frames": ["lib/hooks.py:new_forward"], **seen}]
+    assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
+    assert (found["versions"], found["notes"]) == ({}, [])

@@ -1,0 +1,90 @@
+"""`@pytest.mark.repro`: another project's test tied to a documented failure."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+MARKED = """
+import pytest
+
+pytestmark = pytest.mark.repro("rpr-0001")
+
+
+def test_plain():
+    pass
+
+
+class TestBoth:
+    @pytest.mark.repro("RPR-0005", "fit_inside_init_module")
+    def test_more(self):
+        pass
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A project of somebody's with the plugin and strict markers."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    pytester.makeconftest(
+        """
+        from importlib.metadata import entry_points
+
+        if not entry_points(group="pytest11", name="repros"):
+            pytest_plugins = ["repros.pytest_plugin"]
+        """
+    )
+    pytester.makeini("[pytest]\naddopts = --strict-markers\n")
+    pytester.makepyfile(test_own=MARKED)
+    return pytester
+
+
+def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return project.runpytest_subprocess(*arguments, timeout=120)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    result = run(project, "--junitxml=junit.xml", *workers)
+    result.assert_outcomes(passed=2)
+    found = {
+        case.get("name"): [item.get("value") for item in case.iter("property") if item.get("name") == "repro"]
+        for case in ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - written a moment ago
+    }
+    assert found == {"test_plain": ["RPR-0001"], "test_more": ["RPR-0001", "RPR-0005", "RPR-0003"]}
+    assert 'name="repro-title" value="The LR finder leaves logged results on the CPU"' in (
+        project.path / "junit.xml"
+    ).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("mark", "sentence"),
+    [
+        ('"RPR-005"', "unknown repro 'RPR-005'; did you mean 'RPR-0005'?"),
+        ('"fit_inside_init"', "unknown repro 'fit_inside_init'; did you mean 'fit_inside_init_module'?"),
+        ("", '@pytest.mark.repro expects ids of failures, such as "RPR-0001".'),
+        ("5", '@pytest.mark.repro expects ids of failures, such as "RPR-0001".'),
+        ('id="RPR-0001"', '@pytest.mark.repro expects ids of failures, such as "RPR-0001".'),
+    ],
+)
+def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester, mark: str, sentence: str) -> None:
+    project.makepyfile(test_wrong=f"import pytest\n\n@pytest.mark.repro({mark})\ndef test_it(): pass\n")
+    result = run(project)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*ERROR collecting test_wrong.py*", f"test_wrong.py::test_it: {sentence}"])
+    assert "Traceback" not in result.stdout.str()
+    run(project, "--continue-on-collection-errors").assert_outcomes(passed=2, errors=1)
+
+
+def test_the_marker_explains_itself(project: pytest.Pytester) -> None:
+    run(project, "--markers").stdout.fnmatch_lines(["@pytest.mark.repro(id, ...): this test is about a failure that *"])
+
+
+def test_marked_tests_are_selected_as_any_others(project: pytest.Pytester) -> None:
+    project.makepyfile(test_unmarked="def test_it(): pass\n")
+    run(project, "-m", "repro").assert_outcomes(passed=2, deselected=1)

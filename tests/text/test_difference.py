@@ -1,0 +1,79 @@
+"""The diff between two variants of a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from repros.engine.catalogue import load
+from repros.model import Repro
+from repros.text.difference import difference
+
+FUNCTIONS = """\
+import torch
+
+
+def failing(model):
+    model.fit()
+
+
+def unrelated():
+    pass
+
+
+@torch.no_grad()
+def fixed(model):
+    model.setup()
+    model.fit()
+"""
+
+CLASSES = """\
+class Failing:
+    def load(self):
+        return 1
+
+
+class Fixed:
+    def load(self):
+        return 2
+"""
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_of_functions_with_their_decorators(tmp_path: Path) -> None:
+    assert difference(script(tmp_path, FUNCTIONS)) == [
+        "@@ -1,2 +1,4 @@",
+        "-def failing(model):",
+        "+@torch.no_grad()",
+        "+def fixed(model):",
+        "+    model.setup()",
+        "     model.fit()",
+    ]
+
+
+def test_of_classes(tmp_path: Path) -> None:
+    assert difference(script(tmp_path, CLASSES)) == [
+        "@@ -1,3 +1,3 @@",
+        "-class Failing:",
+        "+class Fixed:",
+        "     def load(self):",
+        "-        return 1",
+        "+        return 2",
+    ]
+
+
+def test_none_where_a_definition_is_missing(tmp_path: Path) -> None:
+    assert difference(script(tmp_path, "def failing():\n    pass\n")) == []
+
+
+@pytest.mark.parametrize("repro", load().repros, ids=lambda repro: repro.id)
+def test_every_script_of_the_catalogue_has_one(repro: Repro) -> None:
+    lines = difference(repro.path)
+    assert any(line.startswith("-") for line in lines)
+    assert any(line.startswith("+") for line in lines)

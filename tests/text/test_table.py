@@ -1,0 +1,254 @@
+"""The summary table as people see it, whole, at the widths of terminals and logs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from repros.engine import record
+from repros.model import Ending, Outcome, Result, Verdict
+from repros.text import table
+from tests import factories
+
+FABRIC = "Calling a submodule of a Fabric module skips gradient synchronisation"
+ADAMW = "Fused AdamW's step counter stays on the CPU after a resume"
+NO_OLD_CUDA = "torch 2.0.1 is a build without CUDA"
+NO_CUDA = "torch 2.13.0+cpu is a build without CUDA"
+
+
+def line(
+    repro: str, title: str, cell: str, verdict: Verdict, seconds: float | None = None, **given: Any
+) -> dict[str, Any]:
+    variant, strategy, device, stack = cell.split()
+    versions = {"torch": "2.0.1"} if stack == "2023-05" else {"lightning": "2.6.6", "torch": "2.13.0+cpu"}
+    return {
+        "repro": repro,
+        "title": title,
+        "variant": variant,
+        "claim": None,
+        "strategy": strategy,
+        "device": device,
+        "stack": {"name": stack, "python": "3.11.9", "versions": versions},
+        "verdict": verdict.value,
+        "reason": "",
+        "seconds": seconds,
+        **given,
+    }
+
+
+LINES = [
+    line("RPR-0005", FABRIC, "failing ddp cpu current", Verdict.REPRODUCED, 10.94),
+    line("RPR-0005", FABRIC, "failing ddp cuda current", Verdict.UNAVAILABLE, reason=NO_CUDA),
+    line("RPR-0005", FABRIC, "failing ddp_spawn cpu current", Verdict.REPRODUCED, 12.5),
+    line("RPR-0005", FABRIC, "fixed ddp cpu current", Verdict.CLEAN, 11),
+    line("RPR-0005", FABRIC, "fixed ddp cuda current", Verdict.UNAVAILABLE, reason=NO_CUDA),
+    line("RPR-0005", FABRIC, "no_backward_sync ddp cpu current", Verdict.REPRODUCED, 11.2, claim="it does"),
+    line("RPR-0004", ADAMW, "failing fused_adamw sim 2023-05", Verdict.REPRODUCED, 4.04),
+    line(
+        "RPR-0004", ADAMW, "failing fused_adamw sim current", Verdict.DIFFERENT, 128.5,
+        reason="rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for generator but "
+        "found 'cpu'",
+    ),
+    line("RPR-0004", ADAMW, "fixed fused_adamw sim 2023-05", Verdict.INFRA, 1.5, reason="interrupted"),
+    line("RPR-0004", ADAMW, "fixed fused_adamw cuda 2023-05", Verdict.UNAVAILABLE, reason=NO_OLD_CUDA),
+]  # fmt: skip
+
+AT_80 = """\
+  variant          strategy    dev stack   verdict      sec
+RPR-0004 Fused AdamW's step counter stays on the CPU after a resume
+  failing          fused_adamw sim 2023-05 reproduced   4.0
+!                  fused_adamw sim current different  128.5
+    rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for
+    generator but found 'cpu'
+! fixed            fused_adamw sim 2023-05 infra        1.5
+    interrupted
+RPR-0005 Calling a submodule of a Fabric module skips gradient synchronisation
+  failing          ddp         cpu current reproduced  10.9
+                   ddp_spawn   cpu current reproduced  12.5
+  fixed            ddp         cpu current clean       11.0
+x no_backward_sync ddp         cpu current reproduced  11.2
+x  a documented fix that does not fix
+
+2023-05  python 3.11.9, torch 2.0.1
+current  python 3.11.9, lightning 2.6.6, torch 2.13.0+cpu
+
+Not run:
+   2  cuda: torch 2.13.0+cpu is a build without CUDA (RPR-0005)
+   1  cuda: torch 2.0.1 is a build without CUDA (RPR-0004)
+
+5 agree, 0 news, 1 trouble; 3 unavailable, 1 infra
+"""
+
+AT_100 = """\
+  variant           strategy     device  stack    verdict     seconds
+RPR-0004 Fused AdamW's step counter stays on the CPU after a resume
+  failing           fused_adamw  sim     2023-05  reproduced      4.0
+!                   fused_adamw  sim     current  different     128.5
+    rank 0 ended otherwise: RuntimeError: Expected a '{device}' device type for generator but found
+    'cpu'
+! fixed             fused_adamw  sim     2023-05  infra           1.5
+    interrupted
+RPR-0005 Calling a submodule of a Fabric module skips gradient synchronisation
+  failing           ddp          cpu     current  reproduced     10.9
+                    ddp_spawn    cpu     current  reproduced     12.5
+  fixed             ddp          cpu     current  clean          11.0
+  no_backward_sync  ddp          cpu     current  reproduced     11.2  does not fix
+"""
+
+AT_50 = """\
+  variant  strategy    dev stack   verdict      sec
+RPR-0004 Fused AdamW's step counter stays on the
+         CPU after a resume
+  failing  fused_adamw sim 2023-05 reproduced   4.0
+!          fused_adamw sim current different  128.5
+    rank 0 ended otherwise: RuntimeError: Expected
+    a '{device}' device type for generator but
+    found 'cpu'
+! fixed    fused_adamw sim 2023-05 infra        1.5
+    interrupted
+RPR-0005 Calling a submodule of a Fabric module
+         skips gradient synchronisation
+  failing  ddp         cpu current reproduced  10.9
+           ddp_spawn   cpu current reproduced  12.5
+  fixed    ddp         cpu current clean       11.0
+x no_      ddp         cpu current reproduced  11.2
+   backward_
+   sync
+"""
+
+
+def shown(lines: list[dict[str, Any]], width: int, *, verbose: bool = False, colour: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    console.print(table.table(lines, width, verbose=verbose), soft_wrap=True)
+    return out.getvalue()
+
+
+def test_at_the_width_of_a_terminal() -> None:
+    assert shown(LINES, 80) == AT_80
+
+
+def test_with_room_notes_stand_behind_the_row() -> None:
+    assert shown(LINES, 100).startswith(AT_100)
+
+
+def test_names_of_variants_break_at_their_underscores_where_there_is_no_room() -> None:
+    assert shown(LINES, 50).startswith(AT_50)
+
+
+@pytest.mark.parametrize("width", [52, 60, 72, 80, 100, 120, 200])
+def test_no_line_is_wider_than_the_reader_has(width: int) -> None:
+    assert max(map(len, shown(LINES, width).splitlines())) <= width
+
+
+def test_verbose_gives_the_unavailable_rows() -> None:
+    lines = [line for line in LINES if line["variant"] == "failing" and line["repro"] == "RPR-0005"]
+    rows = shown(lines, 100, verbose=True)
+    assert "  failing  ddp        cpu     current  reproduced      10.9\n" in rows
+    assert f"           ddp        cuda    current  unavailable\n    {NO_CUDA}\n" in rows
+    assert "Not run" not in rows
+
+
+def test_the_last_of_several_results_for_a_cell_counts() -> None:
+    first, last = (line("RPR-0005", FABRIC, "fixed ddp cpu current", v, 1) for v in (Verdict.DIFFERENT, Verdict.CLEAN))
+    assert shown([first, last], 80) == (
+        "  variant  strategy  device  stack    verdict  seconds\n"
+        "RPR-0005 Calling a submodule of a Fabric module skips gradient synchronisation\n"
+        "  fixed    ddp       cpu     current  clean        1.0\n"
+        "\n"
+        "current  python 3.11.9, lightning 2.6.6, torch 2.13.0+cpu\n"
+        "\n"
+        "1 earlier result of the same cells left out\n"
+        "1 agree, 0 news, 0 trouble\n"
+    )
+    assert table.disagreeing([first, last]) == []
+    assert table.disagreeing([last, first]) == [first]
+
+
+def test_an_interpreter_is_called_by_its_environment() -> None:
+    lines = [
+        line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1) for path in ("/a/one", "/b/two")
+    ]
+    rows = shown(lines, 100)
+    assert "  fixed    ddp       cpu     one    clean        1.0\n" in rows
+    assert "two  python 3.11.9, lightning 2.6.6, torch 2.13.0+cpu (/b/two/bin/python)\n" in rows
+
+
+def test_two_environments_of_one_name_are_told_apart() -> None:
+    lines = [
+        line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1)
+        for path in ("/a/venv", "/b/venv")
+    ]
+    rows = shown(lines, 100)
+    assert "cpu     /a/venv/bin/python  clean" in rows
+    assert "cpu     /b/venv/bin/python  clean" in rows
+
+
+def test_nothing_but_unavailable_cells() -> None:
+    assert shown([LINES[1]], 80) == (
+        "Not run:\n"
+        "   1  cuda: torch 2.13.0+cpu is a build without CUDA (RPR-0005)\n"
+        "\n"
+        "0 agree, 0 news, 0 trouble; 1 unavailable\n"
+    )
+
+
+def test_every_verdict_has_the_colour_of_its_tone() -> None:
+    colours = {"green": "32", "yellow": "33", "red": "31", "dim": "2"}
+    for verdict in Verdict:
+        rows = shown([line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1)], 80, verbose=True, colour=True)
+        assert f"\x1b[{colours[table.style(verdict)]}m{verdict}\x1b[0m" in rows
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_what_disagrees_is_marked_without_colour_too(verdict: Verdict) -> None:
+    lines = [line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1, reason="because")]
+    agrees = verdict in {Verdict.REPRODUCED, Verdict.CLEAN, Verdict.UNAVAILABLE}
+    assert bool(table.disagreeing(lines)) is not agrees
+    assert ("\n! fixed" in shown(lines, 80)) is not agrees
+
+
+def test_a_real_record_line_is_all_it_needs() -> None:
+    claimed = factories.variant("claimed", claim="it helps")
+    cell = factories.cell(Outcome.FAILS, variant=claimed)
+    seen = factories.observation(factories.process(0, Ending.RAISED))
+    rows = shown([record.line(Result(cell, Verdict.REPRODUCED, "as documented", "RuntimeError", seen))], 80)
+    assert rows == (
+        "  variant  strategy  device  stack    verdict     seconds\n"
+        "RPR-0001 A toy\n"
+        "  claimed  ddp       cpu     current  reproduced      1.5  does not fix\n"
+        "\n"
+        "current  python 3.11.9, torch 2.13.0+cpu\n"
+        "\n"
+        "1 agree, 0 news, 0 trouble\n"
+    )
+
+
+def test_repeats_stand_beside_the_verdict() -> None:
+    repeats = {"n": 20, "agreeing": 19}
+    flaky = line("RPR-0005", FABRIC, "failing ddp cpu current", Verdict.FLAKY, 10.9, repeats=repeats, reason="because")
+    assert "current  flaky 19/20     10.9\n    because\n" in table.table([flaky], 100).plain
+
+
+def test_cells_that_were_done_side_by_side_stand_where_they_belong() -> None:
+    order = [0, 3, 2, 5, 1, 4, 9, 7, 6, 8]
+    assert list(map(cell_of, table.latest(LINES[i] for i in order))) == [
+        "RPR-0004 fixed fused_adamw cuda 2023-05",
+        "RPR-0004 fixed fused_adamw sim 2023-05",
+        "RPR-0004 failing fused_adamw sim current",
+        "RPR-0004 failing fused_adamw sim 2023-05",
+        "RPR-0005 failing ddp cpu current",
+        "RPR-0005 failing ddp cuda current",
+        "RPR-0005 failing ddp_spawn cpu current",
+        "RPR-0005 fixed ddp cpu current",
+        "RPR-0005 fixed ddp cuda current",
+        "RPR-0005 no_backward_sync ddp cpu current",
+    ]
+
+
+def cell_of(line: Mapping[str, Any]) -> str:
+    return f"{line['repro']} {line['variant']} {line['strategy']} {line['device']} {line['stack']['name']}"
