@@ -29,7 +29,7 @@
 # outcome = "passes"
 # about = "a fresh Trainer for the second fit"
 # ///
-"""A fit after one that was stopped early returns at once, as if it had trained.
+"""A fit after an early-stopped fit returns at once, as if it had trained.
 
 Symptom: after early stopping, a timer or `trainer.should_stop = True`, every further `fit` of that Trainer runs 0
 steps and reports nothing. Silent.
