@@ -36,7 +36,7 @@ def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "place", lambda stack: Path(f"/cache/{stack.name}"))
     code, out, _ = repros("stacks")
     assert code == 0
-    assert out.startswith("2023-05\n  torch 2.0, before")
+    assert out.startswith("2023-05\n  torch 2.0, which leaves")
     assert "  not here yet: 2.3 GB to download, 4.5 GB on disk\n2023-12\n" in out
     assert out.endswith("  ready in /cache/current\n")
 

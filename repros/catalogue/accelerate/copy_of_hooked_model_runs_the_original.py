@@ -38,8 +38,8 @@
 Symptom: the copy has parameters of its own, which train or average as they should, and its output is the original's.
 Silent.
 
-Cause: `accelerate.hooks.add_hook_to_module` put a closure over the module in the place of `module.forward`. A deep copy
-copies the attribute, and a function copies as itself: the copy's `forward` runs the original module.
+Cause: `accelerate.hooks.add_hook_to_module` replaced `module.forward` with a closure over the module. A deep copy
+copies that attribute, but a function is copied by reference: the copy's `forward` runs the original module.
 
 Fix: accelerate 0.24 binds the new forward to the module it is called on. Before: copy first, dispatch afterwards.
 """

@@ -49,8 +49,8 @@ Symptom: `AttributeError: Can't pickle local object 'add_hook_to_module.<locals>
 get local object"); up to accelerate 0.23 `PicklingError: Can't pickle <function Linear.forward>: it's not the same object as
 torch.nn.modules.linear.Linear.forward`. The launching process raises it; no rank has started.
 
-Cause: `accelerate.hooks.add_hook_to_module` puts a function that it defines inside itself in the place of the module's
-`forward`. Pickle stores a function as the name under which it can be imported, which such a function does not have.
+Cause: `accelerate.hooks.add_hook_to_module` replaces the module's `forward` with a function that is defined inside
+`add_hook_to_module`. Pickle stores a function by the name under which it can be imported; a local function has none.
 
 Fix: hand over a model without hooks and hook it in the rank, or fork.
 """

@@ -60,12 +60,13 @@
 Symptom: `RuntimeError: Expected all tensors to be on the same device ... cuda:1 and cuda:0`, on all ranks but the first.
 
 Cause: a model is loaded before Lightning has set the rank's device, so `device_map={"": torch.cuda.current_device()}`
-says device 0 on every rank. `accelerate.dispatch_model` then adds an `AlignDevicesHook(execution_device=0)` to the model
-and to each layer with weights. Lightning moves the weights to the rank's device; the hooks go on moving the *inputs* to
-device 0. A `.to()` in `forward` is undone by the hook of the next layer. Hooks come with maps of several devices, up to
-accelerate 0.20 with any map, up to 1.12 (or with bitsandbytes older than 0.48) with models marked as 8-bit.
+names device 0 on every rank. `accelerate.dispatch_model` then adds an `AlignDevicesHook(execution_device=0)` to the
+model and to each layer with weights. Lightning moves the weights to the rank's device; the hooks go on moving the
+*inputs* to device 0. A `.to()` in `forward` is undone by the hook of the next layer. accelerate adds hooks for any map
+of several devices; up to 0.20 for every map; up to 1.12 (or with bitsandbytes older than 0.48) for models marked as
+8-bit.
 
-Fix: Load in `configure_model` on `self.trainer.strategy.root_device`, or remove the hooks, or upgrade accelerate.
+Fix: load in `configure_model` on `self.trainer.strategy.root_device`, or remove the hooks, or upgrade accelerate.
 """
 
 import sys

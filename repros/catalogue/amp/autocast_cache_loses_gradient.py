@@ -29,7 +29,7 @@
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "an autocast block each"
+# about = "one autocast block for each forward"
 # source = "https://github.com/pytorch/pytorch/issues/65766"
 #
 # [tool.repro.variants.cache_cleared]
@@ -44,14 +44,14 @@
 # ///
 """Under mixed precision a layer that was first used under no_grad does not learn.
 
-Symptom: linear and convolution layers get no gradient (`None`), while norms learn on. Silent as long as anything else in
-the loss has a gradient.
+Symptom: linear and convolution layers get no gradient (`None`), while normalisation layers go on learning. Silent as
+long as anything else in the loss has a gradient.
 
 Cause: autocast keeps each parameter's low-precision copy until its block ends (`cached_cast` in ATen's
-autocast_mode.cpp). A copy that was made under `no_grad` has no way back to the parameter, and the training forward in
-the same block is given that copy.
+autocast_mode.cpp). A copy made under `no_grad` is not connected to the parameter in the graph, and the training forward
+in the same block reuses it.
 
-Fix: newer torch makes cached copies with gradients on. Before: leave the autocast block, or clear or disable its cache.
+Fix: torch 2.11 makes cached copies with gradients on. Before: leave the autocast block, or clear or disable its cache.
 """
 
 import sys
@@ -61,7 +61,7 @@ from torch import nn
 
 
 class Training:
-    """Its output is w * x with x = 3: the gradient of w is 3."""
+    """A model with output w * x and x = 3: the gradient of w is 3."""
 
     def __init__(self, device):
         self.device = device

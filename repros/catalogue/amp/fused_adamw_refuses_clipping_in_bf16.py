@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0039"
-# title = "Lightning refuses to clip the gradients of a fused optimizer in bf16, where nothing is in the way"
+# title = "Lightning refuses to clip a fused optimizer's gradients in bf16, where they need no unscaling"
 # upstream = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21435",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/15501",
@@ -41,7 +41,7 @@
 # [tool.repro.variants.clipped_by_module]
 # outcome = "fails"
 # about = "override configure_gradient_clipping with a call of self.clip_gradients"
-# claim = "who overrides configure_gradient_clipping decides how gradients are clipped"
+# claim = "overriding configure_gradient_clipping decides how gradients are clipped"
 # source = "https://lightning.ai/docs/pytorch/stable/common/optimization.html"
 # ///
 """A training in bf16-mixed has to choose between a fused optimizer and gradient clipping.
@@ -49,13 +49,13 @@
 Symptom: `RuntimeError: The current optimizer, AdamW, does not allow for gradient clipping because it performs unscaling of
 gradients internally. HINT: Are you using a 'fused' optimizer?`
 
-Cause: with a GradScaler the gradients of a fused optimizer are still scaled when Lightning clips, since it unscales them
-in its own `step`; so the refusal is right for `16-mixed`. `MixedPrecision.clip_gradients` asks the optimizer alone
-(`_optimizer_handles_unscaling`, that is `_step_supports_amp_scaling`) and not whether there is a scaler. In
-`bf16-mixed` there is none, and the gradients are what they seem.
+Cause: with a GradScaler, a fused optimizer's gradients are still scaled when Lightning clips, because the optimizer
+unscales them in its own `step`; so the refusal is right for `16-mixed`. `MixedPrecision.clip_gradients` asks only the
+optimizer (`_optimizer_handles_unscaling`, that is `_step_supports_amp_scaling`), not whether there is a scaler. In
+`bf16-mixed` there is no scaler, and the gradients are not scaled.
 
-Fix: call `torch.nn.utils.clip_grad_norm_` in `configure_gradient_clipping`. `self.clip_gradients` there comes to the same
-refusal.
+Fix: call `torch.nn.utils.clip_grad_norm_` in `configure_gradient_clipping`. Calling `self.clip_gradients` there raises
+the same error.
 """
 
 import sys

@@ -34,7 +34,7 @@
 #
 # [tool.repro.variants.moved_first]
 # outcome = "fails"
-# about = "move the layer to its device before loading, as 8-bit layers want it"
+# about = "move the layer to its device before loading, as 8-bit layers require"
 # claim = "a quantised state dict can be loaded once the layer has been moved and is quantised itself"
 # source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
 #
@@ -43,7 +43,7 @@
 # about = "move the layer, then load_state_dict(strict=False): nothing is raised, the output is wrong"
 # raises = "AssertionError"
 # match = "expected 64 inputs of 1 times the saved weight 1.0, 64.0, got 128.0"
-# claim = "strict=False lets through what the layer does not know"
+# claim = "strict=False skips the keys that the layer does not know"
 # source = "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1946"
 # ///
 """A 4-bit model is saved without a complaint and cannot be read back with load_state_dict.
@@ -51,10 +51,9 @@
 Symptom: `RuntimeError: Error(s) in loading state_dict for Linear4bit: Unexpected key(s) in state_dict: "weight.absmax",
 "weight.quant_map", ...`, with a size mismatch of the weight where the layer was not moved yet.
 
-Cause: `Linear4bit._save_to_state_dict` adds the parts of the weight's `quant_state` to what it saves, and there is no
-`_load_from_state_dict` beside it to take them: that came with bitsandbytes#753 and left again with #864. With
-`strict=False` the moved layer is given the packed numbers and keeps the scales that it was quantised with: no error, and
-an output that is wrong.
+Cause: `Linear4bit._save_to_state_dict` adds the parts of the weight's `quant_state` to what it saves, but there is no
+`_load_from_state_dict` to read them back: bitsandbytes#753 added one, and #864 removed it. With `strict=False` the
+moved layer takes the packed numbers and keeps the scales that it was quantised with: no error, and a wrong output.
 
 Fix: make the weight with `Params4bit.from_prequantized`, as transformers and Lightning (from 2.3) do for whole models.
 """

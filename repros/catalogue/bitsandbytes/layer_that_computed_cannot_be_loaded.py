@@ -31,7 +31,7 @@
 #
 # [tool.repro.variants.new_layer]
 # outcome = "passes"
-# about = "load into a layer that was made and moved for it"
+# about = "load into a new layer that has been moved to the device"
 # source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
 #
 # [tool.repro.variants.moved_again]
@@ -40,18 +40,18 @@
 # claim = "call module.cuda() before module.load_state_dict()"
 # source = "https://github.com/axolotl-ai-cloud/axolotl/issues/1154"
 # ///
-"""Taking the best checkpoint at the end of an 8-bit training raises, although the very same model wrote it.
+"""Loading the best checkpoint at the end of an 8-bit training raises, although the same model wrote it.
 
 Symptom: `RuntimeError: Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported. Please call
 module.cuda() before module.load_state_dict()`, for a layer that is quantised and on its device.
 
 Cause: `Linear8bitLt.init_8bit_state`, called by the first forward, hands `CB` and `SCB` over from the weight to the
-layer's `state` and leaves None behind. Saving looks in both places. `_load_from_state_dict` looks at the weight only, and
-takes a layer without `weight.SCB` for one that was never quantised. By then `weight` has been copied and `SCB` has not.
+layer's `state` and leaves None behind. Saving looks in both places. `_load_from_state_dict` looks at the weight only,
+and treats a layer without `weight.SCB` as never quantised. By then `weight` has been copied and `SCB` has not.
 
 Fix: set `layer.weight.SCB = layer.state.SCB` before loading, or load into a layer that has not computed.
 
-Apart: RPR-0035 raises the same words for a layer that was never moved, and there they are right: moving it helps.
+Apart: RPR-0035 raises the same message for a layer that was never moved; there its advice helps.
 """
 
 import sys

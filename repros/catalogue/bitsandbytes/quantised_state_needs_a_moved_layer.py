@@ -31,20 +31,20 @@
 # [tool.repro.variants.not_strict]
 # outcome = "fails"
 # about = "load_state_dict(strict=False)"
-# claim = "strict=False lets through what the layer does not know"
+# claim = "strict=False skips the keys that the layer does not know"
 # ///
-"""A model that was saved in 8 bit cannot be loaded the way every other model is: make it, load it, move it.
+"""A model that was saved in 8 bit cannot be loaded like every other model: make it, load it, move it.
 
 Symptom: `RuntimeError: Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported. Please call
 module.cuda() before module.load_state_dict()`.
 
 Cause: a quantised `Linear8bitLt` saves its row scales as `SCB`. A new layer's weight has no `SCB`: `Int8Params.to`
-quantises, and with that makes one, on the first move to a device. `Linear8bitLt._load_from_state_dict` meets the key,
-finds nothing to copy it into and raises. It does so itself, which is why `strict=False` does not help.
+creates it when it quantises, on the first move to a device. `Linear8bitLt._load_from_state_dict` meets the key, finds
+nothing to copy it into and raises. It raises directly, so `strict=False` does not help.
 
 Fix: move first, load afterwards. The move quantises whatever the fresh weight holds; loading then replaces it.
 
-Apart: RPR-0036 raises the same words for a layer that has been moved and has computed; the advice in them is no help there.
+Apart: RPR-0036 raises the same message for a layer that was moved and has computed; there its advice does not help.
 """
 
 import sys

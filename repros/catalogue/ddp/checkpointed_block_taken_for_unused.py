@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0033"
-# title = "Looking for unused parameters, DDP takes those of reentrant checkpoints for unused"
+# title = "DDP's search for unused parameters counts those of reentrant checkpoints as unused"
 # upstream = [
 #     "https://github.com/huggingface/peft/issues/313",
 #     "https://github.com/huggingface/accelerate/issues/2017",
@@ -42,17 +42,18 @@
 # ///
 """With activation checkpoints on, a training under `find_unused_parameters=True` dies in its first backward.
 
-Symptom: `RuntimeError: Expected to mark a variable ready only once ... Parameter at index 1 with name checkpointed.weight
-has been marked as ready twice`. Lightning's `ddp_find_unused_parameters_true` turns that flag on, and so does
-transformers' Trainer for a model that is no PreTrainedModel, such as one wrapped by peft.
+Symptom: `RuntimeError: Expected to mark a variable ready only once ... Parameter at index 1 with name
+checkpointed.weight has been marked as ready twice`. Lightning's `ddp_find_unused_parameters_true` turns that flag on,
+and so does transformers' Trainer for a model that is not a PreTrainedModel, such as one wrapped by peft.
 
-Cause: `Reducer::prepare_for_backward` walks the graph from the outputs and marks as ready, at once, every parameter that
-it does not find. A reentrant checkpoint ran its block under `no_grad`: the block's parameters are in no graph yet. They
-get one in the backward that `CheckpointFunction` runs inside the backward, fire the reducer's hook, and are ready twice.
+Cause: `Reducer::prepare_for_backward` walks the graph from the outputs and at once marks as ready every parameter that
+it misses. A reentrant checkpoint ran its block under `no_grad`: the block's parameters are not in any graph yet. They
+get one in the backward that `CheckpointFunction` runs inside the backward, fire the reducer's hook, and are ready
+twice.
 
 Fix: leave `find_unused_parameters` off, or use `use_reentrant=False`, whose block is in the graph.
 
-Apart: RPR-0032 raises the same words without that flag, for a block that is called twice.
+Apart: RPR-0032 raises the same message without that flag, for a block that is called twice.
 """
 
 import os

@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0017"
-# title = "Calling ddp.module goes round DDP: no gradient is ever synchronised"
+# title = "Calling ddp.module bypasses DDP: no gradient is ever synchronised"
 # upstream = [
 #     "https://github.com/kohya-ss/sd-scripts/issues/924",
 #     "https://github.com/k2-fsa/icefall/issues/226",
@@ -46,9 +46,9 @@
 
 Symptom: several GPUs learn like one: the ranks' losses and weights drift apart. Silent.
 
-Cause: `DistributedDataParallel.forward` prepares the reducer for the backward that follows. `ddp.module(x)`, reached for
-a method or attribute of the model, is a plain call; the reducer's hooks are there, but it is not expecting a backward.
-Preparing lasts for one backward, so that a forward through the wrapper hides the error for one step only.
+Cause: `DistributedDataParallel.forward` prepares the reducer for the backward that follows. `ddp.module(x)`, written to
+reach a method or attribute of the model, is a plain call: the reducer's hooks are there, but it is not expecting a
+backward. The preparation lasts for one backward, so a forward through the wrapper hides the error for one step only.
 
 Fix: call the wrapper; give the module's `forward` a switch for what else it should do.
 """

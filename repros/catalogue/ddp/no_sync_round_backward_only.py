@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0014"
-# title = "no_sync round the backward pass alone does not keep gradients apart"
+# title = "no_sync around the backward pass alone does not stop synchronisation"
 # upstream = [
 #     "https://github.com/huggingface/accelerate/pull/1726",
 #     "https://github.com/pytorch/PiPPy/issues/1133",
@@ -32,13 +32,13 @@
 # about = "forward and backward inside no_sync"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
 # ///
-"""Gradient accumulation under DDP pays for a reduction in every backward although no_sync is there.
+"""Gradient accumulation under DDP pays for a reduction in every backward although no_sync is used.
 
 Symptom: no speed-up from `no_sync`; gradients are the mean over the ranks where the rank's own are expected (for a norm,
 for clipping per rank). Silent.
 
-Cause: `DistributedDataParallel.forward` looks at `require_backward_grad_sync` and prepares the reducer; `no_sync` turns
-that flag off while it is entered. Round the backward alone it comes too late: the reducer's hooks are armed by then.
+Cause: `DistributedDataParallel.forward` reads `require_backward_grad_sync` and prepares the reducer; `no_sync` clears
+that flag inside its block. Around the backward alone it comes too late: the reducer's hooks are armed by then.
 
 Fix: put the forward inside `no_sync`, too.
 """

@@ -20,7 +20,7 @@
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "one block, called twice in reentrant checkpoints, behind a layer that is not"
+# about = "one block, called twice in reentrant checkpoints, behind a layer without one"
 # raises = "RuntimeError"
 # match = "Expected to mark a variable ready only once"
 # frames = ["utils/checkpoint.py:backward"]
@@ -47,13 +47,13 @@ Symptom: `RuntimeError: Expected to mark a variable ready only once ... Paramete
 marked as ready twice`, in the first backward.
 
 Cause: a reentrant checkpoint (`torch.utils.checkpoint.CheckpointFunction`) runs a backward of its own inside the
-backward, one per call of the block. In each, the block's parameters get a gradient and fire the reducer's hook, whereas in
-one graph both gradients are summed first and fire it once. `Reducer::mark_variable_ready` counts on once.
+backward, one per call of the block. In each, the block's parameters get a gradient and fire the reducer's hook, whereas
+in one graph both gradients are summed first and fire it once. `Reducer::mark_variable_ready` expects it to fire once.
 
 Fix: `use_reentrant=False`, where the recomputed block is part of the one graph; or a static graph, with which the reducer
 learns in its first iteration how often each hook fires.
 
-Apart: RPR-0033 raises the same words where every block is called once: there `find_unused_parameters=True` is the
+Apart: RPR-0033 raises the same message where every block is called once: there `find_unused_parameters=True` is the
 cause. Where the reused block has all the parameters that are trained, nothing is raised: RPR-0034.
 """
 

@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0034"
-# title = "Of a block that is checkpointed twice DDP reduces one backward only"
+# title = "DDP reduces only one backward of a block that is checkpointed twice"
 # upstream = [
 #     "https://github.com/huggingface/transformers/issues/23018",
 #     "https://github.com/huggingface/peft/issues/313",
@@ -38,13 +38,13 @@
 # ///
 """The ranks' weights drift apart where one block does all the learning and is checkpointed more than once.
 
-Symptom: gradients that differ between ranks; the loss of a worse model. Silent: a layer more that learns, outside the
-checkpoints, and the same model raises (RPR-0032).
+Symptom: gradients that differ between ranks; the loss of a worse model. Silent. With one more trained layer outside the
+checkpoints, the same model raises (RPR-0032).
 
 Cause: each reentrant checkpoint (`torch.utils.checkpoint.CheckpointFunction`) runs a backward of its own. In the first,
 every parameter of the block fires its hook; if those are all that DDP has, its buckets are full and
-`Reducer::finalize_backward` is queued for the end of *that* backward. It stops listening for hooks. What the block's
-other calls add to the gradients afterwards stays on its rank.
+`Reducer::finalize_backward` is queued for the end of *that* backward. After it the reducer ignores the hooks: what the
+block's other calls add to the gradients stays on its rank.
 
 Fix: `use_reentrant=False`, or a static graph, with which the reducer waits for the last of a parameter's hooks.
 """
@@ -91,7 +91,7 @@ def train(variant):
     rank = distributed.get_rank()
     ddp = {v.__name__: v for v in VARIANTS}[variant]()
     # The output is w * (w * x) with w = 1: each of the two calls adds x to the gradient. x is 1 on rank 0 and 3 on rank 1.
-    # Reduced in the first backward only it is 2 + x, the mean of 1 and 3 and the rank's own.
+    # If only the first call's x is reduced, the gradient is 2 + x: the mean of 1 and 3, plus the rank's own x.
     x = torch.full((1, 1), 1.0 + 2.0 * rank, requires_grad=True)
     for step in range(2):
         ddp.zero_grad()

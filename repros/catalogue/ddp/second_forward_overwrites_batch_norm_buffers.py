@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0031"
-# title = "Under DDP a second forward overwrites the batch norm buffers that the first one's backward needs"
+# title = "Under DDP a second forward overwrites batch norm buffers saved for the first one's backward"
 # upstream = [
 #     "https://github.com/pytorch/pytorch/issues/175024",
 #     "https://github.com/pytorch/pytorch/issues/66504",
@@ -43,12 +43,12 @@
 """A GAN's discriminator, fed real and fake samples before one backward, trains on one GPU and dies under DDP.
 
 Symptom: `RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation`,
-though no line of the model works in place. Without DDP all is well.
+though no line of the model works in place. Without DDP the same code trains.
 
-Cause: before each training forward `DistributedDataParallel._sync_buffers` broadcasts rank 0's buffers into everybody's,
-in place. A batch norm's running statistics are saved for its backward, and the copy raises their version counter behind
-the first forward. The values that were needed are not lost: a training backward does not use them. An upstream report
-names torch 2.6 as the first release with the failure; 2.0.1, 2.1.2 and 2.4.1 have it as well.
+Cause: before each training forward `DistributedDataParallel._sync_buffers` broadcasts rank 0's buffers to all ranks, in
+place. A batch norm's running statistics are saved for its backward, and the broadcast raises their version counter
+after the first forward. No needed value is lost: a training backward does not use them. An upstream report names torch
+2.6 as the first release with the failure; 2.0.1, 2.1.2 and 2.4.1 have it as well.
 
 Fix: torch 2.12 broadcasts without raising the counter. Before: `broadcast_buffers=False`, or one forward over both batches.
 """

@@ -34,7 +34,7 @@
 #
 # [tool.repro.variants.marked_method]
 # outcome = "passes"
-# about = "the same set-up, the loss is a method made known with mark_forward_method"
+# about = "the same set-up, the loss is a method registered with mark_forward_method"
 # strategies = ["ddp"]
 # requires = ["lightning>=2.3"]
 # source = "https://lightning.ai/docs/fabric/stable/api/wrappers.html"
@@ -49,7 +49,7 @@
 #
 # [tool.repro.variants.no_backward_sync]
 # outcome = "fails"
-# about = "no_backward_sync(enabled=False) round the forward and backward pass"
+# about = "no_backward_sync(enabled=False) around the forward and backward pass"
 # strategies = ["ddp"]
 # claim = "synchronisation has to be switched on with no_backward_sync(enabled=False)"
 #
@@ -57,7 +57,7 @@
 # outcome = "fails"
 # about = "backward through fabric.all_reduce(loss)"
 # strategies = ["ddp"]
-# claim = "reducing the loss over the ranks before backward brings their gradients together"
+# claim = "reducing the loss over the ranks before backward synchronises their gradients"
 # raises = "AssertionError"
 # match = ["expected gradient -10.0, the mean over ranks, got -2.0", "expected gradient -10.0, the mean over ranks, got -8.0"]
 #
@@ -74,14 +74,14 @@
 Symptom: one process trains well, several processes stall: every rank steps with the gradient of its own data.
 Nothing is raised or logged.
 
-Cause: `fabric.setup_module(models)` puts DistributedDataParallel round the whole. `_FabricModule.__getattr__`
-hands out the bare `models.student`, and calling that goes round `DistributedDataParallel.forward`, which is where the
-reducer is told to expect a backward pass; so no gradient is reduced. That the optimizer holds only the student's
-parameters is not the cause: with the wrapper's own forward the same optimizer is in step. `no_backward_sync` cannot
-switch on a reducer that was never prepared, and reducing the loss reduces a number: each rank's gradient is halved.
+Cause: `fabric.setup_module(models)` wraps the whole module in DistributedDataParallel. `_FabricModule.__getattr__`
+returns the unwrapped `models.student`. Calling it bypasses `DistributedDataParallel.forward`, which prepares the
+reducer for a backward pass, so no gradient is reduced. The optimizer, which has only the student's parameters, is not
+the cause: with the wrapper's own forward the same optimizer keeps the ranks in step. `no_backward_sync` cannot switch
+on a reducer that was never prepared. Reducing the loss reduces a number, not gradients: each rank's gradient is halved.
 
-Fix: Set up the module that is called, here the student alone. Or compute the loss in the wrapped module's `forward`,
-or in a method passed to `mark_forward_method` (Lightning 2.3). `type(student)` is `_FabricModule` in every case.
+Fix: set up the module that is called, here the student alone. Or compute the loss in the wrapped module's `forward`, or
+in a method passed to `mark_forward_method` (Lightning 2.3). `type(student)` is `_FabricModule` in every case.
 """
 
 import sys

@@ -34,10 +34,10 @@
 # ///
 """A checkpoint that is written by a thread holds what the weights became while it waited.
 
-Symptom: checkpoints of AsyncCheckpointIO hold weights of later steps than they say, or of several. Silent.
+Symptom: checkpoints of AsyncCheckpointIO hold weights of later steps than they say, or of several steps. Silent.
 
-Cause: a state dict refers to the live parameters. `AsyncCheckpointIO.save_checkpoint` passed it to its thread as it was,
-and the optimizer wrote into those tensors in place before the thread came to store them.
+Cause: a state dict refers to the live parameters. `AsyncCheckpointIO.save_checkpoint` passed it to its thread uncopied,
+and the optimizer updated those tensors in place before the thread stored them.
 
 Fix: Lightning 2.5.4 clones every tensor in the caller's thread. Before: clone in a subclass, or write synchronously.
 """
@@ -69,7 +69,7 @@ class CloningAsyncCheckpointIO(AsyncCheckpointIO):
 
 
 class Model(LightningModule):
-    """Its output is w: starting at 0, with learning rate 1, w is -n after n steps."""
+    """A model with output w: starting at 0, with learning rate 1, w is -n after n steps."""
 
     def __init__(self, path):
         super().__init__()

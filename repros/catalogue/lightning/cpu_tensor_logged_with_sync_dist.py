@@ -32,7 +32,7 @@
 #
 # [tool.repro.variants.number]
 # outcome = "passes"
-# about = "a plain number, of which LightningModule.log makes a tensor on the device by itself"
+# about = "a plain number, which LightningModule.log itself turns into a tensor on the device"
 #
 # [tool.repro.variants.unsynchronised]
 # outcome = "passes"
@@ -43,23 +43,24 @@
 # about = "a process group that has Gloo for the CPU beside the device's own backend"
 # raises = "RuntimeError"
 # match = ["Cannot use ReduceOp.AVG with Gloo", "result type Float can't be cast to the desired output type Long"]
-# claim = "with the backend cpu:gloo,cuda:nccl tensors of the CPU are reduced, too"
+# claim = "with the backend cpu:gloo,cuda:nccl CPU tensors are reduced, too"
 # source = "https://pytorch.org/docs/stable/distributed.html"
 # ///
-"""Logging a tensor of the CPU under DDP on GPUs ends the run when its mean is to be reduced.
+"""Logging a CPU tensor under DDP on GPUs ends the run when its mean is reduced.
 
 Symptom: `RuntimeError: No backend type associated with device type cpu` in the first step or at the end of the first
 epoch, after an upgrade to Lightning 2.1.
 
 Cause: until Lightning 2.0 `_ResultCollection.log` moved every tensor to the module's device. From 2.1 a result stays
-where its value is, and `_ResultMetric.compute` hands a CPU tensor to `all_reduce` of a process group that has a backend
-for GPUs alone. No release checks.
+where its value is, and `_ResultMetric.compute` passes a CPU tensor to `all_reduce` of a process group that has a
+backend for GPUs only. No release checks for this.
 
-Fix: make the tensor on `self.device`, or log a number. Giving the group a CPU backend trades the error for another:
-`_sync_ddp` asks for an average unless the backend is called `gloo`, and Gloo has none, or none of the integer count.
+Fix: make the tensor on `self.device`, or log a number. Giving the group a CPU backend replaces the error with another:
+`_sync_ddp` asks for an average unless the backend is called `gloo`, and Gloo has no average, or none for the integer
+count.
 
-Apart: here the value that is logged lies on the CPU, from the first run on. In RPR-0001 it lies on the device, and only
-the count kept beside it is on the CPU, in a second run of one Trainer.
+Apart: here the logged value is on the CPU, from the first run on. In RPR-0001 it is on the device; only the count kept
+beside it is on the CPU, in a second run of one Trainer.
 """
 
 import sys

@@ -50,22 +50,22 @@
 #
 # [tool.repro.variants.alternating]
 # outcome = "fails"
-# about = "manual optimisation of two layers by turns, as a GAN does, with toggle_optimizer"
+# about = "manual optimisation of two layers in turn, as in a GAN, with toggle_optimizer"
 # ///
-"""With a layer that the loss does not depend on, DDP takes one step and no second.
+"""With a layer that the loss does not depend on, DDP takes one step and fails in the second.
 
 Symptom: `RuntimeError: It looks like your LightningModule has parameters that were not used in producing the loss
 returned by training_step` at the second batch, in code that runs on one GPU and ran under Lightning 1.9. A fit of one
-batch is good.
+batch succeeds.
 
 Cause: DDP's reducer waits for a gradient of every parameter that required one when the model was wrapped, and
 `Reducer::ensure_prior_reduction_finished` raises in the next forward when one never came. Until Lightning 1.9
 `DDPStrategy` let DDP look for unused parameters; 2.0 left that to DDP's own default, which is not to look. Lightning
-puts its text over torch's in `DDPStrategy.on_exception`; up to 2.0 it could not on Python 3.11. What a GAN's turns
-leave out is unused, too.
+replaces torch's message with its own in `DDPStrategy.on_exception`; up to 2.0 it could not on Python 3.11. In a GAN,
+the layer that waits for its turn is unused, too.
 
-Fix: freeze what is not to be trained, use what is, or let DDP look, at the price of a walk through the graph in every
-step.
+Fix: freeze the layers that are not to be trained, use the others in the loss, or let DDP look for unused parameters, at
+the price of a walk through the graph in every step.
 """
 
 import sys

@@ -21,7 +21,7 @@
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "a network comes in eval mode, as from_pretrained leaves it, and is fitted"
+# about = "fit a network that is in eval mode, as from_pretrained leaves it"
 # raises = "AssertionError"
 # match = "expected the batch's mean 2.0 as running mean, got 0.0"
 #
@@ -36,18 +36,18 @@
 #
 # [tool.repro.variants.module_train_before]
 # outcome = "fails"
-# about = "the LightningModule is put in train mode before the network is put into it"
+# about = "the LightningModule is set to train mode before the network is assigned to it"
 # claim = "model.train() on the LightningModule is enough"
 # ///
 """A fit does not switch a model to train mode any more: dropout is off and batch norm does not learn.
 
-Symptom: A pretrained network trains, but worse than it used to: dropout does nothing, running statistics stay as they
-were. Nothing is raised; from Lightning 2.5.5 a warning counts the modules in eval mode.
+Symptom: a pretrained network trains, but worse than it used to: dropout does nothing, running statistics do not change.
+Nothing is raised; from Lightning 2.5.5 a warning counts the modules in eval mode.
 
 Cause: up to 2.1 `_FitLoop.on_run_start` called `model.train()`. From 2.2 a fit takes each module's mode as it finds it,
 so that frozen parts may stay in eval mode; and `from_pretrained` and `torch.hub` hand out networks in eval mode.
 
-Fix: Call `train()` on what is to be trained, after it has been loaded.
+Fix: call `train()` on the network that is to be trained, after loading it.
 """
 
 import sys

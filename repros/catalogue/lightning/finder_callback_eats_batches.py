@@ -37,12 +37,12 @@
 # ///
 """Training begins at the batch where the learning rate search stopped.
 
-Symptom: the first epoch is shorter by the batches of the search, 100 by default; where the search took all of them, it
-has none, and a callback that looks for a validation metric at its end raises. Silent otherwise.
+Symptom: the first epoch is shorter by the batches of the search, 100 by default; if the search took all of them, the
+epoch is empty, and a callback that reads a validation metric at its end raises. Silent otherwise.
 
 Cause: from Lightning 2.1 `_FitLoop.setup_data` makes the loader's iterator, here for the search that the callback runs
-in `on_fit_start`. `_lr_find` puts the loops' state back and leaves `fit_loop._combined_loader` with that iterator, and
-`_TrainingEpochLoop.on_run_start` calls `iter()` from the second epoch on only.
+in `on_fit_start`. `_lr_find` restores the loops' state but leaves `fit_loop._combined_loader` with that iterator, and
+`_TrainingEpochLoop.on_run_start` calls `iter()` only from the second epoch on.
 
 Fix: Lightning 2.5.3 drops the loader after the search. Before: `Tuner.lr_find`, then a fresh Trainer.
 """
@@ -63,7 +63,7 @@ class Model(LightningModule):
         super().__init__()
         self.layer, self.lr, self.batches = nn.Linear(1, 1), 0.01, 0
 
-    def on_train_start(self):  # of the search, then of the training
+    def on_train_start(self):  # called for the search, then for the training
         self.batches = 0
 
     def training_step(self, batch, batch_idx):

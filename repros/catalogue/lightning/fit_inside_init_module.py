@@ -60,15 +60,15 @@
 """`Trainer.init_module` is for making a model; whatever else runs inside it makes its tensors on the GPU, too.
 
 Symptom: `RuntimeError: Expected a 'cuda' device type for generator but found 'cpu'` as the first epoch begins. With
-loader workers it stands in the `__context__` of `RuntimeError: Please call iter(combined_loader) first.`
+loader workers it is the `__context__` of `RuntimeError: Please call iter(combined_loader) first.`
 
-Cause: `Trainer.init_module` makes the rank's device the default of tensor factories. Fitting inside it, the sampler's
-`torch.randperm(n, generator=g)` puts its result on that device, while its generator is one of the CPU. Making the
-loader inside is harmless, and no generator that is given to the loader matters: under DDP Lightning puts in a
-`DistributedSampler` of its own, shuffling where the loader did not. Under `ddp` each rank runs the whole script and so
+Cause: `Trainer.init_module` makes the rank's device the default of tensor factories. In a fit inside it, the sampler's
+`torch.randperm(n, generator=g)` puts its result on that device, while its generator is on the CPU. Making the loader
+inside is harmless, and a generator passed to the loader does not matter: under DDP Lightning inserts its own
+`DistributedSampler`, which shuffles even if the loader did not. Under `ddp` each rank runs the whole script and so
 enters `init_module`; a rank of `ddp_spawn` gets only the pickled model and never does, which is why it passes.
 
-Fix: Leave `init_module` before fitting.
+Fix: leave `init_module` before fitting.
 """
 
 import sys

@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0021"
-# title = "Tuner.lr_find dies of its own way out where a launcher made the ranks"
+# title = "Tuner.lr_find dies of its own exit exception in ranks that a launcher started"
 # upstream = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/15304",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/11089",
@@ -37,19 +37,19 @@
 #
 # [tool.repro.variants.script_per_rank]
 # outcome = "passes"
-# about = "the same under ddp, where every rank is a process of the whole script"
+# about = "the same under ddp, where every rank runs the whole script"
 # strategies = ["ddp"]
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/15304"
 # ///
-"""A learning rate search under ddp_spawn, ddp_fork or ddp_notebook dies of the exception by which it means to end.
+"""A learning rate search under ddp_spawn, ddp_fork or ddp_notebook dies of the exception that should end it.
 
 Symptom: `ProcessRaisedException: Process 0 terminated with the following error`, with `_TunerExitException` as the last
-line of its traceback; nothing was found.
+line of its traceback; the search has no result.
 
 Cause: the search runs inside `fit` and leaves it by raising `_TunerExitException`, which `_call_and_handle_interrupt`
-catches round `launcher.launch`. `_MultiProcessingLauncher` runs the fit in child processes: there nothing catches it,
-and what comes back to the parent is torch's ProcessRaisedException. What was found would be lost with the child in any
-case. Under `ddp` the rank is the process that called, so the exception meets its handler.
+catches around `launcher.launch`. `_MultiProcessingLauncher` runs the fit in child processes, where nothing catches it;
+the parent gets torch's ProcessRaisedException. The search's result would be lost with the child in any case. Under
+`ddp` the rank is the calling process, so the exception reaches its handler.
 
 Fix: none in any release. Search in one process, or with the callback inside the fit, or use `ddp`.
 """

@@ -59,18 +59,18 @@
 """A Trainer that has searched for a learning rate cannot reduce its logged means afterwards.
 
 Symptom: `Tuner.lr_find` followed by `fit` on GPUs under DDP ends in `RuntimeError: No backend type associated with
-device type cpu` when an epoch's results are reduced. Without the search the same fit is good.
+device type cpu` when an epoch's results are reduced. Without the search the same fit succeeds.
 
 Cause: the search ends in a teardown that moves the loop's `_ResultCollection` to the CPU and keeps its keys. From
-Lightning 2.1 `_ResultCollection.log` moves a result to the value's device only when its key is new. The sum heals by
-itself (a 0-dim CPU tensor plus one on the device), but `cumulated_batch_size` is counted on the CPU, and `compute`
-hands it to a process group that has a backend for the device alone. Every second run of a loop meets it, with or
-without a finder, at any world size; moving the value that is logged does not help, for it is the count that lies.
+Lightning 2.1 `_ResultCollection.log` moves a result to the value's device only when its key is new. The sum returns to
+the device by itself (a 0-dim CPU tensor plus one on the device), but `cumulated_batch_size` is counted on the CPU, and
+`compute` passes it to a process group that has a backend for the device only. The second run of any loop fails, with or
+without a finder, at any world size. Moving the logged value does not help: the count is what is on the CPU.
 
 Fix: Lightning 2.4 moves a result each time it is logged. Before: a fresh Trainer for the fit, or the callback.
 
-Apart: the first run of a Trainer is good, the second fails. With RPR-0019 (a CPU tensor is logged) and RPR-0020 (a metric's
-state is on the CPU, the error comes from torchmetrics) the first run fails as well.
+Apart: the first run of a Trainer succeeds, the second fails. With RPR-0019 (a CPU tensor is logged) and RPR-0020 (a
+metric's state is on the CPU, the error comes from torchmetrics) the first run fails as well.
 """
 
 import sys

@@ -19,14 +19,14 @@
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "Tuner.lr_find for a model with an object of a class of one's own in save_hyperparameters"
+# about = "Tuner.lr_find for a model with an object of a user-defined class in save_hyperparameters"
 # raises = "UnpicklingError"
 # match = "Weights only load failed"
 # frames = ["tuner/lr_finder.py:_lr_find"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "the class is named to torch.serialization.add_safe_globals before the search"
+# about = "the class is passed to torch.serialization.add_safe_globals before the search"
 # requires = ["torch>=2.4"]
 # source = "https://pytorch.org/docs/stable/notes/serialization.html"
 #
@@ -36,13 +36,13 @@
 #
 # [tool.repro.variants.environment]
 # outcome = "passes"
-# about = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1, which counts as long as the library leaves the choice to torch"
+# about = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1, which applies as long as the library leaves the choice to torch"
 #
 # [tool.repro.variants.fit_argument]
 # outcome = "fails"
 # about = "the LearningRateFinder callback inside fit(..., weights_only=False)"
 # requires = ["lightning>=2.6"]
-# claim = "weights_only=False, given to fit, is for every load of that fit"
+# claim = "weights_only=False, passed to fit, applies to every load of that fit"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/21072"
 #
 # [tool.repro.variants.finder_argument]
@@ -54,20 +54,20 @@
 # claim = "lr_find takes weights_only (merged upstream, in no release up to 2.6.6)"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/21758"
 # ///
-"""A learning rate search trains, and then cannot put the model back as it was.
+"""A learning rate search runs, and then cannot restore the model.
 
 Symptom: `Tuner.lr_find` or the `LearningRateFinder` callback ends in `UnpicklingError: Weights only load failed` when
 the search is done; a file `.lr_find_*.ckpt` is left behind.
 
 Cause: `_lr_find` saves a full checkpoint, hyperparameters included, and restores it with
-`_checkpoint_connector.restore(path)`, which passes no weights_only. Lightning 2.4 and 2.5 then took False; before and
-since, torch chooses, and torch from 2.6 refuses classes that it does not know. What `fit` was told does not reach this
-load.
+`_checkpoint_connector.restore(path)`, which passes no weights_only. Lightning 2.4 and 2.5 take that as False; earlier
+and later releases leave the choice to torch, and torch from 2.6 refuses classes that it does not know. The
+`weights_only` given to `fit` does not reach this load.
 
-Fix: none in a release. Name the class as safe, or keep the object out of the hyperparameters.
+Fix: none in a release. Mark the class as safe, or keep the object out of the hyperparameters.
 
-Apart: here Lightning loads its own file within one call. In RPR-0022 the caller resumes from a checkpoint, and can tell
-`fit`.
+Apart: here Lightning loads its own file within one call. In RPR-0022 the caller resumes from a checkpoint, and can pass
+`weights_only` to `fit`.
 """
 
 import os

@@ -44,20 +44,21 @@
 # outcome = "fails"
 # about = "without compute_on_cpu, but in a plain list of the module, where no move to the device reaches it"
 # ///
-"""Computing a metric of which the state lies on the CPU ends a run under DDP on GPUs.
+"""Computing a metric whose state is on the CPU ends a run under DDP on GPUs.
 
 Symptom: `RuntimeError: No backend type associated with device type cpu` from the first `Metric.compute()`, with
 `compute_on_cpu=True`.
 
 Cause: `Metric._move_list_states_to_cpu` moves list states to the CPU after every update. `Metric._sync_dist` then calls
-`gather_all_tensors` on them as they are, in the default process group, which has a backend for GPUs alone. A metric
-that was never moved to the device ends in the same way.
+`gather_all_tensors` on these CPU tensors, in the default process group, which has a backend for GPUs only. A metric
+that was never moved to the device fails likewise.
 
 Fix: none in any release. Hand the metric a `dist_sync_fn` that moves states to the device, give the process group a
 backend for the CPU, or leave `compute_on_cpu` out.
 
 Apart: here the error comes from `Metric.compute` and from `gather_all_tensors`. In RPR-0001 and RPR-0019 it comes from
-what `self.log` keeps of plain tensors, in `_sync_ddp`; `self.log` does not synchronise metrics, whatever its sync_dist.
+`_sync_ddp`, for the plain tensors that `self.log` keeps; `self.log` does not synchronise metrics, whatever its
+`sync_dist`.
 """
 
 import sys

@@ -22,26 +22,26 @@
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "fit with ckpt_path, for a model with an object of a class of one's own in save_hyperparameters"
+# about = "fit with ckpt_path, for a model with an object of a user-defined class in save_hyperparameters"
 # raises = "UnpicklingError"
 # match = "Weights only load failed"
 # frames = ["_restore_modules_and_callbacks"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "fit(..., weights_only=False), for a checkpoint that one trusts"
+# about = "fit(..., weights_only=False), for a trusted checkpoint"
 # requires = ["lightning>=2.6"]
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/21072"
 #
 # [tool.repro.variants.allowed]
 # outcome = "passes"
-# about = "the class is named to torch.serialization.add_safe_globals"
+# about = "the class is passed to torch.serialization.add_safe_globals"
 # requires = ["torch>=2.4"]
 # source = "https://pytorch.org/docs/stable/notes/serialization.html"
 #
 # [tool.repro.variants.environment]
 # outcome = "passes"
-# about = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1, which counts as long as the library leaves the choice to torch"
+# about = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1, which applies as long as the library leaves the choice to torch"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/20058"
 #
 # [tool.repro.variants.plain_values]
@@ -53,13 +53,13 @@
 Symptom: `fit(..., ckpt_path=...)`, `validate` and `test` end in `UnpicklingError: Weights only load failed`, for a
 checkpoint of the same program.
 
-Cause: `dump_checkpoint` pickles whatever `save_hyperparameters` was given. From torch 2.6 `torch.load` refuses all
-classes but a few unless told otherwise. Lightning before 2.4 tells it nothing; 2.4 and 2.5 pass weights_only=False;
-from 2.6 `_load` passes what `fit` was given, and by default that is None: torch's choice.
+Cause: `dump_checkpoint` pickles whatever `save_hyperparameters` was given. From torch 2.6 `torch.load` by default
+refuses all but a few classes. Lightning before 2.4 passes no `weights_only`; 2.4 and 2.5 pass False; from 2.6 `_load`
+passes the `weights_only` of `fit`, by default None, which leaves the choice to torch.
 
-Fix: `weights_only=False` for `fit`, from Lightning 2.6; or name the class as safe; or keep hyperparameters plain.
+Fix: `weights_only=False` for `fit`, from Lightning 2.6; or mark the class as safe; or keep hyperparameters plain.
 
-Apart: here the caller asks for the load and can say how. In RPR-0023 the LR finder loads a file of its own.
+Apart: here the caller asks for the load and can pass `weights_only`. In RPR-0023 the LR finder loads a file of its own.
 """
 
 import os

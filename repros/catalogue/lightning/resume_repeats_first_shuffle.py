@@ -42,7 +42,7 @@ Cause: `_FitLoop.setup_data` makes the loader's iterator before `on_advance_star
 loader with workers draws its first indices as soon as its iterator is made, and its sampler draws the whole
 permutation with the first. Up to Lightning 2.5.2 the iterator was made anew on a resume, which hid this.
 
-Fix: no released one. `num_workers=0`.
+Fix: none in a release. Use `num_workers=0`.
 """
 
 import os

@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0015"
-# title = "A sampler of one's own never gets set_epoch under DDP"
+# title = "A custom sampler's set_epoch is never called under DDP"
 # upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/21454"]
 # packages = ["lightning"]
 # affected = ["lightning<2.6.1"]
@@ -22,22 +22,22 @@
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "the module keeps its sampler and tells it the next epoch in on_train_epoch_end"
+# about = "the module keeps its sampler and calls set_epoch for the next epoch in on_train_epoch_end"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21454"
 #
 # [tool.repro.variants.unwrapped]
 # outcome = "passes"
-# about = "use_distributed_sampler=False: the sampler is left as it is and must deal out to ranks itself"
+# about = "use_distributed_sampler=False: the sampler is not wrapped and must split the data between ranks itself"
 # ///
 """A sampler that shuffles by epoch visits the same order in every epoch once DDP is on.
 
 Symptom: with one process each epoch has its own order; under DDP all epochs have that of epoch 0. Silent.
 
 Cause: for DDP Lightning wraps a custom sampler in `DistributedSamplerWrapper` and calls the wrapper's `set_epoch` each
-epoch. The wrapper inherits that from `DistributedSampler`, which notes the number for a shuffle of its own and tells the
-wrapped sampler nothing.
+epoch. The wrapper inherits that from `DistributedSampler`, which stores the epoch for its own shuffle and does not pass
+it to the wrapped sampler.
 
-Fix: Lightning 2.6.1 hands it on. Before: call `set_epoch` oneself, or keep the wrapper off.
+Fix: Lightning 2.6.1 passes it on. Before: call `set_epoch` yourself, or keep the wrapper off.
 """
 
 import sys

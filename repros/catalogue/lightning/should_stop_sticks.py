@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0016"
-# title = "A Trainer that was told to stop does not train again"
+# title = "A Trainer that was stopped early does not train again"
 # upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18727"]
 # packages = ["lightning"]
 # affected = ["lightning<2.5.1"]
@@ -29,15 +29,15 @@
 # outcome = "passes"
 # about = "a fresh Trainer for the second fit"
 # ///
-"""A fit after one that was stopped early returns at once, as if it had trained.
+"""A fit after an early-stopped fit returns at once, as if it had trained.
 
 Symptom: after early stopping, a timer or `trainer.should_stop = True`, every further `fit` of that Trainer runs 0
 steps and reports nothing. Silent.
 
-Cause: `trainer.should_stop` is set to False in `Trainer.__init__` alone, so the next `fit` finds it True and `_FitLoop.done`
-is so before the first batch.
+Cause: `trainer.should_stop` is set to False in `Trainer.__init__` alone, so the next `fit` finds it True, and
+`_FitLoop.done` is True before the first batch.
 
-Fix: Lightning 2.5.1 resets it as a fit begins. Before: reset it oneself.
+Fix: Lightning 2.5.1 resets it as a fit begins. Before: reset it yourself.
 """
 
 import sys

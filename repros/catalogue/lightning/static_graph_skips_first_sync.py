@@ -41,11 +41,11 @@ Symptom: the ranks' parameters differ from the first step on and stay apart; the
 
 Cause: in its first iteration with a static graph DDP reduces nothing while backward runs, but queues
 `Reducer._delay_all_reduce` after it, in `DistributedDataParallel.forward`. For manual optimisation Lightning turns
-`require_backward_grad_sync` off round that forward and prepares the reducer by itself in
-`DDPStrategy.pre_backward`, so that the queue call never comes. From the second iteration on gradients are reduced, but
-DDP never makes parameters equal again.
+`require_backward_grad_sync` off around that forward and prepares the reducer itself in `DDPStrategy.pre_backward`, so
+the call is never queued. From the second iteration on gradients are reduced, but DDP never makes parameters equal
+again.
 
-Fix: Lightning 2.6 calls `_delay_all_reduce` in `post_backward`. Before: no static_graph with manual optimisation.
+Fix: Lightning 2.6 calls `_delay_all_reduce` in `post_backward`. Before: do not combine the two.
 """
 
 import sys
@@ -58,7 +58,7 @@ from torch.utils.data import DataLoader
 
 
 class Model(LightningModule):
-    """Its output is w * x: the gradient of w is x, which is 1 on rank 0 and 3 on rank 1."""
+    """A model with output w * x: the gradient of w is x, which is 1 on rank 0 and 3 on rank 1."""
 
     def __init__(self, automatic):
         super().__init__()

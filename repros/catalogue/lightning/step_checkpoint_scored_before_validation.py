@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0026"
-# title = "A checkpoint that is saved every n steps is scored by the validation before"
+# title = "A checkpoint that is saved every n steps is scored by the previous validation"
 # upstream = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20185",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20919",
@@ -37,14 +37,14 @@
 # about = "the same with epochs of two batches, so that every validation ends an epoch"
 # affected = ["lightning<2.5.5"]
 # ///
-"""The best checkpoint by a validation metric is the one n steps after it.
+"""The checkpoint kept as the best was saved n steps after the validation that scored it.
 
 Symptom: with `every_n_train_steps`, `best_model_path` holds weights that were never validated at `best_model_score`;
-the first save warns that the monitored key is missing, or is left out. Silent after that.
+the first save is left out, or warns that the monitored key is missing. Silent after that.
 
-Cause: `ModelCheckpoint.on_train_batch_end` runs before the validation of the same step and takes the metric that
-`trainer.callback_metrics` holds, which is that of the last validation. From Lightning 2.5.5 it waits for the validation
-where the metric does not exist yet and at the last batch of an epoch; within an epoch it still does not.
+Cause: `ModelCheckpoint.on_train_batch_end` runs before the validation of the same step and takes the metric from
+`trainer.callback_metrics`, which is the previous validation's. From Lightning 2.5.5 it waits for the validation if the
+metric does not exist yet, and at the last batch of an epoch; within an epoch it still does not.
 
 Fix: none in a release for validations within an epoch. Leave `every_n_train_steps` out: with `val_check_interval` the
 callback then saves at the end of each validation.
@@ -60,7 +60,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 from torch.utils.data import DataLoader
 
-VAL = {2: 3.0, 4: 1.0, 6: 2.0, 8: 4.0}  # by step: that of step 4 is the best
+VAL = {2: 3.0, 4: 1.0, 6: 2.0, 8: 4.0}  # by step; step 4 has the best
 
 
 class Model(LightningModule):

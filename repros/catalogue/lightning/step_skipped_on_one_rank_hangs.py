@@ -26,7 +26,7 @@
 #
 # [tool.repro.variants.refused]
 # outcome = "fails"
-# about = "the same from Lightning 2.3 on: an error in the place of the hang"
+# about = "the same from Lightning 2.3 on: an error in place of the hang"
 # affected = []
 # requires = ["lightning>=2.3"]
 # raises = "RuntimeError"
@@ -34,11 +34,11 @@
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "in the place of None a loss that uses every parameter and moves none"
+# about = "instead of None, a loss that uses every parameter and changes none"
 #
 # [tool.repro.variants.agreed]
 # outcome = "passes"
-# about = "the ranks tell each other, and all return None (from Lightning 2.3 on refused, too)"
+# about = "the ranks agree first, and all return None (refused, too, from Lightning 2.3 on)"
 # requires = ["lightning<2.3"]
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/5243"
 # ///
@@ -48,12 +48,12 @@ Symptom: under DDP training stands still without an error some time after `train
 mostly as the epoch ends; from Lightning 2.3 on `RuntimeError: Skipping the training_step by returning None in
 distributed training is not supported`.
 
-Cause: `_AutomaticOptimization` calls no backward for None, so this rank's DDP reducer reduces nothing. The others'
-gradients meet those of its *next* step, one off from there on, and at the end they wait for a reduction that the rank
-never begins, while it waits for them in another collective, here the barrier of `_sync_ddp` for the epoch's logged
+Cause: `_AutomaticOptimization` calls no backward for None, so this rank's DDP reducer reduces nothing. From there on
+the others' gradients are reduced with those of its *next* step. At the end they wait for a reduction that this rank
+never begins, while it waits for them in another collective: here the barrier of `_sync_ddp` for the epoch's logged
 mean.
 
-Fix: return a loss whose gradients are 0, so that the rank takes part. Lightning 2.3 cannot do that either, but says so.
+Fix: return a loss whose gradients are 0, so that the rank takes part. Lightning 2.3 cannot skip it either, but raises.
 """
 
 import sys

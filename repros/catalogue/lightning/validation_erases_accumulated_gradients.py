@@ -30,8 +30,8 @@
 Symptom: with `accumulate_grad_batches` and a `val_check_interval` that is not a multiple of it, batches before a
 validation do not count. The optimizer steps with the rest of the gradient. Silent.
 
-Cause: `_EvaluationLoop.on_run_start` called `lightning_module.zero_grad()` before each validation, also one in the
-middle of an epoch.
+Cause: `_EvaluationLoop.on_run_start` called `lightning_module.zero_grad()` before each validation, including
+validations in the middle of an epoch.
 
 Fix: Lightning 2.1 leaves the gradients alone. Before: validate only where the optimizer has stepped.
 """
@@ -45,7 +45,7 @@ from torch.utils.data import DataLoader
 
 
 class Model(LightningModule):
-    """Its output is w * x: the gradient of w is x, 1 for the first batch and 3 for the second."""
+    """A model with output w * x: the gradient of w is x, 1 for the first batch and 3 for the second."""
 
     def __init__(self):
         super().__init__()

@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-0029"
-# title = "Loading an unfused checkpoint switches a fused optimizer off, and GradScaler fails on it"
+# title = "Loading an unfused checkpoint switches an optimizer's fused flag off, and GradScaler fails"
 # upstream = [
 #     "https://github.com/pytorch/pytorch/pull/88015",
 #     "https://github.com/ultralytics/ultralytics/pull/25375",
@@ -33,7 +33,7 @@
 #
 # [tool.repro.variants.flag_put_back]
 # outcome = "passes"
-# about = "set the groups' flag again after loading (where step counters live on the CPU anyhow)"
+# about = "set the groups' flag again after loading (enough where step counters are on the CPU anyway)"
 # devices = ["cpu"]
 #
 # [tool.repro.variants.unfused]
@@ -43,15 +43,15 @@
 """Turning on `fused=True` for a training that resumes ends in a bare assertion at the first scaled step.
 
 Symptom: `AssertionError: Expected grad_scale and found_inf to be None` out of `scaler.step(optimizer)`; up to torch 2.9
-an AssertionError without a word. Without a GradScaler nothing is said: the optimizer is just not fused any more.
+the AssertionError has no message. Without a GradScaler nothing is raised: the optimizer is just no longer fused.
 
 Cause: `Optimizer.load_state_dict` takes over the saved param groups whole, `fused` and `foreach` among them, and so
-undoes what the constructor was told. `_step_supports_amp_scaling`, which the constructor set for `fused=True`, stays.
-`GradScaler.step` believes it and hands `grad_scale` and `found_inf` to a step that is no longer fused and asserts that
-there are none.
+overrides the constructor's arguments. `_step_supports_amp_scaling`, which the constructor set for `fused=True`, stays.
+`GradScaler.step` relies on it and passes `grad_scale` and `found_inf` to a step that is no longer fused, and that
+asserts that both are None.
 
-Fix: give the checkpoint's groups the flags that are wanted before they are loaded. Set afterwards they come too late on a
-GPU: the fused kernel wants the step counters there, and loading moves those of groups that are fused only.
+Fix: set the wanted flags in the checkpoint's groups before loading. Set after loading, they come too late on a GPU: the
+fused kernel wants the step counters there, and loading moves them only for groups that are fused.
 """
 
 import sys

@@ -63,8 +63,8 @@ Symptom: `RuntimeError: Expected all tensors to be on the same device, but found
 
 Cause: `Optimizer.load_state_dict` of torch 2.0 moves every loaded state to its parameter's device except `step`, which
 the unfused optimizers keep on the CPU. The fused kernel wants it beside the parameters, and a checkpoint read with
-`map_location="cpu"` has it on the CPU. A GradScaler that calls the step only stands in the traceback. A new checkpoint
-fails at its first resume like the old one.
+`map_location="cpu"` has it on the CPU. A GradScaler that calls the step appears in the traceback but is not the cause.
+A new checkpoint fails at its first resume like the old one.
 
 Fix: torch 2.1, or move `step` after loading, or load with each rank's own device as `map_location`. `"cuda:0"`
 there is right for rank 0 alone.

@@ -45,8 +45,8 @@ Adam refuses with "params, grads, exp_avgs, and exp_avg_sqs must have same dtype
 
 Cause: the CPU kernels behind `fused=True` (ATen's FusedSGDKernel.cpp, FusedAdamKernel.cpp) walk the memory of weight,
 gradient and state side by side from `data_ptr()` and never look at strides. `Optimizer.load_state_dict` casts dtype and
-device but leaves a state its own layout, so that beside a channels_last weight a contiguous momentum is out of order.
-Any other mismatch does the same, such as a `.grad` that was set by hand to a transposed tensor.
+device but keeps a state's own layout: beside a channels_last weight, a contiguous momentum is out of order. Any other
+mismatch does the same, such as a `.grad` that was set by hand to a transposed tensor.
 
 Fix: copy each state into a tensor of its parameter's layout after loading, or leave `fused` off.
 """
@@ -115,7 +115,7 @@ def main(variant="failing", strategy="fused_sgd", accelerator="cpu"):
     step(model, optimizer)
     model, optimizer = variants[variant](copy.deepcopy(optimizer.state_dict()))
     step(model, optimizer)
-    # From zero, minus the momentum: the gradient of the first training and the same once more.
+    # From zero, minus the momentum: the gradient of the first training plus the same gradient once more.
     got = model.weight.flatten().tolist()
     assert got == [-2.0, -4.0, -6.0, -8.0], f"expected weights [-2.0, -4.0, -6.0, -8.0], got {got}"
 

@@ -35,11 +35,11 @@
 Symptom: rolling back to a state in memory twice (the best so far, a branch, a population) does not give the same
 state twice: the second roll-back starts with the momentum of the first's training. Silent.
 
-Cause: up to torch 2.0 `Optimizer.load_state_dict` made a deep copy of its argument. From 2.1 it copies the outer dict only
-and casts each tensor with `value.to(...)`, which gives back the same tensor where device and dtype fit already. The
+Cause: up to torch 2.0 `Optimizer.load_state_dict` made a deep copy of its argument. From 2.1 it copies the outer dict
+only and casts each tensor with `value.to(...)`, which returns the same tensor where device and dtype already match. The
 optimizer then updates that tensor in place.
 
-Fix: pass `copy.deepcopy(state)`. A state that was read from a file for this one load needs none.
+Fix: pass `copy.deepcopy(state)`. A state that was read from a file for this one load needs no copy.
 """
 
 import copy

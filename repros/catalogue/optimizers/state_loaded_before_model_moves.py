@@ -39,7 +39,7 @@
 # [tool.repro.variants.mapped_to_device]
 # outcome = "fails"
 # about = "read the checkpoint with map_location set to the device that trains"
-# claim = "the state has to be read with map_location=device, and it stays where it was read to"
+# claim = "the state has to be read with map_location=device, and stays on that device"
 # source = "https://github.com/FoundationVision/VAR/issues/127"
 # ///
 """A resume that restores everything and then moves the model to its device dies at the first step.
@@ -49,13 +49,13 @@ tensors on cuda:0 (when checking argument in method wrapper_CUDA___fused_adamw_)
 devices ... when checking argument for argument exp_avgs".
 
 Cause: `Optimizer.load_state_dict` casts every state to the device on which its parameter is *at that time*, the CPU.
-`Module.to` then moves parameters by setting their `.data`; it knows nothing of the optimizer, and optimizers have no
-`to`. The states are made afresh on the right device only where nothing was loaded, so that a first training works.
+`Module.to` then moves parameters by setting their `.data`; it does not know the optimizer, and optimizers have no `to`.
+A first training works because, with nothing loaded, the optimizer creates its states on the right device.
 
 Fix: move the model first, load afterwards; or move the state by hand.
 
-Apart: RPR-0004 names `state_steps`, all else being where it should, and is cured by `map_location` and by torch 2.1.
-Here `exp_avgs` is named, by every release, and `map_location` does nothing: loading casts to the CPU again.
+Apart: RPR-0004 names `state_steps`, with everything else on the right device, and is cured by `map_location` and by
+torch 2.1. Here every release names `exp_avgs`, and `map_location` does nothing: loading casts to the CPU again.
 """
 
 import os
