@@ -35,8 +35,8 @@ every_script = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.st
 
 
 def test_ids_are_unique_and_slugs_are_too() -> None:
-    shelf = load()
-    assert len(list(shelf)) == len(SCRIPTS) == len({repro.slug for repro in shelf})
+    catalogue = load()
+    assert len(list(catalogue)) == len(SCRIPTS) == len({repro.slug for repro in catalogue})
 
 
 @every_script

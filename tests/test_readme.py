@@ -44,8 +44,8 @@ def test_every_option_is_one_of_the_commands(line: str) -> None:
 def test_every_other_option_it_speaks_of_is_one() -> None:
     known = {option for command in cli.commands.values() for parameter in command.params for option in parameter.opts}
     assert {"--results", "--variant"} <= known
-    spoken = set(re.findall(r"`(--[a-z-]+)", README))
-    assert spoken <= known
+    format_requirement = set(re.findall(r"`(--[a-z-]+)", README))
+    assert format_requirement <= known
 
 
 def test_every_verdict_is_explained() -> None:
@@ -60,9 +60,9 @@ def test_every_session_of_nox_is_one() -> None:
         for node in noxfile.body
         if isinstance(node, ast.FunctionDef) and any("nox.session" in ast.unparse(d) for d in node.decorator_list)
     }
-    spoken = " ".join(re.findall(r"nox -s ([a-z ]+)", README + CONTRIBUTING))
-    assert set(spoken.split()) <= sessions
-    assert {"repro", "tests"} <= set(spoken.split())
+    format_requirement = " ".join(re.findall(r"nox -s ([a-z ]+)", README + CONTRIBUTING))
+    assert set(format_requirement.split()) <= sessions
+    assert {"repro", "tests"} <= set(format_requirement.split())
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])

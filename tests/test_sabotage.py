@@ -19,7 +19,7 @@ import pytest
 from repros.engine.catalogue import load
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
-from repros.engine.plan import Selection, Wish, plan, select
+from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.engine.probe import probe
 from repros.model import Cell, Device, Outcome, Verdict
 
@@ -65,15 +65,15 @@ def main(variant="failing"): return VARIANTS[variant]
     assert ast.dump(ast.parse(sabotaged(script))) == ast.dump(ast.parse(expected))
 
 
-def pairs(places: tuple[Path, ...] = ()) -> Iterator[tuple[Wish, Wish]]:
+def pairs(places: tuple[Path, ...] = ()) -> Iterator[tuple[CellSpec, CellSpec]]:
     """Yield the failing and the fixed cell of each repro that a warm server launches on the CPU."""
-    shelf = load(places) if places else load()
-    for repro in shelf:
+    catalogue = load(places) if places else load()
+    for repro in catalogue:
         chosen = Selection(repros=(repro.id,), variants=("failing", "fixed"), devices=(Device.CPU,))
         if Device.CPU not in repro.devices:
             continue
-        wishes = [wish for wish in select(shelf, chosen) if wish.strategy not in repro.cold]
-        by_name = {wish.variant.name: wish for wish in reversed(wishes)}
+        specs = [spec for spec in select(catalogue, chosen) if spec.strategy not in repro.cold]
+        by_name = {spec.variant.name: spec for spec in reversed(specs)}
         if len(by_name) == len(TURNED):
             yield by_name["failing"], by_name["fixed"]
 

@@ -14,7 +14,7 @@ from repros.audit.measured import Measured, measured
 from repros.audit.subject import Admits, Pick, Subject
 from repros.evidence.files import Evidence
 from repros.model import Outcome, Repro, Variant
-from repros.text.wording import spoken
+from repros.text.wording import format_requirement
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
@@ -44,7 +44,7 @@ class Condition:
 
     def __str__(self) -> str:
         """Return `lightning 2.1.3 (requirements.txt:3) is in lightning>=2.1,<2.4`."""
-        asked = spoken(self.requirement)
+        asked = format_requirement(self.requirement)
         if self.package is None:
             return f"{self.requirement.name} is not named"
         picks = [pick for pick in self.picks if pick.admits(self.requirement.specifier) is not Admits.NONE]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.audit.subject import AuditError
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 
 _EXPECTED = 'expected { id = "RPR-0005", reason = "why", until = 2027-01-31 }'
 
@@ -33,13 +33,13 @@ class Ignore:
         return today > self.until
 
 
-def settled(ignores: Iterable[Ignore], shelf: Shelf) -> dict[str, Ignore]:
+def settled(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, Ignore]:
     """Return them by id; of two for one failure the one that holds longer.
 
     Raises:
         UnknownNameError: an id that no failure has.
     """
-    return {shelf.find(one.id).id: one for one in sorted(ignores, key=lambda one: one.until)}
+    return {catalogue.find(one.id).id: one for one in sorted(ignores, key=lambda one: one.until)}
 
 
 def nearest_pyproject(folder: Path) -> Path | None:

@@ -20,7 +20,7 @@ from repros.bisect.swap import Swap
 from repros.engine.digest.inputs import inputs
 from repros.engine.launch import Servers
 from repros.engine.pipeline import Launch, is_warm, new_runs_folder, one
-from repros.engine.plan import Wish, plan
+from repros.engine.plan import CellSpec, plan
 from repros.engine.probe import ProbeError, probe
 from repros.environments.uv import Say, UvError
 from repros.errors import ReprosError
@@ -40,7 +40,7 @@ class BisectionError(ReprosError):
 class Question:
     """Since when and until when a variant shows its failure, over the releases of one package on a stack."""
 
-    wish: Wish
+    spec: CellSpec
     stack: Stack
     package: str
     """Canonical name."""
@@ -58,19 +58,19 @@ class Question:
 
     def key(self, release: Release) -> str:
         """Return a digest of all that a release's answer depends on."""
-        variant, strategy, device = self.wish.variant, self.wish.strategy, self.wish.device
-        made_of = inputs(self.wish.repro, self.stack, device)
+        variant, strategy, device = self.spec.variant, self.spec.strategy, self.spec.device
+        made_of = inputs(self.spec.repro, self.stack, device)
         told = f"{made_of} {variant.name} {strategy} {device} {self.package}=={release.version} {NEEDED}/{OF}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def question(
-    wish: Wish, stack: Stack, package: str, releases: Sequence[Release], good: Version | None, bad: Version | None
+    spec: CellSpec, stack: Stack, package: str, releases: Sequence[Release], good: Version | None, bad: Version | None
 ) -> Question:
     """Put the question, from the candidates and what is said of some.
 
     Args:
-        wish: the failing variant, its strategy and device.
+        spec: the failing variant, its strategy and device.
         stack: where everything but the package comes from.
         package: its canonical name.
         releases: the candidates, oldest first.
@@ -93,7 +93,7 @@ def question(
     high = good if good and good > begin else None
     older = [r for r in releases if r.version < begin and not high and (low is None or r.version >= low)]
     newer = [r for r in releases if r.version > begin and not low and (high is None or r.version <= high)]
-    return Question(wish, stack, package, tuple(older), by_version[begin], tuple(newer), good)
+    return Question(spec, stack, package, tuple(older), by_version[begin], tuple(newer), good)
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,10 @@ def _prober(asked: Question, python: Path, folder: Path) -> Callable[[Release], 
         except UvError as error:
             return Probe(version, Answer.UNKNOWN, f"cannot be installed: {error}", {}, key)
         try:
-            there = probe(python, asked.stack.name, sim=asked.wish.device.value == "sim")
+            there = probe(python, asked.stack.name, sim=asked.spec.device.value == "sim")
         except ProbeError as error:
             return Probe(version, Answer.UNKNOWN, str(error), {}, key)
-        (item,) = plan([asked.wish], lambda _: [there])
+        (item,) = plan([asked.spec], lambda _: [there])
         if isinstance(item, Unavailable):
             return Probe(version, Answer.UNKNOWN, f"unavailable: {item.reason}", {}, key)
         results: list[Result] = []

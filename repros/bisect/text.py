@@ -8,7 +8,7 @@ from typing import Any
 from repros.bisect.bisection import NEEDED, OF, Probe, Question
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Boundary, Finding, most
-from repros.text.wording import count, listed
+from repros.text.wording import count
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
@@ -20,7 +20,7 @@ def steps(asked: Question) -> list[str]:
     probes = most(range(older), range(newer))
     sizes = [release.size for release in asked.releases if release.size is not None]
     each = f", {max(sizes) / 1e6:.0f} MB to download for each at most" if sizes else ""
-    versions = listed(str(release.version) for release in asked.releases)
+    versions = ", ".join(str(release.version) for release in asked.releases)
     lines = [
         f"{count(older + newer + 1, 'release')} of {asked.package} to choose from: {versions}",
         f"1. {asked.start.version}: it must show the failure",
@@ -37,16 +37,16 @@ def steps(asked: Question) -> list[str]:
 
 def paragraph(asked: Question, finding: Finding, probes: Mapping[int, Probe]) -> str:
     """Return what was found, in sentences that stand without this project beside them."""
-    where = f"{asked.wish.variant.name}, {asked.wish.strategy} on {asked.wish.device}"
-    about = f"{asked.wish.repro.id} ({asked.wish.repro.title}), {where}, with the versions of stack {asked.stack.name}"
-    others = listed(str(r) for r in asked.stack.requirements if r.name != asked.package)
+    where = f"{asked.spec.variant.name}, {asked.spec.strategy} on {asked.spec.device}"
+    about = f"{asked.spec.repro.id} ({asked.spec.repro.title}), {where}, with the versions of stack {asked.stack.name}"
+    others = ", ".join(str(r) for r in asked.stack.requirements if r.name != asked.package)
     begin = f"{about} ({others}) but for {asked.package}:"
     if finding.begins is None or finding.ends is None:
         start = probes[len(asked.older)]
         return f"{begin} {_named(asked.start)} does not show the failure ({start.why}); name one that does with --bad."
     sentences = [_begins(asked, finding.begins), _ends(asked, finding.ends)]
     tried = [asked.releases[number] for number in sorted(probes)]
-    answers = listed(f"{r.version} {probes[asked.releases.index(r)].answer}" for r in tried)
+    answers = ", ".join(f"{r.version} {probes[asked.releases.index(r)].answer}" for r in tried)
     said = f"{len(tried)} of {count(len(asked.releases), 'release')} tried, each decided by {NEEDED} of up to {OF} runs"
     return " ".join([begin, *filter(None, sentences), f"{said}: {answers}.", *_unknown(probes)])
 
@@ -84,7 +84,7 @@ def _between(asked: Question, boundary: Boundary) -> str:
 
 
 def _numbers(asked: Question, boundary: Boundary) -> str:
-    return listed(str(asked.releases[number].version) for number in boundary.unknown)
+    return ", ".join(str(asked.releases[number].version) for number in boundary.unknown)
 
 
 def _unknown(probes: Mapping[int, Probe]) -> list[str]:
@@ -93,7 +93,7 @@ def _unknown(probes: Mapping[int, Probe]) -> list[str]:
     for number in sorted(probes):
         if probes[number].answer is Answer.UNKNOWN:
             reasons.setdefault(probes[number].why, []).append(probes[number].version)
-    return [f"Unknown: {listed(versions)} ({why})." for why, versions in reasons.items()]
+    return [f"Unknown: {', '.join(versions)} ({why})." for why, versions in reasons.items()]
 
 
 def record(asked: Question, finding: Finding, probes: Mapping[int, Probe], platform: str, date: str) -> dict[str, Any]:
@@ -108,13 +108,13 @@ def record(asked: Question, finding: Finding, probes: Mapping[int, Probe], platf
         unknown = [number(at) for at in found.unknown]
         return {"affected": number(found.affected), "free": number(found.free), "unknown": unknown}
 
-    wish = asked.wish
+    spec = asked.spec
     return {
         "schema": SCHEMA,
-        "repro": wish.repro.id,
-        "variant": wish.variant.name,
-        "strategy": wish.strategy,
-        "device": wish.device.value,
+        "repro": spec.repro.id,
+        "variant": spec.variant.name,
+        "strategy": spec.strategy,
+        "device": spec.device.value,
         "stack": asked.stack.name,
         "package": asked.package,
         "platform": platform,

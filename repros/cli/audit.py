@@ -14,9 +14,9 @@ from repros.audit.formats import plain_json, sarif, text
 from repros.audit.ignore import Ignore, from_pyproject, nearest_pyproject, settled
 from repros.audit.subject import Subject
 from repros.audit.verdict import Audit, decide
-from repros.cli.options import catalogue_option, example, interpreter, load_shelf
+from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
 from repros.cli.output import console, show_text
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
 from repros.evidence import files
 
@@ -75,10 +75,10 @@ def audit(
     """
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
-    shelf = load_shelf(places)
+    catalogue = load_catalogue(places)
     subject = _subject(file, python)
-    decisions = _decisions(shelf, file, ignores)
-    found = assess(shelf, subject, files.read())
+    decisions = _decisions(catalogue, file, ignores)
+    found = assess(catalogue, subject, files.read())
     done = decide(subject, found, decisions, dt.datetime.now().astimezone().date())
     if form == "sarif":
         click.echo(sarif.text(done))
@@ -99,12 +99,12 @@ def _subject(file: Path | None, python: Path | None) -> Subject:
 
 
 def _decisions(
-    shelf: Shelf, file: Path | None, given: tuple[tuple[str, dt.datetime, str], ...]
+    catalogue: Catalogue, file: Path | None, given: tuple[tuple[str, dt.datetime, str], ...]
 ) -> Mapping[str, Ignore]:
     """Return what is to be ignored: what the project says, and the command line over it."""
     project = nearest_pyproject(file.parent if file is not None else Path())
-    own = settled(from_pyproject(project), shelf) if project else {}
-    return own | settled((Ignore(id_, reason, until.date()) for id_, until, reason in given), shelf)
+    own = settled(from_pyproject(project), catalogue) if project else {}
+    return own | settled((Ignore(id_, reason, until.date()) for id_, until, reason in given), catalogue)
 
 
 def _exit_code(done: Audit, *, strict: bool) -> int:

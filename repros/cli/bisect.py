@@ -15,12 +15,12 @@ from packaging.version import InvalidVersion, Version
 from repros.bisect import text as report
 from repros.bisect.bisection import BisectionError, bisect, question
 from repros.bisect.releases import candidates, read
-from repros.cli.options import catalogue_option, example, load_shelf
+from repros.cli.options import catalogue_option, example, load_catalogue
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
-from repros.engine.catalogue import Shelf
-from repros.engine.plan import Selection, Wish, select
+from repros.engine.catalogue import Catalogue
+from repros.engine.plan import CellSpec, Selection, select
 from repros.model import Device, Outcome, Repro
 from repros.stacks import stack
 
@@ -70,16 +70,16 @@ def bisect_repro(id_: str, places: tuple[Path, ...], **options: Any) -> int:
     Exit code: 0 when the failure was found, 1 when the release it starts from does not show it, 2 when the request
     cannot be met.
     """
-    shelf = load_shelf(places)
-    repro = shelf.find(id_)
-    wish = _wish(shelf, repro, options)
+    catalogue = load_catalogue(places)
+    repro = catalogue.find(id_)
+    spec = _wish(catalogue, repro, options)
     package = _package(repro, options["package"])
     where = stack(options["on"] or repro.home)
     good, bad = options["good"], options["bad"]
-    within = (*repro.dependencies, *wish.variant.requires)
+    within = (*repro.dependencies, *spec.variant.requires)
     keep = [version for version in (good, bad) if version]
     found = candidates(package, read(package), where.python, within, keep=keep)
-    asked = question(wish, where, package, found, good, bad)
+    asked = question(spec, where, package, found, good, bad)
     out = console(stderr=options["as_json"])
     for line in report.steps(asked):
         show_text(out, line, "dim")
@@ -102,15 +102,15 @@ def bisect_repro(id_: str, places: tuple[Path, ...], **options: Any) -> int:
     return DISAGREES if finding.begins is None else AGREES
 
 
-def _wish(shelf: Shelf, repro: Repro, options: dict[str, Any]) -> Wish:
+def _wish(catalogue: Catalogue, repro: Repro, options: dict[str, Any]) -> CellSpec:
     """Return what to run: one variant under one strategy, on a device that needs no GPU unless one is asked for."""
     devices = (Device(options["device"]),) if options["device"] else ()
     strategies = (options["strategy"],) if options["strategy"] else ()
-    wishes = select(shelf, Selection((repro.id,), (options["variant"],), strategies, devices))
-    wish = min(wishes, key=lambda wish: wish.device is Device.CUDA)
-    if wish.variant.outcome is Outcome.PASSES:
-        raise BisectionError(f"{repro.id} {wish.variant.name} is a fix; expected a variant that fails.")
-    return wish
+    specs = select(catalogue, Selection((repro.id,), (options["variant"],), strategies, devices))
+    spec = min(specs, key=lambda spec: spec.device is Device.CUDA)
+    if spec.variant.outcome is Outcome.PASSES:
+        raise BisectionError(f"{repro.id} {spec.variant.name} is a fix; expected a variant that fails.")
+    return spec
 
 
 def _package(repro: Repro, given: str | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from repros.engine.catalogue import CATALOGUE, Shelf, load
+from repros.engine.catalogue import CATALOGUE, Catalogue, load
 from repros.errors import ReprosError
 from repros.model import Repro
 from repros.stacks import load_stacks
@@ -49,7 +49,7 @@ def attach(group: click.Group) -> None:
                 parameter.type = _Named(offer)
 
 
-def _shelf(ctx: click.Context) -> Shelf:
+def _shelf(ctx: click.Context) -> Catalogue:
     places: tuple[Path, ...] = ctx.params.get("places") or (CATALOGUE,)
     return load(places)
 
@@ -58,8 +58,8 @@ def _repros(ctx: click.Context) -> Iterator[Repro]:
     """Yield the repros that are named on the line, or all."""
     # An option that still lacks its value ends click's parsing: what stood before it is then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
-    shelf = _shelf(ctx)
-    yield from [repro for repro in shelf if not named.isdisjoint({repro.id, repro.slug})] or shelf
+    catalogue = _shelf(ctx)
+    yield from [repro for repro in catalogue if not named.isdisjoint({repro.id, repro.slug})] or catalogue
 
 
 def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:

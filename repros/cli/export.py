@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from repros.cli.options import catalogue_option, example, interpreter, load_shelf
+from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
 from repros.cli.output import write_new
 from repros.engine.probe import probe
 from repros.evidence import files
@@ -57,7 +57,7 @@ def export(
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
-    repro = load_shelf(places).find(id_)
+    repro = load_catalogue(places).find(id_)
     if as_osv:
         made = osv.record(repro, files.read())
         text = json.dumps(made, indent=2, ensure_ascii=False) + "\n"

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from repros.cli.output import show_text
 from repros.engine import record
-from repros.engine.pipeline import Watch
+from repros.engine.pipeline import Observer
 from repros.errors import ReprosError
-from repros.model import Cell, Result, Tone, Unavailable, Verdict
+from repros.model import Category, Cell, Result, Unavailable, Verdict
 from repros.text import explain, table
-from repros.text.wording import count, near
+from repros.text.wording import count, relative_to_cwd
 
 _OPENING = b'{"schema"'
 """How every results file begins."""
@@ -28,7 +28,7 @@ class ResultsFileError(ReprosError):
     """A results file that cannot be begun."""
 
 
-class Live(Watch):
+class LiveReporter(Observer):
     """Shows a journey on a console and keeps its record lines for the table at the end."""
 
     def __init__(self, out: Console, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
@@ -93,17 +93,21 @@ class Live(Watch):
             self._done += 1
             self._running.pop(_label(result.cell), None)
             self._now()
-        if self._quiet and result.verdict.tone in {Tone.AGREES, Tone.SKIP} and result.verdict is not Verdict.INFRA:
+        if (
+            self._quiet
+            and result.verdict.category in {Category.AGREES, Category.SKIP}
+            and result.verdict is not Verdict.INFRA
+        ):
             return
         show_text(self._out, self._line(result))
-        if result.verdict is not Verdict.UNAVAILABLE and result.verdict.tone is not Tone.AGREES:
+        if result.verdict is not Verdict.UNAVAILABLE and result.verdict.category is not Category.AGREES:
             show_text(self._out, f"\n{explain.text(result)}\n")
 
     def unrecorded(self, result: Result, error: OSError) -> None:
         """Say that a result is in no file; the table still has it."""
         self.lost += 1
         why = error.strerror or str(error)
-        problem = f"{near(self._results)} does not take the result of {_label(result.cell)}: {why}"
+        problem = f"{relative_to_cwd(self._results)} does not take the result of {_label(result.cell)}: {why}"
         show_text(self._out, problem, "red")
 
     def close(self, *, interrupted: bool, summary: bool) -> None:
@@ -119,7 +123,7 @@ class Live(Watch):
             show_text(self._out, f"{count(self.lost, 'result')} could not be recorded", "red")
         with contextlib.suppress(OSError):
             if self._results.stat().st_size:
-                show_text(self._out, f"results: {near(self._results)}", "dim")
+                show_text(self._out, f"results: {relative_to_cwd(self._results)}", "dim")
 
     def _line(self, result: Result) -> Text:
         counter = f"[{self._done:>{len(str(self._total))}}/{self._total}] "

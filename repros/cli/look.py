@@ -9,17 +9,17 @@ import click
 from rich.text import Text
 
 from repros import environments
-from repros.cli.options import catalogue_option, example, json_option, load_shelf
+from repros.cli.options import catalogue_option, example, json_option, load_catalogue
 from repros.cli.output import console, show_text
 from repros.docs import readme
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.errors import UnknownNameError
 from repros.evidence import files
 from repros.matrix import tables
 from repros.model.stack import Size, Stack
 from repros.stacks import load_stacks
 from repros.text import describe, facts
-from repros.text.wording import listed, wrap
+from repros.text.wording import wrap
 
 _MARGIN = " " * 9
 
@@ -50,13 +50,13 @@ def list_repros(
 
     Of several options all have to fit; of one that is repeated, one.
     """
-    shelf = load_shelf(places)
-    _known("family", families, [repro.family for repro in shelf])
-    _known("strategy", strategies, [name for repro in shelf for name in repro.strategies])
-    _known("package", packages, [name for repro in shelf for name in repro.packages])
+    catalogue = load_catalogue(places)
+    _known("family", families, [repro.family for repro in catalogue])
+    _known("strategy", strategies, [name for repro in catalogue for name in repro.strategies])
+    _known("package", packages, [name for repro in catalogue for name in repro.packages])
     chosen = [
         repro
-        for repro in shelf
+        for repro in catalogue
         if repro.family in (families or {repro.family})
         and not set(strategies or repro.strategies).isdisjoint(repro.strategies)
         and not set(packages or repro.packages).isdisjoint(repro.packages)
@@ -66,13 +66,13 @@ def list_repros(
         click.echo(json.dumps([facts.brief(repro) for repro in chosen], indent=2, ensure_ascii=False))
         return
     if markdown:
-        click.echo(readme.table(Shelf(tuple(chosen))), nl=False)
+        click.echo(readme.table(Catalogue(tuple(chosen))), nl=False)
         return
     out, known, over = console(), files.read(), [*load_stacks().values()]
     for repro in chosen:
         heading = wrap(f"{repro.id} {repro.title}", out.width, hanging=_MARGIN)
         show_text(out, Text("\n".join(heading), "bold"))
-        kind = f"{repro.family}/{repro.slug}", f"{listed(repro.strategies)} on {listed(repro.devices)}"
+        kind = f"{repro.family}/{repro.slug}", f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"
         said = ["silent: a wrong result without an error"] if repro.silent else []
         for part in (*kind, *said, tables.sentence(repro, over, known)):
             for line in wrap(part, out.width, _MARGIN):
@@ -97,7 +97,7 @@ def show(id_: str, places: tuple[Path, ...], *, as_json: bool) -> None:
 
     ID is an id such as RPR-0005, or the name of the script.
     """
-    repro = load_shelf(places).find(id_)
+    repro = load_catalogue(places).find(id_)
     if as_json:
         click.echo(json.dumps(facts.full(repro), indent=2, ensure_ascii=False))
         return

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from repros.cli.live import Live
-from repros.cli.options import catalogue_option, example, interpreter, json_option, load_shelf
+from repros.cli.live import LiveReporter
+from repros.cli.options import catalogue_option, example, interpreter, json_option, load_catalogue
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
-from repros.engine.catalogue import Shelf
-from repros.engine.pipeline import Where, travel
+from repros.engine.catalogue import Catalogue
+from repros.engine.pipeline import Where, run_selection
 from repros.engine.plan import Selection
 from repros.match import match as held_against
 from repros.match import reading, text
@@ -48,10 +48,10 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
     """
     if confirm != (python is not None):
         raise click.UsageError("--confirm and --python PATH go together: it says where to run what was found.")
-    shelf = load_shelf(places)
-    found = held_against(reading.lines(_read(file), str(file) if file != Path("-") else "the input"), shelf)
+    catalogue = load_catalogue(places)
+    found = held_against(reading.lines(_read(file), str(file) if file != Path("-") else "the input"), catalogue)
     ids = [candidate.repro.id for candidate in found.candidates]
-    results = _confirm(shelf, ids, python, quiet=as_json) if python is not None and ids and as_json else []
+    results = _confirm(catalogue, ids, python, quiet=as_json) if python is not None and ids and as_json else []
     if as_json:
         report = text.record(found) | ({"confirmed": list(results)} if confirm else {})
         click.echo(json.dumps(report, indent=2))
@@ -62,7 +62,7 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
             out.print()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
-                _confirm(shelf, ids, python, quiet=False)
+                _confirm(catalogue, ids, python, quiet=False)
     return FOUND if found.candidates else NOTHING
 
 
@@ -74,12 +74,12 @@ def _read(file: Path) -> bytes:
     return reading.drain(sys.stdin.buffer)
 
 
-def _confirm(shelf: Shelf, ids: Sequence[str], python: Path, *, quiet: bool) -> Sequence[dict[str, Any]]:
+def _confirm(catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool) -> Sequence[dict[str, Any]]:
     """Run the candidates' failing variants on an environment; return the records of what was seen."""
-    watch = Live(console(stderr=quiet), RUNS, append=False, verbose=True)
-    with watch, interrupting():
+    observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
+    with observer, interrupting():
         where = Where(python=interpreter(python))
-        for result in travel(shelf, Selection(tuple(ids), ("failing",)), where, RUNS, watch):
-            watch.finished(result)
-    watch.close(interrupted=False, summary=False)
-    return watch.lines
+        for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
+            observer.finished(result)
+    observer.close(interrupted=False, summary=False)
+    return observer.lines

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from repros.cli.live import Live
-from repros.cli.options import catalogue_option, example, load_shelf, narrowing_options, read_results
+from repros.cli.live import LiveReporter
+from repros.cli.options import catalogue_option, example, load_catalogue, narrowing_options, read_results
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
@@ -21,8 +21,8 @@ from repros.evidence.files import Evidence, Measurement
 from repros.matrix import check
 from repros.matrix import text as plan
 from repros.matrix.measure import measure
-from repros.matrix.worklist import Agenda, agenda
-from repros.model import Device, Tone, Verdict
+from repros.matrix.worklist import Worklist, worklist
+from repros.model import Category, Device, Verdict
 from repros.stacks import load_stacks, stack
 from repros.text import table
 from repros.text.wording import count
@@ -91,19 +91,19 @@ def matrix(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> in
         return _hold(out, read_results(options["recorded"]), known)
     selection = Selection(ids, (), options["strategies"], tuple(map(Device, options["devices"])))
     try:
-        wishes = select(load_shelf(places), selection)
+        specs = select(load_catalogue(places), selection)
     except NothingToRunError as error:
         if not options["allow_empty"]:
             raise
         show_text(out, str(error))
         return AGREES
-    todo = agenda(wishes, [*map(stack, options["stacks"])] or [*load_stacks().values()], known)
+    todo = worklist(specs, [*map(stack, options["stacks"])] or [*load_stacks().values()], known)
     for line in plan.lines(todo, known, everything=options["again"] or options["checking"]):
         show_text(out, line, "dim")
     return AGREES if options["dry_run"] else _run(out, todo, known, options)
 
 
-def _run(out: Console, todo: Agenda, known: Evidence, options: Mapping[str, Any]) -> int:
+def _run(out: Console, todo: Worklist, known: Evidence, options: Mapping[str, Any]) -> int:
     """Measure what there is to measure, write or hold it; return the exit code."""
     checking = options["checking"]
 
@@ -111,35 +111,35 @@ def _run(out: Console, todo: Agenda, known: Evidence, options: Mapping[str, Any]
         if not checking:
             files.write([measured], options["folder"])
 
-    watch = Live(out, options["results"], append=True, verbose=False)
+    observer = LiveReporter(out, options["results"], append=True, verbose=False)
     how = {"everything": options["again"] or checking, "jobs": options["jobs"], "leave": options["keep"]}
     said = set[str]()
     unmade = False
-    with watch:
+    with observer:
         try:
             with interrupting():
-                for result in measure(todo, options["results"], watch, keep, **how):
-                    watch.finished(result)
+                for result in measure(todo, options["results"], observer, keep, **how):
+                    observer.finished(result)
                     unmade = unmade or result.cell.environment.broken is not None
                     if result.verdict is Verdict.UNAVAILABLE and result.reason not in said:
                         said.add(result.reason)
                         show_text(out, f"not run on {result.cell.environment.name}: {result.reason}", "red")
         except KeyboardInterrupt as interruption:
-            watch.close(interrupted=True, summary=False)
+            observer.close(interrupted=True, summary=False)
             return exit_code(interruption)
-    if not watch.lines:
+    if not observer.lines:
         return AGREES
-    show_text(out, table.closing(table.latest(watch.lines)))
-    watch.close(interrupted=False, summary=False)
-    disagrees = _hold(out, watch.lines, known) if checking else bool(table.disagreeing(watch.lines))
-    return DISAGREES if disagrees or unmade or watch.lost else AGREES
+    show_text(out, table.closing(table.latest(observer.lines)))
+    observer.close(interrupted=False, summary=False)
+    disagrees = _hold(out, observer.lines, known) if checking else bool(table.disagreeing(observer.lines))
+    return DISAGREES if disagrees or unmade or observer.lost else AGREES
 
 
 def _hold(out: Console, lines: Sequence[Mapping[str, Any]], known: Evidence) -> int:
     """Say where results disagree with the evidence; return the exit code."""
     disagreements = check.against(lines, known)
     for one in disagreements:
-        show_text(out, str(one), "yellow" if one.tone is Tone.NEWS else "red")
+        show_text(out, str(one), "yellow" if one.category is Category.NEWS else "red")
     how_many = f"{len(disagreements)} not" if disagreements else "all"
     show_text(out, f"{count(len(lines), 'cell')} looked at, {how_many} as their evidence says")
     return DISAGREES if disagreements else AGREES

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from repros.engine import record
-from repros.engine.catalogue import CATALOGUE, Shelf, load
+from repros.engine.catalogue import CATALOGUE, Catalogue, load
 from repros.engine.pipeline import Where
 from repros.engine.plan import HOME
 from repros.errors import ReprosError
@@ -70,7 +70,7 @@ class EmptyCatalogueError(ReprosError):
         super().__init__(f"no repro script below {where}; expected files with a [tool.repro] header.")
 
 
-def load_shelf(places: tuple[Path, ...]) -> Shelf:
+def load_catalogue(places: tuple[Path, ...]) -> Catalogue:
     """Load the catalogue at these places, or the package's own.
 
     Raises:
@@ -78,10 +78,10 @@ def load_shelf(places: tuple[Path, ...]) -> Shelf:
         HeaderError: a script's header is refused.
     """
     places = places or (CATALOGUE,)
-    shelf = load(places)
-    if not shelf.repros:
+    catalogue = load(places)
+    if not catalogue.repros:
         raise EmptyCatalogueError(places)
-    return shelf
+    return catalogue
 
 
 def where_meant(stacks: tuple[str, ...], python: Path | None, default: tuple[str, ...] = (HOME, "current")) -> Where:

@@ -12,20 +12,20 @@ from typing import Any
 import click
 
 from repros import environments
-from repros.cli.live import Live
+from repros.cli.live import LiveReporter
 from repros.cli.options import (
     LATEST,
     catalogue_option,
     example,
-    load_shelf,
+    load_catalogue,
     narrowing_options,
     read_results,
     where_meant,
 )
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
-from repros.engine.catalogue import Shelf
-from repros.engine.pipeline import Where, travel
+from repros.engine.catalogue import Catalogue
+from repros.engine.pipeline import Where, run_selection
 from repros.engine.plan import Selection
 from repros.errors import ReprosError
 from repros.issue import markdown
@@ -77,7 +77,7 @@ def report(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> No
     reported; without an ID, all of them that show a failure. Progress goes to stderr. What identifies you or your
     machine, and secrets, are taken out; read it all the same before you post it.
     """
-    shelf = load_shelf(places)
+    catalogue = load_catalogue(places)
     python, stacks, file = options["python"], options["stacks"], options["results"]
     if python is None and not stacks:
         if options["strategies"] or options["devices"]:
@@ -90,8 +90,8 @@ def report(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> No
         raise click.UsageError("say which repros to run there: an ID, or several.")
     else:
         devices = tuple(Device(name) for name in options["devices"])
-        lines, file = _run(shelf, ids, where_meant(stacks, python), options["strategies"], devices), RUNS
-    statements = list(_statements(shelf, ids, lines, file))
+        lines, file = _run(catalogue, ids, where_meant(stacks, python), options["strategies"], devices), RUNS
+    statements = list(_statements(catalogue, ids, lines, file))
     if options["as_json"]:
         click.echo(json.dumps([dataclasses.asdict(statement) for statement in statements], indent=2))
         return
@@ -100,26 +100,30 @@ def report(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> No
 
 
 def _run(
-    shelf: Shelf, ids: tuple[str, ...], where: Where, strategies: tuple[str, ...], devices: tuple[Device, ...]
+    catalogue: Catalogue, ids: tuple[str, ...], where: Where, strategies: tuple[str, ...], devices: tuple[Device, ...]
 ) -> list[Mapping[str, Any]]:
     """Run what a report tells of: the failure, what helps, and what is said to help and does not."""
-    repros = [shelf.find(name) for name in ids]
+    repros = [catalogue.find(name) for name in ids]
     wanted = dict.fromkeys(variant.name for repro in repros for variant in repro.variants if _tells(variant))
-    watch = Live(console(stderr=True), RUNS, append=False, verbose=False)
-    with watch, interrupting():
-        for result in travel(shelf, Selection(ids, tuple(wanted), strategies, devices), where, RUNS, watch):
-            watch.finished(result)
-    watch.close(interrupted=False, summary=False)
-    return list(watch.lines)
+    observer = LiveReporter(console(stderr=True), RUNS, append=False, verbose=False)
+    with observer, interrupting():
+        for result in run_selection(
+            catalogue, Selection(ids, tuple(wanted), strategies, devices), where, RUNS, observer
+        ):
+            observer.finished(result)
+    observer.close(interrupted=False, summary=False)
+    return list(observer.lines)
 
 
 def _tells(variant: Any) -> bool:
     return variant.name == "failing" or variant.outcome is Outcome.PASSES or variant.claim is not None
 
 
-def _statements(shelf: Shelf, ids: tuple[str, ...], lines: list[Mapping[str, Any]], file: Path) -> Iterator[Statement]:
+def _statements(
+    catalogue: Catalogue, ids: tuple[str, ...], lines: list[Mapping[str, Any]], file: Path
+) -> Iterator[Statement]:
     latest = table.latest(lines)
-    for repro in _meant(shelf, ids, latest, file):
+    for repro in _meant(catalogue, ids, latest, file):
         own = [line for line in latest if line["repro"] == repro.id]
         if not own:
             problem = (
@@ -129,14 +133,14 @@ def _statements(shelf: Shelf, ids: tuple[str, ...], lines: list[Mapping[str, Any
         yield state(repro, own, _collected, Identity.of_this_machine())
 
 
-def _meant(shelf: Shelf, ids: tuple[str, ...], lines: list[Mapping[str, Any]], file: Path) -> list[Repro]:
+def _meant(catalogue: Catalogue, ids: tuple[str, ...], lines: list[Mapping[str, Any]], file: Path) -> list[Repro]:
     """Return the repros that are named, or else all that show a failure in the results."""
     if ids:
-        return list(dict.fromkeys(shelf.find(name) for name in ids))
+        return list(dict.fromkeys(catalogue.find(name) for name in ids))
     failed = {line["repro"] for line in lines if shows_failure(line)}
     if not failed:
         raise NothingToReportError(f"{file} shows no failure; name an ID to report what ran clean.")
-    known = [repro for repro in shelf if repro.id in failed]
+    known = [repro for repro in catalogue if repro.id in failed]
     if unknown := failed - {repro.id for repro in known}:
         show_text(console(stderr=True), f"not in this catalogue, left out: {', '.join(sorted(unknown))}", "yellow")
     return known

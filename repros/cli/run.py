@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from repros.cli.live import Live
+from repros.cli.live import LiveReporter
 from repros.cli.options import (
     LATEST,
     catalogue_option,
     example,
     json_option,
-    load_shelf,
+    load_catalogue,
     narrowing_options,
     read_results,
     where_meant,
 )
 from repros.cli.output import console, show_text
 from repros.cli.signals import exit_code, interrupting
-from repros.engine.pipeline import JOBS, Launch, travel
+from repros.engine.pipeline import JOBS, Launch, run_selection
 from repros.engine.plan import NothingToRunError, Selection
 from repros.model import Device
 from repros.text import table
@@ -108,9 +108,11 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
     where = where_meant(options["stacks"], options["python"])
     devices = tuple(Device(name) for name in options["devices"])
     selection = Selection(ids, options["variants"], options["strategies"], devices)
-    shelf = load_shelf(places)
+    catalogue = load_catalogue(places)
     results: Path = options["results"]
-    watch = Live(console(), results, append=options["append"], verbose=options["verbose"], quiet=options["quiet"])
+    observer = LiveReporter(
+        console(), results, append=options["append"], verbose=options["verbose"], quiet=options["quiet"]
+    )
     interruption: KeyboardInterrupt | None = None
     how = {
         "jobs": options["jobs"],
@@ -119,23 +121,23 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
         "require": tuple(Device(name) for name in options["require"]),
     }
     unmade = False
-    with watch:
+    with observer:
         try:
             with interrupting():
-                for result in travel(shelf, selection, where, results, watch, **how):
-                    watch.finished(result)
+                for result in run_selection(catalogue, selection, where, results, observer, **how):
+                    observer.finished(result)
                     unmade = unmade or result.cell.environment.broken is not None
         except NothingToRunError as error:
             if not options["allow_empty"]:
                 raise
-            watch.say(str(error))
+            observer.say(str(error))
             return AGREES
         except KeyboardInterrupt as error:
             interruption = error
-    watch.close(interrupted=interruption is not None, summary=not options["no_summary"])
+    observer.close(interrupted=interruption is not None, summary=not options["no_summary"])
     if interruption is not None:
         return exit_code(interruption)
-    return DISAGREES if watch.lost or unmade or table.disagreeing(watch.lines) else AGREES
+    return DISAGREES if observer.lost or unmade or table.disagreeing(observer.lines) else AGREES
 
 
 @click.command(

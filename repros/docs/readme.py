@@ -11,40 +11,40 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from repros.engine.catalogue import Shelf, load
+from repros.engine.catalogue import Catalogue, load
 from repros.evidence import files
 from repros.matrix import costs, tables
 from repros.model import Repro
 from repros.stacks import load_stacks
 from repros.text.describe import role
-from repros.text.wording import spoken
+from repros.text.wording import format_requirement
 
 _BEGIN = "<!-- {name}: begin (python -m repros.docs.readme README.md) -->"
 _END = "<!-- {name}: end -->"
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
 
 
-def table(shelf: Shelf) -> str:
+def table(catalogue: Catalogue) -> str:
     """Return the table in Markdown."""
     heads = ("Id", "Failure", "Affected", "Runs as", "Documented fixes", "Upstream")
-    rows = [heads, ("---",) * len(heads), *map(_row, shelf)]
+    rows = [heads, ("---",) * len(heads), *map(_row, catalogue)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def over_stacks(shelf: Shelf) -> str:
+def over_stacks(catalogue: Catalogue) -> str:
     """Return the table of what was measured of each failure on each stack, in Markdown."""
-    return tables.table(shelf, [*load_stacks().values()], files.read())
+    return tables.table(catalogue, [*load_stacks().values()], files.read())
 
 
-def of_costs(_: Shelf) -> str:
+def of_costs(_: Catalogue) -> str:
     """Return the table of what the matrix costs on each stack, in Markdown."""
     return costs.table([*load_stacks().values()], files.read())
 
 
-_TABLES: dict[str, Callable[[Shelf], str]] = {"failures": table, "stacks": over_stacks, "costs": of_costs}
+_TABLES: dict[str, Callable[[Catalogue], str]] = {"failures": table, "stacks": over_stacks, "costs": of_costs}
 
 
-def fill(page: str, shelf: Shelf) -> str:
+def fill(page: str, catalogue: Catalogue) -> str:
     """Return the page with every table between its marks made anew; a page has the marks of one of them at least."""
     known = {name: (_BEGIN.format(name=name), _END.format(name=name)) for name in _TABLES}
     there = {name: marks for name, marks in known.items() if all(mark in page for mark in marks)}
@@ -53,12 +53,12 @@ def fill(page: str, shelf: Shelf) -> str:
         raise ValueError(f"expected the marks {wanted}")
     for name, (begin, end) in there.items():
         head, _, rest = page.partition(begin)
-        page = f"{head}{begin}\n{_TABLES[name](shelf)}{end}{rest.partition(end)[2]}"
+        page = f"{head}{begin}\n{_TABLES[name](catalogue)}{end}{rest.partition(end)[2]}"
     return page
 
 
 def _row(repro: Repro) -> tuple[str, ...]:
-    ranges = ", ".join(f"`{spoken(requirement)}`" for requirement in repro.affected)
+    ranges = ", ".join(f"`{format_requirement(requirement)}`" for requirement in repro.affected)
     roles = Counter(role(variant) for variant in repro.variants)
     verbs = {"works": ("works", "work"), "does not fix": ("does not", "do not")}
     fixes = [f"{roles[kind]} {verb[roles[kind] > 1]}" for kind, verb in verbs.items() if roles[kind]]

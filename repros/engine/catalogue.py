@@ -15,7 +15,7 @@ CATALOGUE = Path(__file__).parents[1] / "catalogue"
 
 
 @dataclass(frozen=True)
-class Shelf:
+class Catalogue:
     """Repros in the order of their ids."""
 
     repros: tuple[Repro, ...]
@@ -36,7 +36,7 @@ class Shelf:
         raise UnknownNameError("repro", name, [r.id for r in self] + [r.slug for r in self])
 
 
-def load(places: Iterable[Path] = (CATALOGUE,)) -> Shelf:
+def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
     """Load every repro script at or below the given files and folders.
 
     Raises:
@@ -49,7 +49,7 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Shelf:
             problem = f"id {repro.id} is taken by {taken[repro.id].path}; expected one that no other script has"
             raise HeaderError(path, _line_of_id(path), problem)
         taken[repro.id] = repro
-    return Shelf(tuple(taken[id_] for id_ in sorted(taken)))
+    return Catalogue(tuple(taken[id_] for id_ in sorted(taken)))
 
 
 def _scripts(places: Iterable[Path]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from repros.engine.signature import bears, describe, is_consequence
+from repros.engine.signature import describe, is_consequence, matches
 from repros.model import (
     Cell,
     Ending,
@@ -88,7 +88,7 @@ def _verdict(expected: Expectation, reading: _Reading) -> tuple[Verdict, str]:
         if should_fail:
             return Verdict.GONE, "returned, although these versions are documented to fail"
         return Verdict.CLEAN, "returned, as expected"
-    strange = [process for process in reading.failed if not bears(process, expected.signature)]
+    strange = [process for process in reading.failed if not matches(process, expected.signature)]
     if strange:
         other = strange[0]
         return Verdict.DIFFERENT, f"{other.name} ended otherwise: {describe(other, expected.signature)}"
@@ -113,7 +113,7 @@ def _read(cell: Cell, observation: Observation) -> _Reading:
     weights = [_weight(process, signature) for process in failed]
     own = tuple(process for process, weight in zip(failed, weights, strict=True) if weight == max(weights))
     # A repro may document what is otherwise the machine's fault, such as an end by SIGKILL.
-    strange = [process for process in own if not bears(process, signature)]
+    strange = [process for process in own if not matches(process, signature)]
     if not strange:
         # Ranks that fail side by side do so in an order of chance, and a message may hold what only one of them saw.
         own = tuple(sorted(own, key=lambda process: (process.rank is None, process.rank or 0)))
@@ -139,7 +139,7 @@ def _weight(process: Process, signature: Signature) -> int:
     The rest are what a first failure drags behind it: an exit code that a launcher passes on, a signal by
     which it takes its other ranks down, a connection that a dead peer closed, a wait for somebody who is gone.
     """
-    if bears(process, signature):
+    if matches(process, signature):
         # Even a documented hang: whoever waits for a rank that was killed hangs in the same way.
         return 2 if process.ending is Ending.TIMED_OUT else 4
     if _machine_error(process):

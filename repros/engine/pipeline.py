@@ -17,10 +17,10 @@ from pathlib import Path
 
 from repros import environments
 from repros.engine import record
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.engine.judge import judge, together
 from repros.engine.launch import Servers, run
-from repros.engine.plan import Selection, Wish, plan, select, stack_names
+from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
 from repros.engine.probe import ProbeError, probe
 from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Repro, Result, Unavailable, Verdict
@@ -61,7 +61,7 @@ class Launch(StrEnum):
     """`python script.py`, as a user would."""
 
 
-class Watch:
+class Observer:
     """What somebody who waits gets to know; every method does nothing unless it is overridden.
 
     `started` is called from the threads that run the cells, the others from the caller's own.
@@ -80,12 +80,12 @@ class Watch:
         """Take a result that could not be recorded; the journey goes on."""
 
 
-def travel(
-    shelf: Shelf,
+def run_selection(
+    catalogue: Catalogue,
     selection: Selection,
     where: Where,
     out: Path,
-    watch: Watch,
+    observer: Observer,
     *,
     jobs: int = JOBS,
     launch: Launch = Launch.AUTO,
@@ -95,11 +95,11 @@ def travel(
     """Run what is selected and yield each result as it comes, recorded already.
 
     Args:
-        shelf: the catalogue.
+        catalogue: the catalogue.
         selection: which part of it.
         where: which environments; they are made if they are not there.
         out: the results file (JSON Lines) to append to; logs go to a new folder in `runs/` beside it.
-        watch: is told of everything that is not a result.
+        observer: is told of everything that is not a result.
         jobs: how many cells to run side by side.
         launch: how to start them.
         repeat: how often to run each; one result says how often they agree.
@@ -108,32 +108,32 @@ def travel(
     Raises:
         ReprosError: a selection, a required tier or an environment that is not there.
     """
-    yield from fulfil(
-        select(shelf, selection), where, out, watch, jobs=jobs, launch=launch, repeat=repeat, require=require
+    yield from run_specs(
+        select(catalogue, selection), where, out, observer, jobs=jobs, launch=launch, repeat=repeat, require=require
     )
 
 
-def fulfil(
-    wishes: Sequence[Wish],
+def run_specs(
+    specs: Sequence[CellSpec],
     where: Where,
     out: Path,
-    watch: Watch,
+    observer: Observer,
     *,
     jobs: int = JOBS,
     launch: Launch = Launch.AUTO,
     repeat: int = 1,
     require: Sequence[Device] = (),
 ) -> Iterator[Result]:
-    """Run these wishes, which :func:`travel` selects, and yield each result as it comes, recorded already."""
-    cells = plan(wishes, prepare(wishes, where, watch.say))
+    """Run these specs, which :func:`run_selection` selects, and yield each result as it comes, recorded already."""
+    cells = plan(specs, prepare(specs, where, observer.say))
     _insist(cells, require)
-    watch.planned(cells)
+    observer.planned(cells)
     runs = new_runs_folder(out)
-    for result in run_all(cells, runs, jobs=jobs, launch=launch, repeat=repeat, started=watch.started):
+    for result in run_all(cells, runs, jobs=jobs, launch=launch, repeat=repeat, started=observer.started):
         try:
             record.append(out, result)
         except OSError as error:
-            watch.unrecorded(result, error)
+            observer.unrecorded(result, error)
         yield result
 
 
@@ -151,18 +151,18 @@ def _insist(cells: Sequence[Cell | Unavailable], require: Sequence[Device]) -> N
                 raise TierMissingError(f"{item.cell.device} is required, but {why} ({environment.name}).")
 
 
-def prepare(wishes: Sequence[Wish], where: Where, say: Say) -> Callable[[Repro], Sequence[Environment]]:
-    """Make and probe every environment that the wishes need; return which ones a repro is to run in.
+def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Callable[[Repro], Sequence[Environment]]:
+    """Make and probe every environment that the specs need; return which ones a repro is to run in.
 
     Raises:
         UnknownNameError: a stack that is not among the known ones.
         ProbeError: the user's own interpreter does not answer.
     """
-    sim = any(wish.device is Device.SIM for wish in wishes)
+    sim = any(spec.device is Device.SIM for spec in specs)
     if where.python is not None:
         own = _probed(where.python, None, sim=sim, say=say)
         return lambda _: [own]
-    names = dict.fromkeys(name for wish in wishes for name in stack_names(wish.repro, where.stacks))
+    names = dict.fromkeys(name for spec in specs for name in stack_names(spec.repro, where.stacks))
     made = {name: _made(name, sim=sim, say=say) for name in names}
     return lambda repro: [made[name] for name in stack_names(repro, where.stacks)]
 

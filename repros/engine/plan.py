@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.errors import ReprosError, UnknownNameError
 from repros.model import Cell, Device, Environment, Repro, Unavailable, Variant
 
@@ -29,7 +29,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CellSpec:
     """A cell before it has an environment."""
 
     repro: Repro
@@ -38,26 +38,26 @@ class Wish:
     device: Device
 
 
-def select(shelf: Shelf, selection: Selection) -> list[Wish]:
+def select(catalogue: Catalogue, selection: Selection) -> list[CellSpec]:
     """Return every combination that the catalogue has and the selection names, in catalogue order.
 
     Raises:
         UnknownNameError: a repro, variant or strategy that is nowhere among those selected.
         NothingToRunError: a combination that does not exist, such as a strategy that the repro does not run under.
     """
-    repros = [shelf.find(name) for name in selection.repros] or list(shelf)
+    repros = [catalogue.find(name) for name in selection.repros] or list(catalogue)
     if not repros:
         raise NothingToRunError("the catalogue is empty; expected repro scripts at the places given.")
     _known("variant", selection.variants, [v.name for r in repros for v in r.variants])
-    _known("strategy", selection.strategies, [s for r in shelf for s in r.strategies])
-    wishes = [wish for repro in dict.fromkeys(repros) for wish in _wishes(repro, selection)]
-    if not wishes:
+    _known("strategy", selection.strategies, [s for r in catalogue for s in r.strategies])
+    specs = [spec for repro in dict.fromkeys(repros) for spec in _specs(repro, selection)]
+    if not specs:
         offers = "; ".join(f"{r.id} runs under {', '.join(r.strategies)} on {', '.join(r.devices)}" for r in repros)
         raise NothingToRunError(f"nothing fits the selection: {offers}.")
-    return wishes
+    return specs
 
 
-def _wishes(repro: Repro, selection: Selection) -> Iterator[Wish]:
+def _specs(repro: Repro, selection: Selection) -> Iterator[CellSpec]:
     for variant in repro.variants:
         if selection.variants and variant.name not in selection.variants:
             continue
@@ -66,7 +66,7 @@ def _wishes(repro: Repro, selection: Selection) -> Iterator[Wish]:
                 if strategy in (selection.strategies or variant.strategies) and device in (
                     selection.devices or variant.devices
                 ):
-                    yield Wish(repro, variant, strategy, device)
+                    yield CellSpec(repro, variant, strategy, device)
 
 
 def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
@@ -80,21 +80,21 @@ def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(repro.home if name == HOME else name for name in names))
 
 
-def plan(wishes: Sequence[Wish], environments: Callable[[Repro], Sequence[Environment]]) -> list[Cell | Unavailable]:
-    """Give every wish the environments it is to run in.
+def plan(specs: Sequence[CellSpec], environments: Callable[[Repro], Sequence[Environment]]) -> list[Cell | Unavailable]:
+    """Give every spec the environments it is to run in.
 
     Args:
-        wishes: what :func:`select` returned.
+        specs: what :func:`select` returned.
         environments: the environments that a repro is to run in.
     """
     planned: list[Cell | Unavailable] = []
-    for wish in wishes:
-        for environment in environments(wish.repro):
-            offered = environment.counts.get(wish.device, 0)
+    for spec in specs:
+        for environment in environments(spec.repro):
+            offered = environment.counts.get(spec.device, 0)
             processes = (
-                max(1, min(wish.repro.processes, offered)) if wish.device is Device.CUDA else wish.repro.processes
+                max(1, min(spec.repro.processes, offered)) if spec.device is Device.CUDA else spec.repro.processes
             )
-            cell = Cell(wish.repro, wish.variant, wish.strategy, wish.device, environment, processes)
+            cell = Cell(spec.repro, spec.variant, spec.strategy, spec.device, environment, processes)
             reason = _why_not(cell, offered)
             planned.append(Unavailable(cell, reason) if reason else cell)
     return planned

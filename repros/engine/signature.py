@@ -56,15 +56,15 @@ def normalise(text: str) -> str:
     return text.strip()
 
 
-def bears(process: Process, signature: Signature) -> bool:
+def matches(process: Process, signature: Signature) -> bool:
     """Whether a process's ending is the documented one; an exception may bear it anywhere in its chain."""
     if signature.ends is not None:
         return _ends_as(process, signature.ends)
-    return any(wording(raised, signature) for raised in process.chain)
+    return any(matched_text(raised, signature) for raised in process.chain)
 
 
-def wording(raised: Raised, signature: Signature) -> str | None:
-    """Return the documented wording, normalised, that an exception of the documented class bears, or None."""
+def matched_text(raised: Raised, signature: Signature) -> str | None:
+    """Return the documented matched_text, normalised, that an exception of the documented class matches, or None."""
     wanted = signature.raises or ""
     names = (raised.type, *raised.bases)
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
@@ -95,7 +95,7 @@ def _ends_as(process: Process, ends: str) -> bool:
 
 
 def describe(process: Process, signature: Signature) -> str:
-    """Return an ending as one normalised line: the link that bears the signature, else the chain's root."""
+    """Return an ending as one normalised line: the link that matches the signature, else the chain's root."""
     if process.ending is Ending.RAISED:
         raised = _telling(process.chain, signature)
         return f"{raised.name}: {normalise(raised.message)}" if raised else "an exception that could not be read"
@@ -108,5 +108,5 @@ def describe(process: Process, signature: Signature) -> str:
 
 def _telling(chain: Iterable[Raised], signature: Signature) -> Raised | None:
     links = tuple(chain)
-    bearing = (raised for raised in links if signature.ends is None and wording(raised, signature))
+    bearing = (raised for raised in links if signature.ends is None and matched_text(raised, signature))
     return next(bearing, links[-1] if links else None)

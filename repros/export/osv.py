@@ -18,7 +18,7 @@ from packaging.version import Version
 from repros.evidence.files import Evidence
 from repros.matrix.tables import devices
 from repros.model import Repro
-from repros.text.wording import listed, spoken
+from repros.text.wording import format_requirement
 
 SCHEMA = "1.7.3"
 
@@ -46,7 +46,7 @@ def record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
         "affected": affected,
         "references": [{"type": _kind(url), "url": url} for url in repro.upstream],
         "database_specific": {
-            "affected": [spoken(requirement) for requirement in ranges],
+            "affected": [format_requirement(requirement) for requirement in ranges],
             "lossy": notes,
             "silent": repro.silent,
             "evidence": devices(repro, evidence),
@@ -57,11 +57,12 @@ def record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
 def _notes(packages: Sequence[str], beside: Sequence[Requirement], inexact: Sequence[str]) -> Iterable[str]:
     """Yield what the record cannot say, a sentence each."""
     if beside:
-        yield f"Note: affected only together with {listed(map(spoken, beside))}, which OSV cannot express."
+        others = ", ".join(map(format_requirement, beside))
+        yield f"Note: affected only together with {others}, which OSV cannot express."
     if len(packages) > 1:
         yield f"Note: the failure needs {' and '.join(packages)} together; OSV lists each as if it were affected alone."
     if inexact:
-        yield f"Note: OSV has no exact form of {listed(inexact)}; the events are the nearest that it has."
+        yield f"Note: OSV has no exact form of {', '.join(inexact)}; the events are the nearest that it has."
 
 
 def _package(name: str, events: Sequence[Event]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def pins_of_environment(repro: Repro, environment: Environment) -> Pins:
 def pins_of_versions(repro: Repro, versions: Mapping[str, str], python: str) -> Pins:
     """Return the versions that a result was seen with, as far as it tells them."""
     known = {name: version for name in _wanted(repro) if (version := versions.get(name))}
-    rest = [str(wish) for wish in repro.dependencies if canonicalize_name(wish.name) not in known]
+    rest = [str(spec) for spec in repro.dependencies if canonicalize_name(spec.name) not in known]
     return Pins(
         source="the versions that it was run with",
         python=".".join(python.split(".")[:2]),
@@ -119,7 +119,7 @@ def script(repro: Repro, pins: Pins, variant: str = "failing", *, documented: bo
 
 
 def _wanted(repro: Repro) -> list[str]:
-    return list(dict.fromkeys(canonicalize_name(wish.name) for wish in repro.dependencies))
+    return list(dict.fromkeys(canonicalize_name(spec.name) for spec in repro.dependencies))
 
 
 def _public(version: str) -> str:

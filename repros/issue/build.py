@@ -19,7 +19,7 @@ from repros.issue.redact import Identity, Redactor
 from repros.model import Outcome, Repro, Variant, Verdict
 from repros.stacks import load_stacks
 from repros.text.describe import role
-from repros.text.wording import spoken
+from repros.text.wording import format_requirement
 
 _LONGEST_TRACEBACK = 60
 """Lines."""
@@ -155,7 +155,7 @@ def _failure(repro: Repro, lines: Sequence[Line]) -> Failure:
         silent=repro.silent,
         place=_place(repro),
         packages=repro.packages,
-        affected=tuple(map(spoken, repro.affected)),
+        affected=tuple(map(format_requirement, repro.affected)),
         upstream=repro.upstream,
         sections=repro.sections or {"Symptom": " ".join(repro.doc.split())},
         ways={variant.name: _way(variant) for variant in repro.variants},

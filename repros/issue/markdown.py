@@ -12,7 +12,6 @@ from enum import StrEnum
 from repros import __version__
 from repros.issue.build import Held, Run, Statement, Way
 from repros.model import Device, Verdict
-from repros.text.wording import listed
 
 _TIERS = {
     Device.CUDA: "a real GPU.",
@@ -71,7 +70,7 @@ def _description(statement: Statement) -> Iterator[str]:
     for held in statement.environments:
         failing = [run for run in statement.runs if run.variant == "failing" and run.environment == held.name]
         if failing:
-            yield f"On {_called(held)}: {listed(dict.fromkeys(_headline(run) for run in failing))}."
+            yield f"On {_called(held)}: {', '.join(dict.fromkeys(_headline(run) for run in failing))}."
 
 
 def _headline(run: Run) -> str:
@@ -88,10 +87,11 @@ def _headline(run: Run) -> str:
 
 def _versions_line(statement: Statement) -> Iterator[str]:
     for held in statement.environments:
-        held_there = listed(f"{name} {version}" for name, version in sorted(held.versions.items()))
+        held_there = ", ".join(f"{name} {version}" for name, version in sorted(held.versions.items()))
         yield f"{_code(held_there or 'unknown')} on {_called(held)}"
-    ranges = listed(map(_code, statement.failure.affected))
-    yield f"Documented as affected: {ranges or f'every release of {listed(statement.failure.packages)}'}."
+    ranges = ", ".join(map(_code, statement.failure.affected))
+    every = f"every release of {', '.join(statement.failure.packages)}"
+    yield f"Documented as affected: {ranges or every}."
 
 
 def _steps(statement: Statement) -> Iterator[str]:
@@ -172,14 +172,12 @@ def _verified(way: Way, runs: Sequence[Run]) -> str:
     if not runs:
         return "Not run here."
     wanted = Verdict.CLEAN if way.role == "works" else Verdict.REPRODUCED
-    where = listed(dict.fromkeys(f"{run.strategy} on {run.device}, {run.environment}" for run in runs))
+    where = ", ".join(dict.fromkeys(f"{run.strategy} on {run.device}, {run.environment}" for run in runs))
     others = [run for run in runs if Verdict(run.verdict) is not wanted]
     if others and not any(run.affected for run in others):
         others = [run for run in others if Verdict(run.verdict) is not Verdict.CLEAN]
     if others:
-        return (
-            f"**Not so here**: {listed(dict.fromkeys(f'{_SEEN[Verdict(run.verdict)]}' for run in others))} ({where})."
-        )
+        return f"**Not so here**: {', '.join(dict.fromkeys(_SEEN[Verdict(run.verdict)] for run in others))} ({where})."
     if not any(run.affected for run in runs):
         return f"Ran clean here, which shows nothing: these versions are not affected ({where})."
     return f"**{'Verified' if way.role == 'works' else 'Seen'} here** ({where})."

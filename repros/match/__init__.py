@@ -15,12 +15,23 @@ from repros.match.affected import State
 from repros.match.candidates import Candidate, Confidence, RuledOut, Sighting, candidates
 from repros.match.failures import Failure, Link
 from repros.match.find import find
-from repros.match.index import Catalogue
+from repros.match.index import SignatureIndex
 from repros.match.reading import Lines
 from repros.match.versions import versions
 from repros.model import Repro
 
-__all__ = ["Candidate", "Catalogue", "Confidence", "Failure", "Link", "Match", "RuledOut", "Sighting", "State", "match"]
+__all__ = [
+    "Candidate",
+    "Confidence",
+    "Failure",
+    "Link",
+    "Match",
+    "RuledOut",
+    "Sighting",
+    "SignatureIndex",
+    "State",
+    "match",
+]
 
 
 @dataclass(frozen=True)
@@ -41,10 +52,10 @@ class Match:
 
 def match(log: Lines, repros: Iterable[Repro]) -> Match:
     """Hold a log against the catalogue."""
-    shelf = tuple(repros)
+    catalogue = tuple(repros)
     failures, note = find(log)
-    told = versions(log, _packages(shelf))
-    found, ruled_out = candidates(failures, Catalogue(shelf), told)
+    told = versions(log, _packages(catalogue))
+    found, ruled_out = candidates(failures, SignatureIndex(catalogue), told)
     return Match(found, ruled_out, failures, told, (*log.notes, *note))
 
 

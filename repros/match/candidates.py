@@ -13,7 +13,7 @@ from enum import StrEnum
 from repros.engine.signature import is_consequence
 from repros.match.affected import Affected, State, affected
 from repros.match.failures import Failure, Link
-from repros.match.index import Borne, Catalogue, Entry
+from repros.match.index import Entry, SignatureIndex, SignatureMatch
 from repros.model import Repro
 
 
@@ -35,11 +35,11 @@ _ORDER = list(Confidence)
 
 @dataclass(frozen=True)
 class Sighting:
-    """An exception in the log that bears a repro's signature."""
+    """An exception in the log that matches a repro's signature."""
 
     failure: Failure
     link: Link
-    borne: Borne
+    matched: SignatureMatch
     frames: tuple[str, ...]
     """The functions named by the repro that stand on its stack."""
     own: bool
@@ -50,14 +50,14 @@ class Sighting:
     @property
     def id(self) -> str:
         """The repro's."""
-        return self.borne.entry.repro.id
+        return self.matched.entry.repro.id
 
     @property
     def is_ruled_out(self) -> bool:
         """Whether the stack says that it is something else, or nothing but the message says that it is this."""
         if self.frames:
             return False
-        return is_consequence(self.link.raised) or (self.link.whole and bool(self.borne.entry.signature.frames))
+        return is_consequence(self.link.raised) or (self.link.whole and bool(self.matched.entry.signature.frames))
 
     @property
     def rank(self) -> tuple[bool, bool, bool, int]:
@@ -67,7 +67,7 @@ class Sighting:
     @property
     def agrees(self) -> bool:
         """Whether the frames speak for it as far as the repro names any."""
-        return bool(self.frames) or not self.borne.entry.signature.frames
+        return bool(self.frames) or not self.matched.entry.signature.frames
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,18 @@ class RuledOut:
 
 
 def candidates(
-    failures: Iterable[Failure], catalogue: Catalogue, versions: Mapping[str, tuple[str, ...]]
+    failures: Iterable[Failure], catalogue: SignatureIndex, versions: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[Candidate, ...], tuple[RuledOut, ...]]:
     """Return the repros that the failures may be, the surest first, and those that have only the message in common."""
     seen: dict[str, list[Sighting]] = {}
     ruled_out: dict[str, RuledOut] = {}
     for failure in failures:
         for link in failure.links:
-            borne = list(catalogue.borne(link.raised))
-            sightings = _sightings(failure, link, borne)
+            matched = list(catalogue.matched(link.raised))
+            sightings = _sightings(failure, link, matched)
             for sighting in sightings:
                 seen.setdefault(sighting.id, []).append(sighting)
-            for one in borne:
+            for one in matched:
                 if one.entry.repro.id not in [sighting.id for sighting in sightings]:
                     ruled_out.setdefault(one.entry.repro.id, RuledOut(one.entry, link))
     own = {id_ for id_, sightings in seen.items() if any(sighting.own for sighting in sightings)}
@@ -115,23 +115,23 @@ def candidates(
 
 def _surest_first(one: Candidate) -> tuple[object, ...]:
     best = one.sightings[0]
-    return (_ORDER.index(one.confidence), -len(best.borne.wording), one.affected.state.order, one.repro.id)
+    return (_ORDER.index(one.confidence), -len(best.matched.matched_text), one.affected.state.order, one.repro.id)
 
 
-def _sightings(failure: Failure, link: Link, found: Iterable[Borne]) -> list[Sighting]:
+def _sightings(failure: Failure, link: Link, found: Iterable[SignatureMatch]) -> list[Sighting]:
     """Return the sightings that the stack does not rule out; in a repro's own script it is that one and no other."""
     stack = [_Frame.of(frame) for frame in failure.frames] if found else []
-    every = [_sighting(failure, link, borne, stack) for borne in found]
+    every = [_sighting(failure, link, matched, stack) for matched in found]
     kept = [sighting for sighting in every if sighting.own] or [one for one in every if not one.is_ruled_out]
     ids = frozenset(sighting.id for sighting in kept)
     return [replace(sighting, rivals=ids - {sighting.id}) for sighting in kept]
 
 
-def _sighting(failure: Failure, link: Link, borne: Borne, stack: Iterable[_Frame]) -> Sighting:
-    named = borne.entry.signature.frames
+def _sighting(failure: Failure, link: Link, matched: SignatureMatch, stack: Iterable[_Frame]) -> Sighting:
+    named = matched.entry.signature.frames
     telling = tuple(name for name in named if any(frame.is_named(name) for frame in stack))
-    script = f"/{borne.entry.repro.path.name}"
-    return Sighting(failure, link, borne, telling, any(frame.file.endswith(script) for frame in stack))
+    script = f"/{matched.entry.repro.path.name}"
+    return Sighting(failure, link, matched, telling, any(frame.file.endswith(script) for frame in stack))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class _Frame:
 def _candidate(sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]]) -> Candidate:
     ordered = tuple(sorted(sightings, key=lambda sighting: sighting.rank))
     best = ordered[0]
-    entry = best.borne.entry
+    entry = best.matched.entry
     concerned = affected(entry.repro, entry.variants, versions)
     if best.own:
         confidence = Confidence.CERTAIN

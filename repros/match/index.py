@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from repros.engine.signature import normalise, wording
+from repros.engine.signature import matched_text, normalise
 from repros.model import Outcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -42,15 +42,15 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Borne:
-    """An exception that bears an entry's signature."""
+class SignatureMatch:
+    """An exception that matches an entry's signature."""
 
     entry: Entry
-    wording: str
+    matched_text: str
     """The documented words that its message has, normalised."""
 
 
-class Catalogue:
+class SignatureIndex:
     """Every exception that the repros document."""
 
     def __init__(self, repros: Iterable[Repro]) -> None:
@@ -68,8 +68,8 @@ class Catalogue:
                 word = min(words, key=lambda word: (often[word], -len(word)), default=None)
                 (self._by_word.setdefault(word, set()) if word else self._wordless).add(place)
 
-    def borne(self, raised: Raised) -> Iterator[Borne]:
-        """Yield what an exception bears, in the order of the catalogue."""
+    def matched(self, raised: Raised) -> Iterator[SignatureMatch]:
+        """Yield what an exception matches, in the order of the catalogue."""
         classes = (raised.type, *raised.bases)
         if not any(name.rpartition(".")[2] in self._classes for name in classes):
             return
@@ -79,8 +79,8 @@ class Catalogue:
         for word in self._by_word.keys() & set(_WORD.findall(raised.message or raised.name)):
             places |= self._by_word[word]
         for place in sorted(places):
-            if words := wording(raised, self._entries[place].signature):
-                yield Borne(self._entries[place], words)
+            if words := matched_text(raised, self._entries[place].signature):
+                yield SignatureMatch(self._entries[place], words)
 
 
 def _entries(repros: Iterable[Repro]) -> Iterator[Entry]:

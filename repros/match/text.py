@@ -12,7 +12,7 @@ from repros.engine.signature import is_consequence
 from repros.match import Candidate, Confidence, Failure, Link, Match, RuledOut, Sighting, State
 from repros.model import Repro, Variant
 from repros.text.describe import role
-from repros.text.wording import count, listed, spoken, wrap
+from repros.text.wording import count, format_requirement, wrap
 
 SCHEMA = 1
 _MARGIN = 10
@@ -58,7 +58,7 @@ def record(found: Match) -> dict[str, Any]:
 
 
 def rank(label: str) -> str:
-    """Return who wrote a line as it is spoken of: `rank 1` for torch's `rank1` and Lightning's `rank: 1`."""
+    """Return a rank's label in one form: `rank 1` for torch's `rank1` and Lightning's `rank: 1`."""
     return re.sub(r"\brank:? ?(?=\d)", "rank ", label)
 
 
@@ -70,15 +70,15 @@ def why(candidate: Candidate) -> str:
     agree = ["class", "message", *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
     if candidate.confidence is Confidence.CERTAIN:
         agree.append("versions")
-    said = f"{listed(agree[:-1])} and {agree[-1]} agree"
+    said = f"{', '.join(agree[:-1])} and {agree[-1]} agree"
     but = []
     if not best.agrees:
         but.append("there are no frames to see")
     if candidate.rivals:
-        but.append(f"{listed(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too")
+        but.append(f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too")
     if candidate.affected.state is State.NOT_AFFECTED:
         but.append("the versions in the log are not affected")
-    return f"{said}, but {listed(but)}" if but else said
+    return f"{said}, but {', '.join(but)}" if but else said
 
 
 def _candidate(candidate: Candidate, width: int) -> Iterator[Text]:
@@ -97,7 +97,7 @@ def _candidate(candidate: Candidate, width: int) -> Iterator[Text]:
 
 def _fix(repro: Repro, variant: Variant) -> str:
     said = f"{variant.name}: {variant.claim or variant.about}"
-    needs = listed(spoken(needed) for needed in variant.requires if needed not in repro.requires)
+    needs = ", ".join(format_requirement(needed) for needed in variant.requires if needed not in repro.requires)
     return f"{said} (needs {needs})" if needs else said
 
 
@@ -119,7 +119,7 @@ def _seen(sightings: Sequence[Sighting]) -> str:
 
 def _told(link: Link, failure: Failure | None = None) -> str:
     """Return `line 12, rank 1: RuntimeError: the message's first line`."""
-    by = f", {listed(map(rank, failure.labels))}" if failure and failure.labels else ""
+    by = f", {', '.join(map(rank, failure.labels))}" if failure and failure.labels else ""
     message = " ".join(link.raised.message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE] + " [...]"
@@ -129,17 +129,17 @@ def _told(link: Link, failure: Failure | None = None) -> str:
 def versions(candidate: Candidate) -> str:
     """Return whether the versions in the log are affected, and by which range."""
     concerned = candidate.affected
-    ranges = listed(map(spoken, concerned.ranges))
-    told = listed(f"{name} {' and '.join(stated)}" for name, stated in concerned.told.items())
+    ranges = ", ".join(map(format_requirement, concerned.ranges))
+    told = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in concerned.told.items())
     if not ranges:
         return "affected: every release is"
     if concerned.state is State.AFFECTED:
         return f"affected: {told} ({ranges})"
     if concerned.state is State.NOT_AFFECTED:
-        also = f"; {listed(concerned.otherwise)} of its variants would be" if concerned.otherwise else ""
+        also = f"; {', '.join(concerned.otherwise)} of its variants would be" if concerned.otherwise else ""
         return f"not affected: {told} (affected: {ranges}){also}"
     if concerned.missing:
-        what = f"the log does not name the version of {listed(concerned.missing)}"
+        what = f"the log does not name the version of {', '.join(concerned.missing)}"
         return f"not told: {what} (affected: {ranges})"
     return f"not told: the log names {told} (affected: {ranges})"
 
@@ -194,9 +194,9 @@ def _recorded(candidate: Candidate) -> dict[str, Any]:
             {
                 "ranks": list(map(rank, sighting.failure.labels)),
                 **_link(sighting.link),
-                "wording": sighting.borne.wording,
+                "wording": sighting.matched.matched_text,
                 "frames": list(sighting.frames),
-                "variants": [variant.name for variant in sighting.borne.entry.variants],
+                "variants": [variant.name for variant in sighting.matched.entry.variants],
             }
             for sighting in candidate.sightings
         ],
@@ -204,7 +204,7 @@ def _recorded(candidate: Candidate) -> dict[str, Any]:
         "apart": repro.sections.get("Apart"),
         "affected": {
             "state": concerned.state.value,
-            "ranges": list(map(spoken, concerned.ranges)),
+            "ranges": list(map(format_requirement, concerned.ranges)),
             "told": {name: list(stated) for name, stated in concerned.told.items()},
             "missing": list(concerned.missing),
         },

@@ -8,7 +8,7 @@ from typing import Any
 
 from repros.evidence.files import Evidence, Measurement
 from repros.evidence.unit import Unit
-from repros.model import Tone, Verdict
+from repros.model import Category, Verdict
 from repros.text import table
 
 
@@ -23,16 +23,16 @@ class Disagreement:
     """None where there is none."""
 
     @property
-    def tone(self) -> Tone:
+    def category(self) -> Category:
         """News or trouble; what agrees with its header but not with its evidence is trouble too."""
-        return Tone.NEWS if self.seen.tone is Tone.NEWS else Tone.TROUBLE
+        return Category.NEWS if self.seen.category is Category.NEWS else Category.TROUBLE
 
     def __str__(self) -> str:
         """Return `news: RPR-0001 failing ddp sim 2023-12 is gone; its evidence says reproduced`."""
         unit = self.unit
         cell = f"{unit.repro} {self.variant} {unit.strategy} {unit.device} {unit.stack}"
         known = f"its evidence says {self.evidence}" if self.evidence else "there is no evidence of it"
-        return f"{self.tone}: {cell} is {self.seen}; {known}"
+        return f"{self.category}: {cell} is {self.seen}; {known}"
 
 
 def against(lines: Iterable[Mapping[str, Any]], evidence: Evidence) -> list[Disagreement]:
@@ -50,7 +50,7 @@ def against(lines: Iterable[Mapping[str, Any]], evidence: Evidence) -> list[Disa
         unit = Unit(line["stack"]["name"], line["repro"], line["device"], line["strategy"])
         known = evidence[unit].seen.get(line["variant"]) if unit in evidence else None
         verdict = Verdict(line["verdict"])
-        if verdict.tone is Tone.SKIP or (known is None and verdict.tone is Tone.AGREES):
+        if verdict.category is Category.SKIP or (known is None and verdict.category is Category.AGREES):
             continue
         if known is None or known.verdict is not verdict:
             found.append(Disagreement(unit, line["variant"], verdict, known.verdict if known else None))

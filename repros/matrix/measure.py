@@ -1,4 +1,4 @@
-"""Measures an agenda stack by stack: make an environment, run its cells, write the evidence, drop it again."""
+"""Measures an worklist stack by stack: make an environment, run its cells, write the evidence, drop it again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from repros import environments
 from repros.engine import record
-from repros.engine.pipeline import JOBS, Watch, Where, fulfil
+from repros.engine.pipeline import JOBS, Observer, Where, run_specs
 from repros.evidence.files import Measurement, measurement
 from repros.evidence.unit import Unit
-from repros.matrix.worklist import Agenda, Task
+from repros.matrix.worklist import WorkItem, Worklist
 from repros.model import Result, Stack, Verdict
 
 _MARK = ".repros-made-for-the-matrix"
@@ -27,7 +27,7 @@ Keep = Callable[[Measurement], None]
 class _Tally:
     """The record lines of the units that are being measured."""
 
-    tasks: Mapping[Unit, Task]
+    items: Mapping[Unit, WorkItem]
     lines: dict[Unit, list[dict[str, Any]]] = field(default_factory=dict)
 
     def add(self, result: Result) -> Measurement | None:
@@ -38,22 +38,22 @@ class _Tally:
         """
         cell = result.cell
         unit = Unit(cell.environment.name, cell.repro.id, cell.device.value, cell.strategy)
-        task = self.tasks[unit]
+        item = self.items[unit]
         lines = self.lines.setdefault(unit, [])
         lines.append(record.line(result))
-        if len(lines) < len(task.wishes):
+        if len(lines) < len(item.specs):
             return None
         seen = [line for line in lines if line["verdict"] != Verdict.UNAVAILABLE]
         if not seen or any(line["verdict"] == Verdict.INFRA for line in seen):
             return None
         today = dt.datetime.now().astimezone().date()
-        return measurement(unit, task.inputs, today, seen)
+        return measurement(unit, item.inputs, today, seen)
 
 
 def measure(
-    agenda: Agenda,
+    worklist: Worklist,
     results: Path,
-    watch: Watch,
+    observer: Observer,
     keep: Keep,
     *,
     everything: bool = False,
@@ -63,32 +63,32 @@ def measure(
     """Run what has no fresh evidence and yield each result as it comes.
 
     Args:
-        agenda: what there is to measure.
+        worklist: what there is to measure.
         results: file for the results (JSON Lines), appended to.
-        watch: is told of everything that is not a result.
+        observer: is told of everything that is not a result.
         keep: takes each unit that is complete.
         everything: whether to run what has fresh evidence too.
         jobs: how many cells to run side by side.
         leave: whether to leave environments that were made for this to the next campaign.
     """
-    for stack in agenda.stacks:
-        tasks = {task.unit: task for task in agenda.of(stack) if everything or not task.fresh}
-        if not tasks:
+    for stack in worklist.stacks:
+        items = {item.unit: item for item in worklist.of(stack) if everything or not item.fresh}
+        if not items:
             continue
-        tally = _Tally(tasks)
-        wishes = [wish for task in tasks.values() for wish in task.wishes]
-        with _lent(stack, watch, leave=leave):
-            for result in fulfil(wishes, Where((stack.name,)), results, watch, jobs=jobs):
+        tally = _Tally(items)
+        specs = [spec for item in items.values() for spec in item.specs]
+        with _lent(stack, observer, leave=leave):
+            for result in run_specs(specs, Where((stack.name,)), results, observer, jobs=jobs):
                 yield result
                 if whole := tally.add(result):
                     keep(whole)
 
 
 @contextlib.contextmanager
-def _lent(stack: Stack, watch: Watch, *, leave: bool) -> Iterator[None]:
+def _lent(stack: Stack, observer: Observer, *, leave: bool) -> Iterator[None]:
     """Mark an environment that was made for this, and drop it in the end unless it is to be left.
 
-    One that was left by an earlier campaign bears the mark still, and goes with the first that does not leave it.
+    One that was left by an earlier campaign matches the mark still, and goes with the first that does not leave it.
     """
     mark = environments.place(stack) / _MARK
     there_before = environments.ready(stack)
@@ -98,4 +98,4 @@ def _lent(stack: Stack, watch: Watch, *, leave: bool) -> Iterator[None]:
         if environments.ready(stack) and not there_before:
             mark.touch()
         if mark.exists() and not leave and environments.drop(stack):
-            watch.say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
+            observer.say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")

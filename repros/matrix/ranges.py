@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.evidence.files import Evidence, Measurement
 from repros.model import Cell, Device, Environment, Expectation, Outcome, Repro, Verdict
-from repros.text.wording import listed, spoken
+from repros.text.wording import format_requirement
 
 SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}
 """Verdicts of cells that showed the documented failure, expected or not."""
@@ -31,22 +31,22 @@ class Contradiction:
         """Return one sentence: what the header says, and what was seen where."""
         variant = self.repro.variant(self.variant)
         assert variant is not None
-        ranges = listed(spoken(requirement) for requirement in variant.affected) or "every release"
+        ranges = ", ".join(format_requirement(requirement) for requirement in variant.affected) or "every release"
         seen = self.measured.seen[self.variant]
         found = "showed the documented failure" if seen.verdict in SHOWN else "ran to its end"
-        versions = listed(f"{name} {number}" for name, number in sorted(self.measured.versions.items()))
+        versions = ", ".join(f"{name} {number}" for name, number in sorted(self.measured.versions.items()))
         return (
             f"{self.measured.unit} {self.variant}: the header documents that it {self.expected.outcome} (affected: "
             f"{ranges}); on {self.measured.date} it {found} with {versions}"
         )
 
 
-def contradictions(shelf: Shelf, evidence: Evidence) -> Iterator[Contradiction]:
+def contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Contradiction]:
     """Yield what the evidence contradicts; evidence of variants and repros that are no more is passed over.
 
     What ended in another failure, or not always alike, says nothing about a range.
     """
-    repros = {repro.id: repro for repro in shelf}
+    repros = {repro.id: repro for repro in catalogue}
     for unit, measured in evidence.items():
         repro = repros.get(unit.repro)
         for name, seen in measured.seen.items() if repro else ():

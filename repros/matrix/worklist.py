@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from repros.engine.digest.inputs import inputs
-from repros.engine.plan import Wish, plan
+from repros.engine.plan import CellSpec, plan
 from repros.evidence.files import Evidence, Measurement
 from repros.evidence.unit import Unit
 from repros.model import Cell, Device, Environment, Stack
@@ -22,18 +22,18 @@ _GUESS = 4.0
 
 
 @dataclass
-class Task:
+class WorkItem:
     """One unit, what it takes and what is known of it."""
 
     unit: Unit
     inputs: str
     known: Measurement | None
-    wishes: list[Wish] = field(default_factory=list)
+    specs: list[CellSpec] = field(default_factory=list)
 
     @property
     def variants(self) -> set[str]:
         """The variants that the stack's versions allow."""
-        return {wish.variant.name for wish in self.wishes}
+        return {spec.variant.name for spec in self.specs}
 
     @property
     def fresh(self) -> bool:
@@ -42,35 +42,35 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Agenda:
+class Worklist:
     """Everything that can be measured here, stack by stack."""
 
     stacks: tuple[Stack, ...]
-    tasks: tuple[Task, ...]
+    items: tuple[WorkItem, ...]
     impossible: int
     """Cells that these stacks or this machine cannot run."""
 
-    def of(self, stack: Stack) -> list[Task]:
-        """Return the tasks of one stack."""
-        return [task for task in self.tasks if task.unit.stack == stack.name]
+    def of(self, stack: Stack) -> list[WorkItem]:
+        """Return the items of one stack."""
+        return [item for item in self.items if item.unit.stack == stack.name]
 
 
-def agenda(wishes: Sequence[Wish], stacks: Sequence[Stack], evidence: Evidence) -> Agenda:
-    """Return what there is to measure of the wishes on these stacks."""
+def worklist(specs: Sequence[CellSpec], stacks: Sequence[Stack], evidence: Evidence) -> Worklist:
+    """Return what there is to measure of the specs on these stacks."""
     drafts = {stack.name: stack for stack in stacks}
     environments = [draft(stack) for stack in stacks]
-    tasks: dict[Unit, Task] = {}
+    items: dict[Unit, WorkItem] = {}
     impossible = 0
-    for item in plan(wishes, lambda _: environments):
+    for item in plan(specs, lambda _: environments):
         if not isinstance(item, Cell):
             impossible += 1
             continue
         stack = drafts[item.environment.name]
         unit = Unit(stack.name, item.repro.id, item.device.value, item.strategy)
-        if unit not in tasks:
-            tasks[unit] = Task(unit, inputs(item.repro, stack, item.device), evidence.get(unit))
-        tasks[unit].wishes.append(Wish(item.repro, item.variant, item.strategy, item.device))
-    return Agenda(tuple(stacks), tuple(tasks[unit] for unit in sorted(tasks)), impossible)
+        if unit not in items:
+            items[unit] = WorkItem(unit, inputs(item.repro, stack, item.device), evidence.get(unit))
+        items[unit].specs.append(CellSpec(item.repro, item.variant, item.strategy, item.device))
+    return Worklist(tuple(stacks), tuple(items[unit] for unit in sorted(items)), impossible)
 
 
 def draft(stack: Stack) -> Environment:
@@ -81,8 +81,8 @@ def draft(stack: Stack) -> Environment:
     return Environment(stack.name, Path(), stack.python, versions, counts)
 
 
-def estimate(tasks: Sequence[Task], evidence: Evidence) -> float:
-    """Return about how many seconds the cells of these tasks take: as long as when they were last measured."""
+def estimate(items: Sequence[WorkItem], evidence: Evidence) -> float:
+    """Return about how many seconds the cells of these items take: as long as when they were last measured."""
     per_cell = [one.seconds / len(one.seen) for one in evidence.values() if one.seen]
     usual = sum(per_cell) / len(per_cell) if per_cell else _GUESS
-    return sum(task.known.seconds if task.known else usual * len(task.wishes) for task in tasks)
+    return sum(item.known.seconds if item.known else usual * len(item.specs) for item in items)

@@ -7,9 +7,10 @@ from repros.model.environment import Environment
 from repros.model.observation import Ending, Observation, Process, Raised
 from repros.model.repro import Device, Outcome, Repro, Signature, Variant
 from repros.model.stack import Stack
-from repros.model.verdict import Repeats, Result, Tone, Verdict
+from repros.model.verdict import Category, Repeats, Result, Verdict
 
 __all__ = [
+    "Category",
     "Cell",
     "Device",
     "Ending",
@@ -24,7 +25,6 @@ __all__ = [
     "Result",
     "Signature",
     "Stack",
-    "Tone",
     "Unavailable",
     "Variant",
     "Verdict",

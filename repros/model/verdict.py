@@ -9,7 +9,7 @@ from repros.model.cell import Cell
 from repros.model.observation import Observation
 
 
-class Tone(StrEnum):
+class Category(StrEnum):
     """How a reader should take a verdict."""
 
     AGREES = "agrees"
@@ -41,21 +41,21 @@ class Verdict(StrEnum):
     """Could not be judged: disk, port, memory, or the engine itself; never changes what is known."""
 
     @property
-    def tone(self) -> Tone:
+    def category(self) -> Category:
         """How a reader should take it."""
-        return _TONES[self]
+        return _CATEGORIES[self]
 
 
-_TONES = {
-    Verdict.REPRODUCED: Tone.AGREES,
-    Verdict.CLEAN: Tone.AGREES,
-    Verdict.GONE: Tone.NEWS,
-    Verdict.REGRESSED: Tone.NEWS,
-    Verdict.UNFIXED: Tone.TROUBLE,
-    Verdict.DIFFERENT: Tone.TROUBLE,
-    Verdict.FLAKY: Tone.TROUBLE,
-    Verdict.UNAVAILABLE: Tone.SKIP,
-    Verdict.INFRA: Tone.SKIP,
+_CATEGORIES = {
+    Verdict.REPRODUCED: Category.AGREES,
+    Verdict.CLEAN: Category.AGREES,
+    Verdict.GONE: Category.NEWS,
+    Verdict.REGRESSED: Category.NEWS,
+    Verdict.UNFIXED: Category.TROUBLE,
+    Verdict.DIFFERENT: Category.TROUBLE,
+    Verdict.FLAKY: Category.TROUBLE,
+    Verdict.UNAVAILABLE: Category.SKIP,
+    Verdict.INFRA: Category.SKIP,
 }
 
 

@@ -23,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from repros.engine.launch import Servers
-    from repros.engine.plan import Selection, Wish
+    from repros.engine.plan import CellSpec, Selection
     from repros.model import Environment, Result
 
 _SELECTING = ("repro", "repro_variant", "repro_strategy", "repro_device", "repro_stack", "repro_python")
@@ -160,7 +160,7 @@ class Script(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each of its cells that is selected."""
-        from repros.engine.catalogue import Shelf
+        from repros.engine.catalogue import Catalogue
         from repros.engine.header import HeaderError, read
         from repros.engine.plan import select, stack_names
         from repros.errors import ReprosError
@@ -170,18 +170,18 @@ class Script(pytest.File):
         except HeaderError as error:
             raise self.CollectError(str(error)) from error
         try:
-            wishes = select(Shelf((repro,)), _selection(self.config))
+            specs = select(Catalogue((repro,)), _selection(self.config))
         except ReprosError:
             return  # the selection names others
         stacks = self.config.getoption("repro_stack") or _DEFAULT_STACKS
         own = self.config.getoption("repro_python") is not None
-        for wish in wishes:
+        for spec in specs:
             for stack in ["python"] if own else stack_names(repro, stacks):
-                name = f"{repro.id}[{wish.variant.name}-{wish.strategy}-{wish.device}-{stack}]"
+                name = f"{repro.id}[{spec.variant.name}-{spec.strategy}-{spec.device}-{stack}]"
                 # Given as text: on its own, pytest 9.2 would not see that the brackets hold a parameter, as it
                 # does when it reads an id back (`--lf`).
                 nodeid = f"{self.nodeid}::{name}"
-                yield CellItem.from_parent(self, name=name, nodeid=nodeid, wish=wish, stack=stack)
+                yield CellItem.from_parent(self, name=name, nodeid=nodeid, spec=spec, stack=stack)
 
 
 class DisagreementError(Exception):
@@ -196,10 +196,10 @@ class DisagreementError(Exception):
 class CellItem(pytest.Item):
     """One cell, before it has its environment."""
 
-    def __init__(self, *, wish: Wish, stack: str, **rest: Any) -> None:
+    def __init__(self, *, spec: CellSpec, stack: str, **rest: Any) -> None:
         """Take what to run, and the name of the stack to run it on."""
         super().__init__(**rest)
-        self.wish = wish
+        self.spec = spec
         self.stack = stack
 
     def runtest(self) -> None:
@@ -207,10 +207,10 @@ class CellItem(pytest.Item):
         from repros.engine import record
         from repros.engine.pipeline import Launch, is_warm, one
         from repros.engine.plan import plan
-        from repros.model import Tone, Verdict
+        from repros.model import Category, Verdict
 
         environment = _environment(self)
-        planned = plan([self.wish], lambda _: [environment])[0]
+        planned = plan([self.spec], lambda _: [environment])[0]
         out = Path(self.config.getoption("repro_results"))
         warm = is_warm(planned, Launch(self.config.getoption("repro_launch")))
         result = one(planned, _runs(self.config, out), servers=_servers(self.config, out) if warm else None)
@@ -220,7 +220,7 @@ class CellItem(pytest.Item):
             self.user_properties.append(("logs", str(result.observation.folder)))
         if result.verdict is Verdict.UNAVAILABLE:
             pytest.skip(f"{result.verdict}: {result.reason}")
-        if result.verdict.tone is not Tone.AGREES:
+        if result.verdict.category is not Category.AGREES:
             raise DisagreementError(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
@@ -252,11 +252,11 @@ def _environment(item: CellItem) -> Environment:
     from repros.model import Device
 
     known = item.config.stash.setdefault(_environments, {})
-    key = (item.stack, item.wish.device is Device.SIM)
+    key = (item.stack, item.spec.device is Device.SIM)
     if key not in known:
         python = item.config.getoption("repro_python")
         where = Where(stacks=(item.stack,), python=Path(python) if python else None)
-        known[key] = prepare([item.wish], where, partial(_say, item.config))(item.wish.repro)[0]
+        known[key] = prepare([item.spec], where, partial(_say, item.config))(item.spec.repro)[0]
     return known[key]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from repros.engine.catalogue import Shelf, load
+from repros.engine.catalogue import Catalogue, load
 from repros.errors import ReprosError
 
-_catalogue = pytest.StashKey[Shelf]()
+_catalogue = pytest.StashKey[Catalogue]()
 
 
 class MarkError(ReprosError):
@@ -37,7 +37,7 @@ def _properties(item: pytest.Item) -> Iterator[tuple[str, object]]:
             yield from (("repro", repro.id), ("repro-title", repro.title))
 
 
-def _shelf(config: pytest.Config) -> Shelf:
+def _shelf(config: pytest.Config) -> Catalogue:
     """Return the package's catalogue, read when the first marked test needs it."""
     if _catalogue not in config.stash:
         config.stash[_catalogue] = load()

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from repros.model import Outcome, Repro, Variant
 from repros.text.difference import difference
-from repros.text.wording import count, listed, near, spoken, wrap
+from repros.text.wording import count, format_requirement, relative_to_cwd, wrap
 
 _MARGIN = 10
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
@@ -44,11 +44,11 @@ def _head(repro: Repro, width: int) -> Iterator[Text]:
     yield from (Text(line, "bold") for line in title)
     failing = repro.variant("failing")
     assert failing is not None  # the header guarantees it
-    ranges = listed(map(spoken, repro.affected)) or f"every release of {listed(repro.packages)}"
+    ranges = ", ".join(map(format_requirement, repro.affected)) or f"every release of {', '.join(repro.packages)}"
     facts = {
         "affects": f"{ranges}; exact on stack {repro.home}",
-        "runs": f"{listed(repro.strategies)} on {listed(repro.devices)}, {count(repro.processes, 'rank')}",
-        "needs": listed(dict.fromkeys(map(spoken, [*repro.dependencies, *repro.requires]))),
+        "runs": f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}, {count(repro.processes, 'rank')}",
+        "needs": ", ".join(dict.fromkeys(map(format_requirement, [*repro.dependencies, *repro.requires]))),
         "shows": f"{failing.signature}{' (silent: the script asserts on it)' if repro.silent else ''}",
     }
     for label, fact in facts.items():
@@ -79,9 +79,9 @@ def _variant(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
     if failing and variant.signature != failing.signature:
         said.append(f"shows {variant.signature}")
     if variant.strategies != repro.strategies:
-        said.append(f"only under {listed(variant.strategies)}")
-    if own := [spoken(needed) for needed in variant.requires if needed not in repro.requires]:
-        said.append(f"needs {listed(own)}")
+        said.append(f"only under {', '.join(variant.strategies)}")
+    if own := [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]:
+        said.append(f"needs {', '.join(own)}")
     if variant.source:
         said.append(variant.source)
     indent = " " * 4
@@ -93,7 +93,7 @@ def _commands(repro: Repro) -> Iterator[Text]:
     yield Text("Run it", "bold")
     yield Text(f"  repros run {repro.id}")
     yield Text(f"  repros run {repro.id} --python PATH   # your environment, as it is")
-    by_hand = f"python {near(repro.path)} failing {repro.strategies[0]}"
+    by_hand = f"python {relative_to_cwd(repro.path)} failing {repro.strategies[0]}"
     devices = [device for device in repro.devices if device != "sim"]
     if devices:
         yield Text(f"  {by_hand} {devices[0]}")

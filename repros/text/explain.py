@@ -11,7 +11,7 @@ from typing import assert_never
 from repros.engine.catalogue import CATALOGUE
 from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
-from repros.text.wording import count, near, spoken
+from repros.text.wording import count, format_requirement, relative_to_cwd
 
 _LOG_LINES = 15
 _WAITING_FRAMES = 6
@@ -29,12 +29,12 @@ def text(result: Result) -> str:
     cell = result.cell
     lines = [f"{cell.label}: {result.verdict}", f"  {result.reason}", ""]
     lines += _entry("title", [cell.repro.title])
-    lines += _entry("script", [str(near(cell.repro.path))])
+    lines += _entry("script", [str(relative_to_cwd(cell.repro.path))])
     lines += _entry("expected", _expected(cell))
     if result.observation is not None:
         lines += _entry("observed", _observed(cell, result.observation))
         lines += _logs(result.observation)
-        lines += _entry("all logs", [str(near(result.observation.folder))])
+        lines += _entry("all logs", [str(relative_to_cwd(result.observation.folder))])
     lines += _entry("again", [_again(cell)])
     return "\n".join(lines)
 
@@ -51,13 +51,13 @@ def _again(cell: Cell) -> str:
     on = "--python" if "/" in environment.name else "--stack"
     words = ["repros", "run", cell.repro.id, "--variant", cell.variant.name, "--strategy", cell.strategy]
     words += ["--device", cell.device.value, on, environment.name]
-    return shlex.join([*words, *(["--catalogue", str(near(cell.repro.path))] if own else [])])
+    return shlex.join([*words, *(["--catalogue", str(relative_to_cwd(cell.repro.path))] if own else [])])
 
 
 def _expected(cell: Cell) -> list[str]:
     """Say what the header documents for the versions that are installed."""
     expectation, variant = cell.expectation, cell.variant
-    ranges = ", ".join(map(spoken, variant.affected)) or "every release"
+    ranges = ", ".join(map(format_requirement, variant.affected)) or "every release"
     installed = cell.environment.versions
     names = dict.fromkeys(["torch", *(r.name for r in variant.affected), *cell.repro.packages])
     found = ", ".join(f"{name} {installed[name]}" for name in names if name in installed)

@@ -8,7 +8,7 @@ from typing import Any
 from repros.model import Repro, Variant
 from repros.model.stack import Size, Stack
 from repros.text.describe import role
-from repros.text.wording import spoken
+from repros.text.wording import format_requirement
 
 
 def brief(repro: Repro) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def brief(repro: Repro) -> dict[str, Any]:
         "title": repro.title,
         "silent": repro.silent,
         "packages": list(repro.packages),
-        "affected": [spoken(requirement) for requirement in repro.affected],
+        "affected": [format_requirement(requirement) for requirement in repro.affected],
         "strategies": list(repro.strategies),
         "devices": [device.value for device in repro.devices],
         "home": repro.home,
@@ -33,8 +33,8 @@ def full(repro: Repro) -> dict[str, Any]:
     return {
         **brief(repro),
         "script": str(repro.path),
-        "requires": [spoken(requirement) for requirement in repro.requires],
-        "dependencies": [spoken(requirement) for requirement in repro.dependencies],
+        "requires": [format_requirement(requirement) for requirement in repro.requires],
+        "dependencies": [format_requirement(requirement) for requirement in repro.dependencies],
         "processes": repro.processes,
         "minimum": repro.minimum,
         "deadline": repro.deadline,
@@ -69,8 +69,8 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "source": variant.source,
         "strategies": list(variant.strategies),
         "devices": [device.value for device in variant.devices],
-        "affected": [spoken(requirement) for requirement in variant.affected],
-        "requires": [spoken(requirement) for requirement in variant.requires],
+        "affected": [format_requirement(requirement) for requirement in variant.affected],
+        "requires": [format_requirement(requirement) for requirement in variant.requires],
         "raises": signature.raises if signature else None,
         "match": list(signature.match) if signature else [],
         "ends": signature.ends if signature else None,

@@ -16,13 +16,13 @@ from typing import Any
 
 from rich.text import Text
 
-from repros.model import Tone, Verdict
-from repros.text.wording import count, listed, wrap
+from repros.model import Category, Verdict
+from repros.text.wording import count, wrap
 
 Line = Mapping[str, Any]
 """One object of a results file, as :func:`repros.record.read` yields it."""
 
-_STYLES = {Tone.AGREES: "green", Tone.NEWS: "yellow", Tone.TROUBLE: "red", Tone.SKIP: "dim"}
+_STYLES = {Category.AGREES: "green", Category.NEWS: "yellow", Category.TROUBLE: "red", Category.SKIP: "dim"}
 _WIDE = ("variant", "strategy", "device", "stack", "verdict", "seconds")
 _NARROW = ("variant", "strategy", "dev", "stack", "verdict", "sec")
 _INDENT = 2
@@ -71,11 +71,11 @@ def disagreeing(lines: Iterable[Line]) -> list[Line]:
 def closing(lines: Iterable[Line]) -> Text:
     """Return the last line: how many cells agree, are news, are trouble, were not run or judged."""
     verdicts = [_verdict(line) for line in lines]
-    tones = Counter(verdict.tone for verdict in verdicts)
+    categories = Counter(verdict.category for verdict in verdicts)
     judged = [
-        (f"{tones[Tone.AGREES]} agree", "green" if tones[Tone.AGREES] else ""),
-        (f"{tones[Tone.NEWS]} news", "yellow" if tones[Tone.NEWS] else ""),
-        (f"{tones[Tone.TROUBLE]} trouble", "red" if tones[Tone.TROUBLE] else ""),
+        (f"{categories[Category.AGREES]} agree", "green" if categories[Category.AGREES] else ""),
+        (f"{categories[Category.NEWS]} news", "yellow" if categories[Category.NEWS] else ""),
+        (f"{categories[Category.TROUBLE]} trouble", "red" if categories[Category.TROUBLE] else ""),
     ]
     skipped = [
         (f"{verdicts.count(verdict)} {verdict}", style)
@@ -88,7 +88,7 @@ def closing(lines: Iterable[Line]) -> Text:
 
 def style(verdict: Verdict) -> str:
     """Return the colour of a verdict."""
-    return "yellow" if verdict is Verdict.INFRA else _STYLES[verdict.tone]
+    return "yellow" if verdict is Verdict.INFRA else _STYLES[verdict.category]
 
 
 def short_name(stack: str) -> str:
@@ -98,7 +98,7 @@ def short_name(stack: str) -> str:
 
 def _disagrees(line: Line) -> bool:
     verdict = _verdict(line)
-    return verdict is not Verdict.UNAVAILABLE and verdict.tone is not Tone.AGREES
+    return verdict is not Verdict.UNAVAILABLE and verdict.category is not Category.AGREES
 
 
 def _verdict(line: Line) -> Verdict:
@@ -133,7 +133,7 @@ def _rows(lines: Sequence[Line], width: int) -> Iterator[Text]:
 def _cell_lines(line: Line, columns: Sequence[str], layout: _Layout) -> Iterator[Text]:
     """One cell's row; below it the rest of a long name, and what is to be said."""
     verdict = _verdict(line)
-    agrees = verdict.tone is Tone.AGREES
+    agrees = verdict.category is Category.AGREES
     mark = "x" if _refuted(line) and not layout.roomy else "!" if _disagrees(line) else " "
     first, *more = _folded(columns[0], layout.widths[0])
     row = Text(layout.row((first, *columns[1:]), mark))
@@ -238,7 +238,7 @@ def _stacks(lines: Iterable[Line], width: int) -> Iterator[Text]:
         yield Text()
     for stack, found in sorted(versions.items()):
         place = f" ({PurePath(stack)})" if stack != names[stack] else ""
-        held = listed(f"{name} {number}" for name, number in sorted(found.items(), key=_python_first))
+        held = ", ".join(f"{name} {number}" for name, number in sorted(found.items(), key=_python_first))
         said = f"{names[stack]:<{longest}}  {held}{place}"
         yield from (Text(part, "dim") for part in wrap(said, width, hanging=" " * (longest + 2)))
     if versions:
@@ -260,6 +260,6 @@ def _not_run(lines: Iterable[Line], width: int) -> Iterator[Text]:
         repros.setdefault((line["device"], str(line["reason"])), {})[line["repro"]] = None
     yield Text("Not run:")
     for (device, reason), number in counts.most_common():
-        said = f"{number:>4}  {device}: {reason} ({listed(repros[device, reason])})"
+        said = f"{number:>4}  {device}: {reason} ({', '.join(repros[device, reason])})"
         yield from (Text(part, "dim") for part in wrap(said, width, hanging=" " * 6))
     yield Text()

@@ -9,10 +9,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 _BOUNDS = (">=", ">", "~=", "==", "===", "!=", "<=", "<")
-"""Lower bounds first, as ranges are spoken."""
+"""Lower bounds first, as ranges are format_requirement."""
 
 
-def near(path: Path) -> Path:
+def relative_to_cwd(path: Path) -> Path:
     """Return the path from the working directory if it lies below, else as it is."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
@@ -23,7 +23,7 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 
-def spoken(requirement: Requirement) -> str:
+def format_requirement(requirement: Requirement) -> str:
     """Return a range with its lower bound first: `lightning>=2.1,<2.4`; packaging has no order for them."""
     bounds = sorted(requirement.specifier, key=lambda bound: _BOUNDS.index(bound.operator))
     return requirement.name + ",".join(map(str, bounds))

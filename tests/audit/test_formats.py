@@ -18,7 +18,7 @@ from repros.audit.formats import plain_json, sarif, text
 from repros.audit.ignore import Ignore, settled
 from repros.audit.subject import Pick, Place, Subject
 from repros.audit.verdict import Audit, decide
-from repros.engine.catalogue import Shelf, load
+from repros.engine.catalogue import Catalogue, load
 from repros.model import Outcome
 from tests import factories
 from tests.audit.test_assess import measurement, subject
@@ -36,7 +36,7 @@ def repro(id_: str, affected: str, **given: Any) -> Any:
     )
 
 
-SHELF = Shelf(
+SHELF = Catalogue(
     (
         repro("RPR-0001", "lightning>=2.1,<2.4", title="The LR finder leaves results behind"),
         repro("RPR-0002", "lightning<2.6", silent=True),

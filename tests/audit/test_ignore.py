@@ -11,12 +11,12 @@ from repros.audit.assess import assess
 from repros.audit.ignore import Ignore, from_pyproject, nearest_pyproject, settled
 from repros.audit.subject import AuditError, Pick, Place, Subject
 from repros.audit.verdict import Audit, decide
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.errors import UnknownNameError
 from tests import factories
 
 TODAY = dt.date(2026, 11, 21)
-SHELF = Shelf((factories.repro("RPR-0001"), factories.repro("RPR-0002", packages=("lightning",))))
+SHELF = Catalogue((factories.repro("RPR-0001"), factories.repro("RPR-0002", packages=("lightning",))))
 
 
 def decided(*ignores: Ignore) -> Audit:

@@ -14,10 +14,10 @@ import click
 import psutil
 
 from repros.cli.output import console
-from repros.engine.catalogue import Shelf, load
+from repros.engine.catalogue import Catalogue, load
 from repros.engine.pipeline import Launch, Where, is_warm, prepare, run_all
 from repros.engine.plan import Selection, plan, select
-from repros.model import Cell, Environment, Tone
+from repros.model import Category, Cell, Environment
 from tests.bench import figures, machine, table
 from tests.bench.measure import Bench, epochs, held, interleaved
 
@@ -31,15 +31,17 @@ WAYS = (figures.HAND, figures.COLD, figures.WARM)
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Samples of each way.")
 @click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack to run on.")
 @click.option("--python", type=click.Path(exists=True, path_type=Path), help="An interpreter in the stack's place.")
-@click.option("--catalogue", is_flag=True, help="Also all cells of the founding failures: by hand, cold, and run.")
+@click.option(
+    "--catalogue", "all_cells", is_flag=True, help="Also all cells of the founding failures: by hand, cold, and run."
+)
 @click.option("--no-sim", is_flag=True, help="Leave the simulated accelerator out, which may have to be compiled.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(".repros/bench.json"), show_default=True)
-def main(rounds: int, stack: str, python: Path | None, catalogue: bool, no_sim: bool, out: Path) -> None:
+def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: bool, out: Path) -> None:
     """Measure, print tables, write JSON."""
     watched = machine.Machine()
-    shelf = load()
+    catalogue = load()
     devices = () if not no_sim else ("cpu",)
-    every = list(_cells(shelf, FOUNDING, Where((stack,), python), devices))
+    every = list(_cells(catalogue, FOUNDING, Where((stack,), python), devices))
     environment = every[0].environment
     bytecode = machine.bytecode(environment, own=python is None)
     report: dict[str, Any] = {
@@ -61,12 +63,12 @@ def main(rounds: int, stack: str, python: Path | None, catalogue: bool, no_sim: 
                 f"{device.value}-{processes}": held([psutil.Process(server.pid)])
                 for (_, device, processes), server in bench.servers._servers.items()
             }
-        if catalogue:
+        if all_cells:
             report["catalogue"] = _catalogue(every, Path(folder))
     if not no_sim:
         click.echo("measuring epochs on sim and on the CPU", err=True)
         report["epochs"] = figures.of_epochs(epochs(environment.python, rounds))
-    signatures = [variant.signature for repro in shelf for variant in repro.variants if variant.signature]
+    signatures = [variant.signature for repro in catalogue for variant in repro.variants if variant.signature]
     report["signature_matches_per_second"] = figures.matches_per_second(signatures)
     report["log_matching"] = figures.log_matching()
     report["machine"] = watched.told()
@@ -78,9 +80,9 @@ def main(rounds: int, stack: str, python: Path | None, catalogue: bool, no_sim: 
     screen.print(f"figures: {out}")
 
 
-def _cells(shelf: Shelf, ids: Sequence[str], where: Where, devices: Sequence[str]) -> Iterator[Cell]:
-    wishes = [wish for wish in select(shelf, Selection(tuple(ids))) if not devices or wish.device in devices]
-    planned = plan(wishes, prepare(wishes, where, lambda line: click.echo(line, err=True)))
+def _cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[str]) -> Iterator[Cell]:
+    specs = [spec for spec in select(catalogue, Selection(tuple(ids))) if not devices or spec.device in devices]
+    planned = plan(specs, prepare(specs, where, lambda line: click.echo(line, err=True)))
     yield from (cell for cell in planned if isinstance(cell, Cell))
 
 
@@ -108,7 +110,7 @@ def _catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
         wrong = [
             result.reason
             for result in run_all(cells, folder / f"jobs-{jobs}", jobs=jobs)
-            if result.verdict.tone is not Tone.AGREES
+            if result.verdict.category is not Category.AGREES
         ]
         assert not wrong, wrong
         seconds[figures.run_with(jobs)] = time.monotonic() - started

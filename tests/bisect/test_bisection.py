@@ -19,7 +19,7 @@ from repros.bisect.search import Answer, Boundary, scan
 from repros.bisect.swap import Swap, requirements
 from repros.bisect.text import paragraph, record, steps
 from repros.engine import catalogue
-from repros.engine.plan import Selection, Wish, select
+from repros.engine.plan import CellSpec, Selection, select
 from repros.environments.uv import run_uv
 from repros.model import Stack
 from repros.model.stack import Size
@@ -85,16 +85,16 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
 
 
 @pytest.fixture
-def wish(tmp_path: Path) -> Wish:
+def spec(tmp_path: Path) -> CellSpec:
     script = tmp_path / "tiny_script.py"
     script.write_text(SCRIPT)
-    (wish,) = select(catalogue.load([script]), Selection(variants=("failing",)))
-    return wish
+    (spec,) = select(catalogue.load([script]), Selection(variants=("failing",)))
+    return spec
 
 
 @pytest.fixture
-def asked(wish: Wish, tiny: Stack) -> Question:
-    return question(wish, tiny, "tinylib", RELEASES, None, None)
+def asked(spec: CellSpec, tiny: Stack) -> Question:
+    return question(spec, tiny, "tinylib", RELEASES, None, None)
 
 
 WHOLE = """\
@@ -148,8 +148,8 @@ def test_answers_are_kept_and_an_interrupted_bisection_goes_on(asked: Question, 
     json.dumps(record(asked, again, probes, "Linux", "2026-11-21"))
 
 
-def test_a_start_that_does_not_show_the_failure_is_said(wish: Wish, tiny: Stack, tmp_path: Path) -> None:
-    asked = question(wish, tiny, "tinylib", RELEASES, None, Version("1.6"))
+def test_a_start_that_does_not_show_the_failure_is_said(spec: CellSpec, tiny: Stack, tmp_path: Path) -> None:
+    asked = question(spec, tiny, "tinylib", RELEASES, None, Version("1.6"))
     finding, probes = bisect(asked, tmp_path / "memory", lambda _: None)
     assert finding.begins is None
     assert paragraph(asked, finding, probes).endswith(
@@ -165,18 +165,18 @@ def test_a_start_that_does_not_show_the_failure_is_said(wish: Wish, tiny: Stack,
         ("??++", "It is there from 1.3 (2026-03-01) on; the older ones have no answer. "),
     ],
 )
-def test_an_end_that_is_open_is_said_to_be(wish: Wish, tiny: Stack, answers: str, said: str) -> None:
-    asked = question(wish, tiny, "tinylib", RELEASES[:4], None, None)
+def test_an_end_that_is_open_is_said_to_be(spec: CellSpec, tiny: Stack, answers: str, said: str) -> None:
+    asked = question(spec, tiny, "tinylib", RELEASES[:4], None, None)
     known = [{"+": Answer.YES, "?": Answer.UNKNOWN}[letter] for letter in answers]
     probes = {at: Probe(f"1.{at + 1}", answer, "because", {}, "") for at, answer in enumerate(known)}
     finding = scan(range(3), 3, [], known.__getitem__)
     assert said in paragraph(asked, finding, probes)
 
 
-def test_a_good_release_bounds_the_search_to_its_side(wish: Wish, tiny: Stack) -> None:
-    after = question(wish, tiny, "tinylib", RELEASES, Version("1.6"), None)
+def test_a_good_release_bounds_the_search_to_its_side(spec: CellSpec, tiny: Stack) -> None:
+    after = question(spec, tiny, "tinylib", RELEASES, Version("1.6"), None)
     assert [str(r.version) for r in after.releases] == ["1.4", "1.5", "1.6"]
-    before = question(wish, tiny, "tinylib", RELEASES, Version("1.1"), Version("1.3"))
+    before = question(spec, tiny, "tinylib", RELEASES, Version("1.1"), Version("1.3"))
     assert [str(r.version) for r in before.releases] == ["1.1", "1.2", "1.3"]
 
 
@@ -201,9 +201,11 @@ def test_the_steps_say_what_it_costs(asked: Question) -> None:
         ("tinylib", "0.9", "tinylib 0.9 is no release that can be tried here; there are 1.1 to 1.7."),
     ],
 )
-def test_a_question_that_cannot_be_asked(wish: Wish, tiny: Stack, package: str, good: str | None, problem: str) -> None:
+def test_a_question_that_cannot_be_asked(
+    spec: CellSpec, tiny: Stack, package: str, good: str | None, problem: str
+) -> None:
     with pytest.raises(BisectionError) as refused:
-        question(wish, tiny, package, RELEASES, Version(good) if good else None, None)
+        question(spec, tiny, package, RELEASES, Version(good) if good else None, None)
     assert str(refused.value) == problem
 
 

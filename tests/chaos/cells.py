@@ -61,7 +61,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Scene:
+class CellDirs:
     """A cell that runs, and whom a fault may hit."""
 
     folder: Path
@@ -81,7 +81,7 @@ class Scene:
             return int(file.read().rpartition(")")[2].split()[1])
 
 
-Strike = Callable[[Scene, random.Random], None]
+Strike = Callable[[CellDirs, random.Random], None]
 
 
 def play(
@@ -123,7 +123,7 @@ def play(
         ranks = [int(file.read_text()) for file in ready if file]
         with contextlib.suppress(OSError):
             if len(ranks) == 2:
-                strike(Scene(folder, (ranks[0], ranks[1]), warm, place), rng)
+                strike(CellDirs(folder, (ranks[0], ranks[1]), warm, place), rng)
                 struck.append(strike)
 
     striker = threading.Thread(target=wait_and_strike) if strike else None
@@ -165,18 +165,18 @@ def kill_a_rank_after_its_end(place: Place, rng: random.Random) -> Verdict:
 
 def kill_the_leader(place: Place, rng: random.Random) -> Verdict:
     """SIGKILL what launched the ranks: a warm cell's leader, a cold one's main process."""
-    return play(place, rng, "gate", lambda scene, _: _kill(scene.leader), allowed=NEVER_AS_DOCUMENTED)
+    return play(place, rng, "gate", lambda dirs, _: _kill(dirs.leader), allowed=NEVER_AS_DOCUMENTED)
 
 
 def kill_the_server(place: Place, rng: random.Random) -> Verdict:
     """SIGKILL the warm server while a cell of it runs."""
-    strike: Strike = lambda scene, _: _kill(scene.server)  # noqa: E731
+    strike: Strike = lambda dirs, _: _kill(dirs.server)  # noqa: E731
     return play(place, rng, rng.choice(["gate", "lingers"]), strike, allowed=frozenset({Verdict.INFRA}), warm=True)
 
 
 def stop_a_rank(place: Place, rng: random.Random) -> Verdict:
     """SIGSTOP a rank and never continue it; a documented hang is none then either."""
-    strike: Strike = lambda scene, rng: os.kill(rng.choice(scene.ranks), signal.SIGSTOP)  # noqa: E731
+    strike: Strike = lambda dirs, rng: os.kill(rng.choice(dirs.ranks), signal.SIGSTOP)  # noqa: E731
     variants = ("failing", "fixed", "hangs")
     return play(place, rng, "gate", strike, allowed=NEVER_AS_DOCUMENTED, variants=variants, deadline=2)
 
@@ -188,13 +188,13 @@ def kill_a_gloo_rank(place: Place, rng: random.Random) -> Verdict:
 
 def kill_a_gloo_server(place: Place, rng: random.Random) -> Verdict:
     """SIGKILL the warm server under a real cell."""
-    strike: Strike = lambda scene, _: _kill(scene.server)  # noqa: E731
+    strike: Strike = lambda dirs, _: _kill(dirs.server)  # noqa: E731
     return play(place, rng, "gloo", strike, allowed=frozenset({Verdict.INFRA}), deadline=60, real=True, warm=True)
 
 
 def stop_a_gloo_rank(place: Place, rng: random.Random) -> Verdict:
     """SIGSTOP a rank in its collectives: its peer waits for it."""
-    strike: Strike = lambda scene, rng: os.kill(rng.choice(scene.ranks), signal.SIGSTOP)  # noqa: E731
+    strike: Strike = lambda dirs, rng: os.kill(rng.choice(dirs.ranks), signal.SIGSTOP)  # noqa: E731
     variants = ("failing", "fixed", "hangs")
     return play(
         place, rng, "gloo", strike, allowed=NEVER_AS_DOCUMENTED, variants=variants, deadline=12, real=True, warm=True
@@ -247,8 +247,8 @@ def leave_a_daemon_without_environment(place: Place, rng: random.Random) -> Verd
 def kill_the_leader_of_a_daemon(place: Place, rng: random.Random) -> Verdict:
     """SIGKILL the leader or the server once a rank has left a daemon, which has no token then."""
 
-    def strike(scene: Scene, rng: random.Random) -> None:
-        subreaper = scene.leader if rng.random() < 0.5 else scene.server
+    def strike(dirs: CellDirs, rng: random.Random) -> None:
+        subreaper = dirs.leader if rng.random() < 0.5 else dirs.server
         _kill(subreaper)
 
     return play(place, rng, "daemon_and_gate", strike, allowed=NEVER_AS_DOCUMENTED, warm=True)
@@ -285,8 +285,8 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _kill_ranks(scene: Scene, rng: random.Random) -> None:
-    for pid in rng.choice([scene.ranks[:1], scene.ranks[1:], scene.ranks]):
+def _kill_ranks(dirs: CellDirs, rng: random.Random) -> None:
+    for pid in rng.choice([dirs.ranks[:1], dirs.ranks[1:], dirs.ranks]):
         _kill(pid)
 
 

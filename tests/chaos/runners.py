@@ -34,7 +34,7 @@ def ask_the_runner_to_end(place: Place, rng: random.Random) -> Verdict | str:
 
 
 def kill_the_keeper(place: Place, rng: random.Random) -> Verdict | str:
-    """SIGKILL the keeper, then let the runner start another cell, and SIGKILL the runner."""
+    """SIGKILL the reaper, then let the runner start another cell, and SIGKILL the runner."""
     return _end_a_runner(place, rng, signal.SIGKILL, keeper_first=True)
 
 
@@ -80,11 +80,11 @@ def _end_a_runner(
             time.sleep(rng.uniform(0, 2.5))
         if keeper_first:
             for child in runner.children():
-                if any(word.endswith("keeper.py") for word in child.cmdline()):
+                if any(word.endswith("reaper.py") for word in child.cmdline()):
                     child.kill()
             while len(list(folder.rglob("ready-1"))) < 2 and runner.is_running():
                 time.sleep(0.05)
-        keepers = [child for child in runner.children() if any(w.endswith("keeper.py") for w in child.cmdline())]
+        reapers = [child for child in runner.children() if any(w.endswith("reaper.py") for w in child.cmdline())]
         began = time.monotonic()
         runner.send_signal(number)
         status = runner.wait(30)
@@ -92,8 +92,8 @@ def _end_a_runner(
     finally:
         _make_sure(runner)
     nobody_left(folder, mark, PATIENCE)
-    if psutil.wait_procs(keepers, timeout=PATIENCE)[1]:
-        raise Violation("a keeper outlives its runner")
+    if psutil.wait_procs(reapers, timeout=PATIENCE)[1]:
+        raise Violation("a reaper outlives its runner")
     if number in _ASKING and (took > PATIENCE or status not in {_ASKING[number], -number}):
         raise Violation(f"{number.name}: status {status} after {took:.1f} s: {(folder / 'out').read_text()[-800:]}")
     return _look_at_results(place, folder, rng)

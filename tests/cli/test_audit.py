@@ -50,9 +50,9 @@ def test_a_file_that_is_not(repros: Command, project: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("wish", ["torch>=2.0", "numpy"])
-def test_what_is_not_certain_counts_where_that_is_asked_for(wish: str, repros: Command, project: Path) -> None:
-    (project / "requirements.txt").write_text(f"{wish}\n")
+@pytest.mark.parametrize("spec", ["torch>=2.0", "numpy"])
+def test_what_is_not_certain_counts_where_that_is_asked_for(spec: str, repros: Command, project: Path) -> None:
+    (project / "requirements.txt").write_text(f"{spec}\n")
     assert repros("audit", *OWN)[0] == 0
     assert repros("audit", *OWN, "--strict")[0] == 1
 

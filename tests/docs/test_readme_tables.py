@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from repros.docs import readme
-from repros.engine.catalogue import Shelf
+from repros.engine.catalogue import Catalogue
 from repros.model import Device, Outcome
 from tests import factories
 
-SHELF = Shelf(
+SHELF = Catalogue(
     (
         factories.repro(
             "RPR-0001",

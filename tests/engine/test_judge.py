@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.engine.judge import judge
-from repros.engine.signature import bears
-from repros.model import Cell, Ending, Observation, Outcome, Process, Signature, Tone, Verdict
+from repros.engine.signature import matches
+from repros.model import Category, Cell, Ending, Observation, Outcome, Process, Signature, Verdict
 from tests.factories import cell, observation, process, raised, requirements, variant
 
 FAILS = cell(Outcome.FAILS)
@@ -298,13 +298,13 @@ def test_the_order_of_processes_does_not_matter(
 def test_what_a_verdict_needs(wanted: Cell, processes: tuple[Process, ...]) -> None:
     seen: Observation = observation(*processes)
     result = judge(wanted, seen)
-    bearing = [process for process in seen.ranks if bears(process, wanted.expectation.signature)]
+    bearing = [process for process in seen.ranks if matches(process, wanted.expectation.signature)]
     failed = [process for process in seen.ranks if process.ending is not Ending.RETURNED]
     if result.verdict in {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}:
         assert bearing
     if result.verdict in {Verdict.CLEAN, Verdict.GONE}:
         assert not failed
-    if result.verdict.tone is Tone.AGREES:
+    if result.verdict.category is Category.AGREES:
         assert (result.verdict is Verdict.REPRODUCED) == (wanted.expectation.outcome is Outcome.FAILS)
     assert result.verdict not in {Verdict.UNAVAILABLE, Verdict.FLAKY}
     assert result.reason

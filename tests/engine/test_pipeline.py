@@ -13,8 +13,8 @@ import pytest
 
 from repros import environments
 from repros.engine import pipeline, record
-from repros.engine.catalogue import Shelf, load
-from repros.engine.pipeline import Watch, Where, travel
+from repros.engine.catalogue import Catalogue, load
+from repros.engine.pipeline import Observer, Where, run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import ProbeError
 from repros.errors import ReprosError, UnknownNameError
@@ -24,7 +24,7 @@ from tests.conftest import TOYS
 from tests.factories import cell, environment, observation, process
 
 
-class Notes(Watch):
+class Notes(Observer):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Notes(Watch):
 
 
 @pytest.fixture
-def shelf() -> Shelf:
+def catalogue() -> Catalogue:
     return load([TOYS / "raises.py"])
 
 
@@ -67,9 +67,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 SOME = Selection(variants=("failing", "fixed", "gone"))
 
 
-def test_from_the_catalogue_to_the_record(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+def test_from_the_catalogue_to_the_record(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out, notes = tmp_path / "results.jsonl", Notes()
-    results = list(travel(shelf, SOME, Where(stacks=("home", "current")), out, notes, jobs=1))
+    results = list(run_selection(catalogue, SOME, Where(stacks=("home", "current")), out, notes, jobs=1))
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
     assert notes.told == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
@@ -84,29 +84,33 @@ def test_from_the_catalogue_to_the_record(shelf: Shelf, here: list[tuple[str, bo
 
 
 def test_results_come_one_by_one_and_are_recorded_by_then(
-    shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
     out = tmp_path / "results.jsonl"
-    for count, _ in enumerate(travel(shelf, SOME, Where(stacks=("home",)), out, Watch(), jobs=1), 1):
+    for count, _ in enumerate(run_selection(catalogue, SOME, Where(stacks=("home",)), out, Observer(), jobs=1), 1):
         assert len(list(record.read(out))) == count
     assert count == 3
 
 
-def test_an_interpreter_of_the_users_own(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+def test_an_interpreter_of_the_users_own(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     where = Where(python=Path(sys.executable))
-    results = list(travel(shelf, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Watch(), jobs=1))
+    results = list(
+        run_selection(catalogue, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Observer(), jobs=1)
+    )
     assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
     assert here == [(sys.executable, False)]
 
 
 def test_a_stack_that_cannot_be_made_is_a_result(
-    shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ensure(wanted: object, say: object) -> Path:
         raise environments.EnvironmentFailedError(stack("current"), "no network")
 
     monkeypatch.setattr(environments, "ensure", ensure)
-    (result,) = travel(shelf, Selection(variants=("fixed",)), Where(stacks=("home",)), tmp_path / "r.jsonl", Watch())
+    (result,) = run_selection(
+        catalogue, Selection(variants=("fixed",)), Where(stacks=("home",)), tmp_path / "r.jsonl", Observer()
+    )
     assert (result.verdict, result.observation) == (Verdict.UNAVAILABLE, None)
     assert result.reason == "the environment of stack current could not be made: no network"
     (line,) = record.read(tmp_path / "r.jsonl")
@@ -123,22 +127,22 @@ def test_a_stack_that_cannot_be_made_is_a_result(
     ],
 )
 def test_what_the_user_can_put_right_comes_before_anything_is_run(
-    shelf: Shelf, tmp_path: Path, selection: Selection, where: Where, error: type[Exception]
+    catalogue: Catalogue, tmp_path: Path, selection: Selection, where: Where, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        list(travel(shelf, selection, where, tmp_path / "r.jsonl", Watch()))
+        list(run_selection(catalogue, selection, where, tmp_path / "r.jsonl", Observer()))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_does_not_end_the_journey(
-    shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(record, "append", full)
     notes = Notes()
-    results = list(travel(shelf, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, jobs=1))
+    results = list(run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, jobs=1))
     assert len(results) == 3
     assert [line for line in notes.told if "unrecorded" in line] == [
         "failing unrecorded: OSError",
@@ -199,10 +203,10 @@ def test_what_was_complete_when_interrupted_is_not_lost(tmp_path: Path, monkeypa
         next(results)
 
 
-def test_repeats_make_one_result(shelf: Shelf, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+def test_repeats_make_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     selection, where = Selection(variants=("failing",)), Where(stacks=("home",))
-    (result,) = travel(shelf, selection, where, out, Watch(), repeat=3)
+    (result,) = run_selection(catalogue, selection, where, out, Observer(), repeat=3)
     assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
     (line,) = record.read(out)
     assert line["repeats"] == {"n": 3, "agreeing": 3}

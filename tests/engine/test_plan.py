@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.catalogue import Shelf
-from repros.engine.plan import NothingToRunError, Selection, Wish, plan, select, stack_names
+from repros.engine.catalogue import Catalogue
+from repros.engine.plan import CellSpec, NothingToRunError, Selection, plan, select, stack_names
 from repros.errors import UnknownNameError
 from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
 from tests.factories import environment, repro, requirements, variant
@@ -23,11 +23,11 @@ ONE = repro(
     ),
 )
 TWO = repro("RPR-0002", strategies=("fused_adamw",), variants=(variant(strategies=("fused_adamw",)),))
-SHELF = Shelf((ONE, TWO))
+SHELF = Catalogue((ONE, TWO))
 
 
-def names(selection: Selection, shelf: Shelf = SHELF) -> list[str]:
-    return [f"{w.repro.id[-1]} {w.variant.name} {w.strategy} {w.device}" for w in select(shelf, selection)]
+def names(selection: Selection, catalogue: Catalogue = SHELF) -> list[str]:
+    return [f"{w.repro.id[-1]} {w.variant.name} {w.strategy} {w.device}" for w in select(catalogue, selection)]
 
 
 def test_nothing_selected_is_everything() -> None:
@@ -81,7 +81,7 @@ def test_an_impossible_combination_says_what_is_possible() -> None:
 
 def test_an_empty_catalogue_is_refused() -> None:
     with pytest.raises(NothingToRunError, match="the catalogue is empty"):
-        select(Shelf(()), Selection())
+        select(Catalogue(()), Selection())
 
 
 def test_home_stands_for_each_repros_own() -> None:
@@ -89,17 +89,17 @@ def test_home_stands_for_each_repros_own() -> None:
     assert stack_names(TWO, ["home", "current"]) == ["current"]
 
 
-def planned(wished: Wish, *environments: Environment) -> list[Cell | Unavailable]:
+def planned(wished: CellSpec, *environments: Environment) -> list[Cell | Unavailable]:
     return plan([wished], lambda _: environments)
 
 
 def reason(device: Device, where: Environment, wanted: Repro = ONE, variant_: Variant | None = None) -> str | None:
-    (item,) = planned(Wish(wanted, variant_ or wanted.variants[0], "ddp", device), where)
+    (item,) = planned(CellSpec(wanted, variant_ or wanted.variants[0], "ddp", device), where)
     return item.reason if isinstance(item, Unavailable) else None
 
 
 def test_every_environment_gets_its_cell() -> None:
-    cells = planned(Wish(TWO, TWO.variants[0], "ddp", Device.CPU), environment("2023-12"), environment("current"))
+    cells = planned(CellSpec(TWO, TWO.variants[0], "ddp", Device.CPU), environment("2023-12"), environment("current"))
     assert [item.label for item in cells if isinstance(item, Cell)] == [
         "RPR-0002 failing ddp cpu 2023-12",
         "RPR-0002 failing ddp cpu current",
@@ -138,7 +138,9 @@ def test_a_requirement_that_does_not_hold_says_what_was_found() -> None:
 def test_fewer_gpus_than_ranks_will_do_down_to_the_minimum() -> None:
     def ranks(minimum: int, gpus: int) -> int | str:
         wished = repro(processes=4, minimum=minimum)
-        (item,) = planned(Wish(wished, wished.variants[0], "ddp", Device.CUDA), environment(counts={Device.CUDA: gpus}))
+        (item,) = planned(
+            CellSpec(wished, wished.variants[0], "ddp", Device.CUDA), environment(counts={Device.CUDA: gpus})
+        )
         return item.reason if isinstance(item, Unavailable) else item.processes
 
     assert [ranks(1, 1), ranks(2, 3), ranks(4, 8)] == [1, 3, 4]
@@ -146,7 +148,7 @@ def test_fewer_gpus_than_ranks_will_do_down_to_the_minimum() -> None:
 
 
 def test_ranks_on_host_memory_need_no_devices() -> None:
-    (item,) = planned(Wish(TWO, TWO.variants[0], "ddp", Device.CPU), environment(counts={Device.CPU: 1}))
+    (item,) = planned(CellSpec(TWO, TWO.variants[0], "ddp", Device.CPU), environment(counts={Device.CPU: 1}))
     assert isinstance(item, Cell)
     assert item.processes == 2
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.engine.signature import bears, describe, is_consequence, normalise, wording
+from repros.engine.signature import describe, is_consequence, matched_text, matches, normalise
 from repros.model import Ending, Process, Raised, Signature
 from tests.factories import process, raised
 
@@ -83,7 +83,7 @@ CUDA = Signature("RuntimeError", ("found at least two devices, cuda:1 and cuda:0
 
 
 @pytest.mark.parametrize(
-    ("link", "borne"),
+    ("link", "matched"),
     [
         (raised("they found at least two devices, sim:0 and sim:1!"), True),
         (raised("got mat1 is on sim:1, different"), True),
@@ -97,25 +97,25 @@ CUDA = Signature("RuntimeError", ("found at least two devices, cuda:1 and cuda:0
         (raised("got mat1 is on sim:1", "lib.NotARuntimeError"), False),
     ],
 )
-def test_type_and_one_of_the_wordings(link: Raised, *, borne: bool) -> None:
-    assert bears(process(0, Ending.RAISED, chain=(link,)), CUDA) is borne
+def test_type_and_one_of_the_wordings(link: Raised, *, matched: bool) -> None:
+    assert matches(process(0, Ending.RAISED, chain=(link,)), CUDA) is matched
     masked = process(0, Ending.RAISED, chain=(raised("Please call iter() first."), link))
-    assert bears(masked, CUDA) is borne
+    assert matches(masked, CUDA) is matched
 
 
 def test_an_exception_without_a_message_is_told_by_its_name() -> None:
     silent = process(0, Ending.RAISED, chain=(raised("", "lib._TunerExit"),))
-    assert bears(silent, Signature("_TunerExit", ("_TunerExit",)))
-    assert not bears(silent, Signature("_TunerExit", ("other words",)))
-    spoken = process(0, Ending.RAISED, chain=(raised("but words", "lib._TunerExit"),))
-    assert not bears(spoken, Signature("_TunerExit", ("_TunerExit",)))
+    assert matches(silent, Signature("_TunerExit", ("_TunerExit",)))
+    assert not matches(silent, Signature("_TunerExit", ("other words",)))
+    format_requirement = process(0, Ending.RAISED, chain=(raised("but words", "lib._TunerExit"),))
+    assert not matches(format_requirement, Signature("_TunerExit", ("_TunerExit",)))
 
 
 def test_a_dotted_name_is_the_end_of_the_whole_name() -> None:
     link = raised("m", "torch.multiprocessing.spawn.ProcessRaisedException")
     for name in ("ProcessRaisedException", "spawn.ProcessRaisedException", link.type):
-        assert bears(process(0, Ending.RAISED, chain=(link,)), Signature(name, ("m",)))
-    assert not bears(process(0, Ending.RAISED, chain=(link,)), Signature("other.ProcessRaisedException", ("m",)))
+        assert matches(process(0, Ending.RAISED, chain=(link,)), Signature(name, ("m",)))
+    assert not matches(process(0, Ending.RAISED, chain=(link,)), Signature("other.ProcessRaisedException", ("m",)))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_dotted_name_is_the_end_of_the_whole_name() -> None:
 def test_an_ending_is_described_as_a_header_writes_it(seen: Process, text: str) -> None:
     assert describe(seen, CUDA) == text
     for ends in ("hang", "exit 3", "exit 33", "signal SIGSEGV", "signal SIGABRT"):
-        assert bears(seen, Signature(ends=ends)) is (ends == text)
+        assert matches(seen, Signature(ends=ends)) is (ends == text)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_ending_is_described_as_a_header_writes_it(seen: Process, text: str) 
     ],
 )
 def test_which_wording_it_is(link: Raised, words: str | None) -> None:
-    assert wording(link, CUDA) == words
+    assert matched_text(link, CUDA) == words
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from typing import Any
 import repros.inside
 from repros import environments
 from repros.engine.catalogue import load
-from repros.engine.launch.environ import of_tier
+from repros.engine.launch.environ import for_device
 from repros.model import Device
 from repros.stacks import stack
 from tests.match.index import Log, entries
@@ -68,7 +68,7 @@ def _script(log: Log) -> Path:
 
 def _environ(log: Log, tool: str | None) -> dict[str, str]:
     device = Device.SIM if "sim" in log.arguments else Device.CPU
-    environ = of_tier(device, 2) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
+    environ = for_device(device, 2) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
     for name in ("PYTHONUNBUFFERED", "PYTHONSAFEPATH"):
         del environ[name]
     path = [str(INSIDE / "site")] if device is Device.SIM else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from repros.match import Catalogue, Confidence, State
+from repros.match import Confidence, SignatureIndex, State
 from repros.match.affected import affected
 from repros.match.candidates import candidates
 from repros.match.failures import Failure, Link
@@ -28,7 +28,7 @@ def seen(*frames: str, whole: bool = True, message: str = "the documented failur
 def told(
     failures: list[Failure], *repros: Repro, versions: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[list[tuple[str, Confidence]], list[str]]:
-    found, ruled_out = candidates(failures, Catalogue(repros), versions or {})
+    found, ruled_out = candidates(failures, SignatureIndex(repros), versions or {})
     return [(c.repro.id, c.confidence) for c in found], [out.entry.repro.id for out in ruled_out]
 
 
@@ -65,7 +65,7 @@ def test_versions(stated: Mapping[str, tuple[str, ...]], confidence: Confidence)
 def test_two_with_one_message_are_possible_and_the_affected_one_comes_first() -> None:
     plain = Signature("RuntimeError", ("the documented failure",))
     newer, older = one("RPR-0001", plain, "torch>=2.8"), one("RPR-0003", plain, "torch<2.1")
-    found, _ = candidates([seen("a.py:1 f")], Catalogue([newer, older]), {"torch": ("2.0.1",)})
+    found, _ = candidates([seen("a.py:1 f")], SignatureIndex([newer, older]), {"torch": ("2.0.1",)})
     assert [(c.repro.id, c.confidence, c.rivals) for c in found] == [
         ("RPR-0003", Confidence.POSSIBLE, ("RPR-0001",)),
         ("RPR-0001", Confidence.POSSIBLE, ("RPR-0003",)),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from repros.engine.catalogue import load
-from repros.match import Catalogue, Confidence, Match, match
+from repros.match import Confidence, Match, SignatureIndex, match
 from repros.match.reading import lines
 from repros.model import Outcome, Raised
 from tests.match.index import GOLDEN, Log, entries
@@ -86,17 +86,17 @@ def test_frames_that_a_header_names_were_seen_in_a_real_run() -> None:
         for candidate in found(log).candidates if log.script and log.expected else ():
             for sighting in candidate.sightings:
                 seen.setdefault(candidate.repro.id, set()).update(sighting.frames)
-                wanted.setdefault(candidate.repro.id, set()).update(sighting.borne.entry.signature.frames)
+                wanted.setdefault(candidate.repro.id, set()).update(sighting.matched.entry.signature.frames)
     assert {id_ for id_, names in wanted.items() if names and not seen[id_]} == set()
 
 
 def test_the_catalogue_is_indexed_whole() -> None:
-    """Every documented exception is found by its own wording, whatever word it is filed under."""
-    catalogue = Catalogue(SHELF)
+    """Every documented exception is found by its own matched_text, whatever word it is filed under."""
+    catalogue = SignatureIndex(SHELF)
     for repro in SHELF:
         for variant in repro.variants:
             signature = variant.signature
             if variant.outcome is Outcome.FAILS and signature and signature.raises:
                 for wording in signature.match:
                     raised = Raised(signature.raises, (), f"x {wording} x", ())
-                    assert repro.id in [borne.entry.repro.id for borne in catalogue.borne(raised)]
+                    assert repro.id in [matched.entry.repro.id for matched in catalogue.matched(raised)]

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.engine.signature import bears
-from repros.match import Catalogue
+from repros.engine.signature import matches
+from repros.match import SignatureIndex
 from repros.model import Ending, Outcome, Raised, Signature
 from tests.factories import process, raised, repro, variant
 
 
-def catalogue(*signatures: Signature) -> Catalogue:
-    return Catalogue(repro(f"RPR-{n:04}", variants=(variant(signature=one),)) for n, one in enumerate(signatures))
+def catalogue(*signatures: Signature) -> SignatureIndex:
+    return SignatureIndex(repro(f"RPR-{n:04}", variants=(variant(signature=one),)) for n, one in enumerate(signatures))
 
 
-def borne(held: Catalogue, link: Raised) -> list[tuple[str, str]]:
-    return [(one.entry.repro.id, one.wording) for one in held.borne(link)]
+def matched(held: SignatureIndex, link: Raised) -> list[tuple[str, str]]:
+    return [(one.entry.repro.id, one.matched_text) for one in held.matched(link)]
 
 
 def test_class_and_wording() -> None:
@@ -24,35 +24,35 @@ def test_class_and_wording() -> None:
         Signature("ValueError", ("no backend for device",)),
         Signature("RuntimeError", ("other words entirely", "for device cuda:0")),
     )
-    assert borne(held, raised("there is no backend for device sim:1!")) == [
+    assert matched(held, raised("there is no backend for device sim:1!")) == [
         ("RPR-0000", "no backend for device"),
         ("RPR-0002", "for device {device}"),
     ]
-    assert borne(held, raised("no backend for device", "builtins.KeyError")) == []
+    assert matched(held, raised("no backend for device", "builtins.KeyError")) == []
 
 
 def test_a_notebook_names_a_class_without_its_module() -> None:
     held = catalogue(Signature("torch.multiprocessing.spawn.ProcessRaisedException", ("terminated with the error",)))
-    assert len(borne(held, Raised("ProcessRaisedException", (), "Process 1 terminated with the error", ()))) == 1
+    assert len(matched(held, Raised("ProcessRaisedException", (), "Process 1 terminated with the error", ()))) == 1
 
 
 def test_a_class_that_says_all_by_its_name() -> None:
     held = catalogue(Signature("_TunerExitException", ("_TunerExitException",)))
-    assert len(borne(held, Raised("lightning.pytorch.tuner.lr_finder._TunerExitException", (), "", ()))) == 1
+    assert len(matched(held, Raised("lightning.pytorch.tuner.lr_finder._TunerExitException", (), "", ()))) == 1
 
 
 def test_a_hang_and_a_fix_are_not_in_it() -> None:
     hang = variant(signature=Signature(ends="hang"))
     fixed = variant("fixed", Outcome.PASSES, signature=Signature("RuntimeError", ("no backend for device",)))
-    held = Catalogue([repro(variants=(hang, fixed))])
-    assert borne(held, raised("no backend for device")) == []
+    held = SignatureIndex([repro(variants=(hang, fixed))])
+    assert matched(held, raised("no backend for device")) == []
 
 
 def test_variants_with_one_signature_are_one_entry() -> None:
-    held = Catalogue(
+    held = SignatureIndex(
         [repro(variants=(variant(), variant("moved"), variant("other", signature=Signature("E", ("x y",)))))]
     )
-    (one,) = held.borne(raised())
+    (one,) = held.matched(raised())
     assert [v.name for v in one.entry.variants] == ["failing", "moved"]
 
 
@@ -71,10 +71,10 @@ def test_what_is_filed_is_found(wordings: list[str], message: str, glue: str) ->
     signatures = [Signature("RuntimeError", (one,)) for one in wordings]
     link = raised(f"{message}{glue}{wordings[0]}{glue}{message}")
     ended = process(0, Ending.RAISED, chain=(link,))
-    expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if bears(ended, signature)]
-    assert [id_ for id_, _ in borne(catalogue(*signatures), link)] == expected
+    expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if matches(ended, signature)]
+    assert [id_ for id_, _ in matched(catalogue(*signatures), link)] == expected
 
 
 @pytest.mark.parametrize("message", ["", "x" * 100_000])
 def test_any_message(message: str) -> None:
-    assert borne(catalogue(Signature("RuntimeError", ("no backend",))), raised(message)) == []
+    assert matched(catalogue(Signature("RuntimeError", ("no backend",))), raised(message)) == []

@@ -9,7 +9,7 @@ from repros.engine import record
 from repros.evidence.files import Evidence, Seen
 from repros.evidence.unit import Unit
 from repros.matrix.check import against, splits
-from repros.model import Result, Tone, Verdict
+from repros.model import Category, Result, Verdict
 from tests import factories as make
 from tests.evidence.test_files import SEEN
 
@@ -61,7 +61,7 @@ def test_a_disagreement_names_the_verdict_and_whether_it_is_news_or_trouble(
 ) -> None:
     (one,) = against([line(seen)], evidence(known) if known else {})
     assert str(one) == said
-    assert one.tone is (Tone.NEWS if said.startswith("news") else Tone.TROUBLE)
+    assert one.category is (Category.NEWS if said.startswith("news") else Category.TROUBLE)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UNAVAILABLE, Verdict.INFRA])

@@ -12,12 +12,12 @@ import pytest
 
 from repros import environments, stacks
 from repros.engine import catalogue
-from repros.engine.pipeline import Watch
+from repros.engine.pipeline import Observer
 from repros.engine.plan import Selection, select
 from repros.evidence.files import Measurement, read, write
 from repros.evidence.unit import Unit
 from repros.matrix.measure import measure
-from repros.matrix.worklist import Agenda, agenda, estimate
+from repros.matrix.worklist import Worklist, estimate, worklist
 from repros.model import Result, Stack, Verdict
 from repros.model.stack import Size
 from tests.conftest import TOYS
@@ -51,21 +51,21 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     return stack
 
 
-Plan = Callable[[], Agenda]
+Plan = Callable[[], Worklist]
 
 
 @pytest.fixture
 def plan(tiny: Stack, tmp_path: Path) -> Plan:
     """Plan the toy on the stack against what has been written so far."""
-    wishes = select(catalogue.load([TOYS / "raises.py"]), Selection(variants=("failing", "fixed", "not_a_fix")))
-    return lambda: agenda(wishes, [tiny], read(tmp_path / "evidence"))
+    specs = select(catalogue.load([TOYS / "raises.py"]), Selection(variants=("failing", "fixed", "not_a_fix")))
+    return lambda: worklist(specs, [tiny], read(tmp_path / "evidence"))
 
 
-def run(todo: Agenda, tmp_path: Path, **how: bool) -> list[Result]:
+def run(todo: Worklist, tmp_path: Path, **how: bool) -> list[Result]:
     def keep(one: Measurement) -> None:
         write([one], tmp_path / "evidence")
 
-    return list(measure(todo, tmp_path / "matrix.jsonl", Watch(), keep, jobs=1, **how))
+    return list(measure(todo, tmp_path / "matrix.jsonl", Observer(), keep, jobs=1, **how))
 
 
 def test_it_makes_an_environment_measures_writes_and_drops(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_it_makes_an_environment_measures_writes_and_drops(plan: Plan, tiny: Sta
 
 def test_what_is_known_is_not_run_again_unless_asked(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
     run(plan(), tmp_path)
-    assert [task.fresh for task in plan().tasks] == [True]
+    assert [item.fresh for item in plan().items] == [True]
     assert run(plan(), tmp_path) == []
     assert not environments.place(tiny).exists()
     assert len(run(plan(), tmp_path, everything=True)) == 3
@@ -121,9 +121,9 @@ def test_what_is_out_of_date_or_incomplete_is_run_again(
     (known,) = read(tmp_path / "evidence").values()
     file.unlink()
     write([changed(known)], tmp_path / "evidence")
-    (task,) = plan().tasks
-    assert not task.fresh
-    assert estimate([task], read(tmp_path / "evidence")) == known.seconds
+    (item,) = plan().items
+    assert not item.fresh
+    assert estimate([item], read(tmp_path / "evidence")) == known.seconds
     assert len(run(plan(), tmp_path)) == 3
     (again,) = read(tmp_path / "evidence").values()
     assert again.inputs == known.inputs
@@ -134,7 +134,7 @@ def test_an_interrupted_campaign_leaves_no_environment_and_goes_on_later(
     plan: Plan, tiny: Stack, tmp_path: Path
 ) -> None:
     todo = plan()
-    running = measure(todo, tmp_path / "matrix.jsonl", Watch(), lambda _: None)
+    running = measure(todo, tmp_path / "matrix.jsonl", Observer(), lambda _: None)
     next(running)
     with pytest.raises(KeyboardInterrupt):
         running.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
@@ -156,6 +156,6 @@ def test_a_stack_that_cannot_be_made_is_no_evidence(plan: Plan, tiny: Stack, tmp
 
 def test_cells_that_a_stack_cannot_run_are_counted_and_not_planned(tiny: Stack) -> None:
     tiny.lock.write_text("torchvision==1.0\n")
-    wishes = select(catalogue.load([TOYS / "raises.py"]), Selection())
-    todo = agenda(wishes, [tiny], {})
-    assert (todo.tasks, todo.impossible) == ((), len(wishes))
+    specs = select(catalogue.load([TOYS / "raises.py"]), Selection())
+    todo = worklist(specs, [tiny], {})
+    assert (todo.items, todo.impossible) == ((), len(specs))

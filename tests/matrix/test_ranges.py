@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from repros.engine.catalogue import Shelf, load
+from repros.engine.catalogue import Catalogue, load
 from repros.evidence.files import Evidence, Seen, read
 from repros.matrix.check import splits
 from repros.matrix.ranges import ABSENT, SHOWN, contradictions
@@ -17,7 +17,7 @@ from tests import factories as make
 from tests.evidence.test_files import SEEN
 
 RANGE = make.requirements("lightning>=2.1,<2.4", "torch>=2.1")
-SHELF = Shelf(
+SHELF = Catalogue(
     (
         make.repro(
             affected=RANGE,
@@ -71,7 +71,7 @@ def test_a_range_that_the_evidence_contradicts_is_named_with_both_sides(
 
 def test_evidence_of_what_is_no_more_is_passed_over() -> None:
     assert list(contradictions(SHELF, evidence("2.4.0", renamed=Verdict.REGRESSED))) == []
-    assert list(contradictions(Shelf(()), evidence("2.4.0", failing=Verdict.REGRESSED))) == []
+    assert list(contradictions(Catalogue(()), evidence("2.4.0", failing=Verdict.REGRESSED))) == []
 
 
 def test_the_catalogues_ranges_hold_against_its_evidence() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from repros.audit.assess import Finding, Status
 from repros.audit.ignore import Ignore
 from repros.audit.verdict import Audit
-from repros.text.wording import spoken
+from repros.text.wording import format_requirement
 
 
 def text(audit: Audit) -> str:
@@ -37,7 +37,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
             {
                 "package": one.package or one.requirement.name,
                 "named": one.package is not None,
-                "range": spoken(one.requirement) if one.requirement.specifier else None,
+                "range": format_requirement(one.requirement) if one.requirement.specifier else None,
                 "admits": one.admits.value,
                 "found": [
                     {"said": pick.said, "file": pick.place.file, "line": pick.place.line, "marker": pick.marker}
@@ -49,7 +49,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "fixed": list(finding.fixed),
         "free": list(finding.free),
         "workarounds": [
-            {"variant": one.name, "about": one.about, "source": one.source, "requires": list(map(spoken, one.requires))}
+            {
+                "variant": one.name,
+                "about": one.about,
+                "source": one.source,
+                "requires": list(map(format_requirement, one.requires)),
+            }
             for one in finding.workarounds
         ],
         "evidence": {

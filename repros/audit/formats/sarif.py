@@ -14,7 +14,6 @@ from repros.audit.ignore import Ignore
 from repros.audit.subject import Place
 from repros.audit.verdict import Audit
 from repros.model import Repro
-from repros.text.wording import listed
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # `open`: the specification's word for what could not be evaluated; only what failed may have a level.
@@ -54,7 +53,7 @@ def text(audit: Audit) -> str:
 def _rule(finding: Finding) -> dict[str, Any]:
     repro = finding.repro
     helps = [f"- {workaround(repro, variant)}" for variant in finding.workarounds]
-    fixed = listed(finding.fixed) or "no release yet"
+    fixed = ", ".join(finding.fixed) or "no release yet"
     remedy = "\n".join([f"Fixed in: {fixed}.", *(["Workarounds:", *helps] if helps else [])])
     silent = ["silent"] if repro.silent else []
     return {
@@ -78,7 +77,7 @@ def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subj
     kind, level = _KINDS[finding.status]
     id_ = finding.repro.id
     because = "; ".join(map(str, finding.conditions))
-    remedy = f" Fixed in {listed(finding.fixed)}." if finding.fixed else ""
+    remedy = f" Fixed in {', '.join(finding.fixed)}." if finding.fixed else ""
     places = dict.fromkeys(pick.place for one in finding.conditions for pick in one.picks if pick.place.file)
     result: dict[str, Any] = {
         "ruleId": id_,

@@ -9,7 +9,7 @@ from rich.text import Text
 from repros.audit.assess import Condition, Finding, Status
 from repros.audit.verdict import Audit
 from repros.model import Repro, Variant
-from repros.text.wording import count, listed, spoken, wrap
+from repros.text.wording import count, format_requirement, wrap
 
 _MARGIN = 12
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
@@ -39,9 +39,9 @@ def _finding(finding: Finding, width: int) -> Iterator[Text]:
         yield Text(line, _STYLES[finding.status])
     for number, condition in enumerate(finding.conditions):
         yield from _entry("" if number else "because", str(condition), width)
-    yield from _entry("fixed in", listed(finding.fixed) or "no release yet", width)
+    yield from _entry("fixed in", ", ".join(finding.fixed) or "no release yet", width)
     if finding.free:
-        yield from _entry("free of it", listed(finding.free), width)
+        yield from _entry("free of it", ", ".join(finding.free), width)
     for number, variant in enumerate(finding.workarounds):
         yield from _entry("" if number else "workaround", workaround(repro, variant), width)
     yield from _entry("evidence", str(finding.measured), width)
@@ -51,8 +51,8 @@ def _finding(finding: Finding, width: int) -> Iterator[Text]:
 
 def workaround(repro: Repro, variant: Variant) -> str:
     """Return a workaround in a sentence: its name, what it does, what it alone needs, where it is documented."""
-    own = [spoken(needed) for needed in variant.requires if needed not in repro.requires]
-    needs = f" (needs {listed(own)})" if own else ""
+    own = [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
+    needs = f" (needs {', '.join(own)})" if own else ""
     source = f" {variant.source}" if variant.source else ""
     return f"{variant.name}: {variant.about}{needs}{source}"
 
@@ -71,7 +71,7 @@ def _untold(audit: Audit, width: int, *, verbose: bool) -> Iterator[Text]:
             by_reason.setdefault(reason, []).append(finding.repro.id)
         yield Text("Cannot tell", "bold")
         for reason, ids in by_reason.items():
-            yield from map(Text, wrap(f"{reason}: {listed(ids)}", width, "  ", "    "))
+            yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
     for problem in audit.subject.unread:
         yield from map(Text, wrap(f"not understood: {problem}", width, "  ", "    "))
     yield from map(Text, wrap("an environment tells all: repros audit --python PATH", width, "  ", "    "))
@@ -119,7 +119,7 @@ def _closing(audit: Audit, width: int) -> Text:
     counts = [f"{len(audit.of(status))} {name}" for status, name in names.items()]
     counts += [f"{len(audit.ignored)} ignored"] if audit.ignored else []
     every = len(audit.findings) + len(audit.ignored)
-    said = f"{audit.subject.name}: of {count(every, 'documented failure')} {listed(counts)}"
+    said = f"{audit.subject.name}: of {count(every, 'documented failure')} {', '.join(counts)}"
     return Text("\n").join(map(Text, wrap(said, width, hanging="  ")))
 
 

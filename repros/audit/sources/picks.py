@@ -59,6 +59,6 @@ def toml(file: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def line_of(lines: list[str], pattern: str, start: int = 0) -> int:
-    """Return the number of the first line that bears the pattern; 1 where none does."""
+    """Return the number of the first line that matches the pattern; 1 where none does."""
     wanted = re.compile(pattern, re.IGNORECASE)
     return next((number for number, line in enumerate(lines, 1) if number > start and wanted.search(line)), 1)

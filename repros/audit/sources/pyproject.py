@@ -28,13 +28,13 @@ def read(file: Path) -> Subject:
     for text, condition in _said(project, groups):
         place = Place(str(file), line_of(lines, re.escape(text)))
         try:
-            wish = Requirement(text)
+            spec = Requirement(text)
         except InvalidRequirement:
             unread.append(f"{place}: {text!r} is no requirement")
             continue
-        marker = " and ".join(filter(None, [condition, str(wish.marker or "")]))
-        one = Pick("from a link", place, marker=marker) if wish.url else pick(wish.specifier, place, marker)
-        picks[canonicalize_name(wish.name)].append(one)
+        marker = " and ".join(filter(None, [condition, str(spec.marker or "")]))
+        one = Pick("from a link", place, marker=marker) if spec.url else pick(spec.specifier, place, marker)
+        picks[canonicalize_name(spec.name)].append(one)
     if "dependencies" in project.get("dynamic", []):
         unread.append(f"{file}: its dependencies are dynamic, so they are not in this file")
     if python := _python(project):
@@ -47,11 +47,11 @@ def read(file: Path) -> Subject:
 def _said(project: dict[str, Any], groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield every requirement with the condition under which it is one."""
     yield from ((text, "") for text in project.get("dependencies", []))
-    for extra, wishes in project.get("optional-dependencies", {}).items():
-        yield from ((text, f"extra == '{extra}'") for text in wishes)
-    for group, wishes in groups.items():
+    for extra, specs in project.get("optional-dependencies", {}).items():
+        yield from ((text, f"extra == '{extra}'") for text in specs)
+    for group, specs in groups.items():
         # A group that is included is read where it stands itself.
-        yield from ((text, f"group == '{group}'") for text in wishes if isinstance(text, str))
+        yield from ((text, f"group == '{group}'") for text in specs if isinstance(text, str))
 
 
 def _python(project: dict[str, Any]) -> SpecifierSet | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
-from repros.engine.launch.environ import of_cell
-from repros.engine.launch.supervise import Scene
+from repros.engine.launch.environ import for_cell
+from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell
 
 
@@ -32,17 +32,17 @@ class Main:
         return code
 
 
-def launch(cell: Cell, scene: Scene) -> Main:
+def launch(cell: Cell, dirs: CellDirs) -> Main:
     """Start the script in a session of its own."""
-    with scene.log.open("ab") as output:
+    with dirs.log.open("ab") as output:
         return Main(
             subprocess.Popen(
                 [str(cell.environment.python), *arguments(cell)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=scene.scratch,
-                env=of_cell(cell, scene.folder, scene.scratch, scene.log),
+                cwd=dirs.workdir,
+                env=for_cell(cell, dirs.folder, dirs.workdir, dirs.log),
                 start_new_session=True,
             )
         )

@@ -10,7 +10,7 @@ What catches what:
   their child and is ended by them (:mod:`repros.inside.warm`), whatever its environment.
 - The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
 - The **server's mark** in `REPROS_SERVER`: what a warm server that was killed could not end any more (`end_marked`).
-- The **keeper**: everything, when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
+- The **reaper**: everything, when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
 
 What escapes: a process of a cold cell that left the session *and* wiped its environment. None of the libraries does. On
 macOS there are no subreapers and no parent-death signal, and a rank that a warm server forked and that left its

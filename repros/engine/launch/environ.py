@@ -23,7 +23,7 @@ _FOREIGN = re.compile(
 )
 
 
-def of_tier(device: Device, processes: int) -> dict[str, str]:
+def for_device(device: Device, processes: int) -> dict[str, str]:
     """Return what holds for every process on that many devices of a tier, whatever the cell."""
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
     path = [str(INSIDE / "site"), *filter(None, [kept.get("PYTHONPATH")])]
@@ -49,12 +49,12 @@ def _gpus(count: int) -> str:
     return ",".join((own or [str(index) for index in range(count)])[:count])
 
 
-def of_cell(cell: Cell, folder: Path, scratch: Path, log: Path) -> dict[str, str]:
+def for_cell(cell: Cell, folder: Path, workdir: Path, log: Path) -> dict[str, str]:
     """Return the environment variables of a cell's main process."""
-    return of_tier(cell.device, cell.processes) | {
+    return for_device(cell.device, cell.processes) | {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
-        "TMPDIR": str(scratch),
+        "TMPDIR": str(workdir),
         "REPROS_CELL": str(folder),
         "REPROS_LOG": str(log),
         "REPROS_SCRIPT": str(cell.repro.path.resolve()),

@@ -1,10 +1,10 @@
 """Ends what a runner leaves behind when it is killed itself: one small process per runner, which waits for its end.
 
-    python -I -S keeper.py TOKEN
+    python -I -S reaper.py TOKEN
 
-The runner holds the write end of the keeper's stdin and says over it which cells run. However the runner ends, SIGKILL
-included, the pipe ends with it; then the keeper kills what is left of the cells, removes their scratch folders, and
-ends. A keeper that was killed is replaced when the next cell starts.
+The runner holds the write end of the reaper's stdin and says over it which cells run. However the runner ends, SIGKILL
+included, the pipe ends with it; then the reaper kills what is left of the cells, removes their workdir folders, and
+ends. A reaper that was killed is replaced when the next cell starts.
 
 What belongs to a runner is told by its token, which every process of its cells and its warm servers inherits in
 `REPROS_RUNNER`. A rank forked by a warm server shows the server's environment, so it is found wherever it went, and
@@ -40,7 +40,7 @@ _BETWEEN = 0.1
 _LOOKS = 100
 
 
-class Keeper:
+class Reaper:
     """The runner's side: starts the process and tells it what runs."""
 
     def __init__(self) -> None:
@@ -52,26 +52,26 @@ class Keeper:
 
     @property
     def pid(self) -> int | None:
-        """The keeper's process id, once there is one."""
+        """The reaper's process id, once there is one."""
         return self._process.pid if self._process else None
 
-    def hold(self, scratch: Path, session: int | None = None) -> None:
-        """Say that a cell begins, with its scratch folder, or that its main process runs, with its session.
+    def hold(self, workdir: Path, session: int | None = None) -> None:
+        """Say that a cell begins, with its workdir folder, or that its main process runs, with its session.
 
         Raises:
             OSError: no process can be started.
         """
         with self._lock:
-            self._held[str(scratch)] = session
+            self._held[str(workdir)] = session
             if self._process is None or self._process.poll() is not None:
                 self._start()
-            self._tell(str(scratch), session)
+            self._tell(str(workdir), session)
 
-    def release(self, scratch: Path) -> None:
+    def release(self, workdir: Path) -> None:
         """Say that nothing of the cell is left."""
         with self._lock:
-            self._held.pop(str(scratch), None)
-            self._tell(str(scratch), 0)
+            self._held.pop(str(workdir), None)
+            self._tell(str(workdir), 0)
 
     def close(self) -> None:
         """Let the process have its last look, and go."""
@@ -102,15 +102,15 @@ class Keeper:
             env={},
             start_new_session=True,
         )
-        for scratch, session in self._held.items():
-            self._tell(scratch, session)
+        for workdir, session in self._held.items():
+            self._tell(workdir, session)
 
-    def _tell(self, scratch: str, session: int | None) -> None:
+    def _tell(self, workdir: str, session: int | None) -> None:
         pipe = self._process.stdin if self._process else None
-        # A keeper that is gone is replaced at the next cell.
+        # A reaper that is gone is replaced at the next cell.
         with contextlib.suppress(OSError):
             if pipe is not None and not pipe.closed:
-                pipe.write((json.dumps([scratch, session]) + "\n").encode())
+                pipe.write((json.dumps([workdir, session]) + "\n").encode())
                 pipe.flush()
 
     @staticmethod
@@ -120,31 +120,31 @@ class Keeper:
                 process.stdin.close()
 
 
-of_this_runner = Keeper()
+of_this_runner = Reaper()
 atexit.register(of_this_runner.close)
 os.register_at_fork(after_in_child=of_this_runner.forget)
 
 
 def main(token: str) -> None:
-    """Be the keeper: listen until the runner is gone, then end what it left."""
+    """Be the reaper: listen until the runner is gone, then end what it left."""
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     held: dict[str, int | None] = {}
     in_order = False
     for line in sys.stdin.buffer:
         try:
-            scratch, session = json.loads(line)
+            workdir, session = json.loads(line)
         except ValueError:  # the runner died while it wrote
             continue
-        if not scratch:
+        if not workdir:
             in_order = True
         elif session == 0:
-            held.pop(scratch, None)
+            held.pop(workdir, None)
         else:
-            held[scratch] = session
+            held[workdir] = session
     end(token, {session for session in held.values() if session}, settled=1 if in_order else _SETTLED)
-    for scratch in held:
-        shutil.rmtree(scratch, ignore_errors=True)
+    for workdir in held:
+        shutil.rmtree(workdir, ignore_errors=True)
 
 
 def end(token: str, sessions: Iterable[int], settled: int = _SETTLED) -> None:

@@ -24,12 +24,12 @@ _ROOM = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Scene:
+class CellDirs:
     """Where a cell runs."""
 
     folder: Path
     """Absolute; holds the logs and events, and is the token by which the cell's processes are found."""
-    scratch: Path
+    workdir: Path
     """Working and temporary directory; gone afterwards."""
 
     @property
@@ -53,7 +53,7 @@ class Main(Protocol):
         """Exit code, negative for a signal; only once `wait` has returned True."""
 
 
-Launch = Callable[[Cell, Scene], Main]
+Launch = Callable[[Cell, CellDirs], Main]
 """Starts a cell's main process in a session of its own."""
 
 
@@ -73,19 +73,19 @@ def run(cell: Cell, folder: Path, launch: Launch, how: str, stop: threading.Even
         folder = folder.resolve()
         folder.mkdir(parents=True)
         # Short, since unix sockets below it may have at most 107 characters.
-        scene = Scene(folder, Path(tempfile.mkdtemp(prefix="repros-")))
+        dirs = CellDirs(folder, Path(tempfile.mkdtemp(prefix="repros-")))
     except OSError as error:
         return broken(f"the cell's folder could not be made: {error}")
     try:
-        reaper.of_this_runner.hold(scene.scratch)
-        timeline, main, leftovers = _run(cell, scene, launch, stop)
+        reaper.of_this_runner.hold(dirs.workdir)
+        timeline, main, leftovers = _run(cell, dirs, launch, stop)
         processes = gather(folder, timeline, main.pid, main.returncode)
         _prove_room(folder)
     except OSError as error:
         return broken("interrupted" if stop.is_set() else f"the engine failed: {error}")
     finally:
-        shutil.rmtree(scene.scratch, ignore_errors=True)
-        reaper.of_this_runner.release(scene.scratch)
+        shutil.rmtree(dirs.workdir, ignore_errors=True)
+        reaper.of_this_runner.release(dirs.workdir)
     if stop.is_set():
         return broken("interrupted")
     if not processes:
@@ -93,11 +93,11 @@ def run(cell: Cell, folder: Path, launch: Launch, how: str, stop: threading.Even
     return Observation(processes, time.monotonic() - started, folder, launch=how, leftovers=leftovers)
 
 
-def _run(cell: Cell, scene: Scene, launch: Launch, stop: threading.Event) -> tuple[Timeline, Main, int]:
+def _run(cell: Cell, dirs: CellDirs, launch: Launch, stop: threading.Event) -> tuple[Timeline, Main, int]:
     """Start the main process, wait for it and its ranks, end what is left."""
-    folder = scene.folder
-    main = launch(cell, scene)
-    reaper.of_this_runner.hold(scene.scratch, main.pid)
+    folder = dirs.folder
+    main = launch(cell, dirs)
+    reaper.of_this_runner.hold(dirs.workdir, main.pid)
     timeline = Timeline(started=time.monotonic())
     try:
         deadline = timeline.started + cell.repro.deadline

@@ -24,8 +24,8 @@ from packaging.utils import canonicalize_name
 
 from repros.engine.launch import containment
 from repros.engine.launch.cold import arguments
-from repros.engine.launch.environ import of_cell, of_tier
-from repros.engine.launch.supervise import Scene
+from repros.engine.launch.environ import for_cell, for_device
+from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell, Device
 
 _START = "from repros_inside import warm; warm.main()"
@@ -92,7 +92,7 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                env=of_tier(device, processes) | {_MARK: self._mark} | _UNINITIALISED,
+                env=for_device(device, processes) | {_MARK: self._mark} | _UNINITIALISED,
                 start_new_session=True,
             )
         self._ids = itertools.count()
@@ -113,7 +113,7 @@ class Server:
         """Its process id."""
         return self._process.pid
 
-    def launch(self, cell: Cell, scene: Scene) -> Main:
+    def launch(self, cell: Cell, dirs: CellDirs) -> Main:
         """Have the cell's leader forked.
 
         Raises:
@@ -125,10 +125,10 @@ class Server:
             self._statuses[id_] = status
             request = {
                 "argv": arguments(cell),
-                "cwd": str(scene.scratch),
-                "environ": of_cell(cell, scene.folder, scene.scratch, scene.log),
+                "cwd": str(dirs.workdir),
+                "environ": for_cell(cell, dirs.folder, dirs.workdir, dirs.log),
                 "ranks": cell.processes,
-                "log": str(scene.log),
+                "log": str(dirs.log),
             }
             with self._lock:  # an import holds up whatever is asked after it
                 self._import(modules(cell))
@@ -217,7 +217,7 @@ class Servers:
         for server in self._servers.values():
             server.close()
 
-    def launch(self, cell: Cell, scene: Scene) -> Main:
+    def launch(self, cell: Cell, dirs: CellDirs) -> Main:
         """Have the cell launched by the server that is for it, started anew if it is gone."""
         key = (cell.environment.python, cell.device, cell.processes)
         with self._lock:
@@ -228,7 +228,7 @@ class Servers:
                 self._logs.mkdir(parents=True, exist_ok=True)
                 log = self._logs / f"{cell.environment.name.replace('/', '-')}-{cell.device}-{cell.processes}.log"
                 server = self._servers[key] = Server(*key, modules(cell), log)
-        return server.launch(cell, scene)
+        return server.launch(cell, dirs)
 
 
 def modules(cell: Cell) -> list[str]:

@@ -15,7 +15,7 @@ from tests.factories import VALID
 
 
 @pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("damaged") / "script.py"
 
 
@@ -29,12 +29,12 @@ def is_repro_or_refused(path: Path, text: str) -> None:
 
 
 @given(seed=st.integers(), bits=st.lists(st.text(max_size=5), min_size=1, max_size=4), cut=st.integers(0, 12))
-def test_damage_gives_a_repro_or_a_refusal(scratch: Path, seed: int, bits: list[str], cut: int) -> None:
+def test_damage_gives_a_repro_or_a_refusal(workdir: Path, seed: int, bits: list[str], cut: int) -> None:
     text, chance = VALID, random.Random(seed)  # noqa: S311 - places to damage, no secrets
     for bit in bits:
         at = chance.randrange(len(text))
         text = text[:at] + bit + text[at + chance.randint(0, cut) :]
-    is_repro_or_refused(scratch, text)
+    is_repro_or_refused(workdir, text)
 
 
 VALUES = st.recursive(
@@ -48,11 +48,11 @@ KEYS = [line.partition(" = ")[0][2:] for line in VALID.splitlines() if line.star
 
 
 @given(key=st.sampled_from(sorted(set(KEYS))), value=VALUES)
-def test_any_value_under_any_key_gives_a_repro_or_a_refusal(scratch: Path, key: str, value: object) -> None:
+def test_any_value_under_any_key_gives_a_repro_or_a_refusal(workdir: Path, key: str, value: object) -> None:
     lines = VALID.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith(f"# {key} = "))
     lines[at] = f"# {key} = {toml(value)}"
-    is_repro_or_refused(scratch, "\n".join(lines) + "\n")
+    is_repro_or_refused(workdir, "\n".join(lines) + "\n")
 
 
 def toml(value: object) -> str:
@@ -69,7 +69,7 @@ def toml(value: object) -> str:
             return str(value)
 
 
-def test_deep_nesting_is_refused(scratch: Path) -> None:
-    is_repro_or_refused(scratch, VALID.replace('"2023-12"', "[" * 20_000))
-    is_repro_or_refused(scratch, VALID + "(" * 200_000)
-    is_repro_or_refused(scratch, VALID + "-" * 200_000 + "1")
+def test_deep_nesting_is_refused(workdir: Path) -> None:
+    is_repro_or_refused(workdir, VALID.replace('"2023-12"', "[" * 20_000))
+    is_repro_or_refused(workdir, VALID + "(" * 200_000)
+    is_repro_or_refused(workdir, VALID + "-" * 200_000 + "1")

@@ -236,7 +236,7 @@ def test_a_cell_does_not_inherit_what_makes_it_part_of_another_job(
     for name in ("RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID", "PL_GLOBAL_SEED", "REPROS_SIM", "PYTHONHOME"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("OF_THE_USER", "kept")
-    found = environ.of_cell(toy_cell("raises"), tmp_path, tmp_path, tmp_path / "log")
+    found = environ.for_cell(toy_cell("raises"), tmp_path, tmp_path, tmp_path / "log")
     assert found["OF_THE_USER"] == "kept"
     assert "REPROS_CELL" in found
     assert not {

@@ -16,7 +16,7 @@ from repros.engine.catalogue import load
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
 from repros.engine.pipeline import Launch, Where, is_warm, prepare
-from repros.engine.plan import Selection, Wish, plan, select, stack_names
+from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
 from repros.model import Cell, Environment, Verdict
 
 CHEAP = {
@@ -32,16 +32,16 @@ CHEAP = {
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     everything = metafunc.config.getoption("--all-cells")
     chosen = [
-        pytest.param(wish, stack, id="-".join((*_key(wish), stack)))
-        for wish in select(load(), Selection())
-        for stack in stack_names(wish.repro, ["current", "home"])
-        if everything or (_key(wish) in CHEAP and stack == "current")
+        pytest.param(spec, stack, id="-".join((*_key(spec), stack)))
+        for spec in select(load(), Selection())
+        for stack in stack_names(spec.repro, ["current", "home"])
+        if everything or (_key(spec) in CHEAP and stack == "current")
     ]
-    metafunc.parametrize(("wish", "stack"), chosen)
+    metafunc.parametrize(("spec", "stack"), chosen)
 
 
-def _key(wish: Wish) -> tuple[str, str, str, str]:
-    return wish.repro.id, wish.variant.name, wish.strategy, wish.device.value
+def _key(spec: CellSpec) -> tuple[str, str, str, str]:
+    return spec.repro.id, spec.variant.name, spec.strategy, spec.device.value
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +53,16 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 @lru_cache
 def _environment(stack: str, python: Path | None, *, sim: bool) -> Environment:
     """Make and probe an environment; whatever asks for the accelerator stands for all that do."""
-    of_tier = [wish for wish in select(load(), Selection()) if (wish.device == "sim") == sim]
+    for_device = [spec for spec in select(load(), Selection()) if (spec.device == "sim") == sim]
     where = Where(python=python) if python else Where(stacks=(stack,))
-    return prepare(of_tier[:1], where, print)(of_tier[0].repro)[0]
+    return prepare(for_device[:1], where, print)(for_device[0].repro)[0]
 
 
 def test_the_same_verdict_and_signature(
-    wish: Wish, stack: str, servers: Servers, current_python: Path, tmp_path: Path
+    spec: CellSpec, stack: str, servers: Servers, current_python: Path, tmp_path: Path
 ) -> None:
-    environment = _environment(stack, current_python if stack == "current" else None, sim=wish.device == "sim")
-    (cell,) = plan([wish], lambda _: [environment])
+    environment = _environment(stack, current_python if stack == "current" else None, sim=spec.device == "sim")
+    (cell,) = plan([spec], lambda _: [environment])
     if not isinstance(cell, Cell):
         pytest.skip(cell.reason)
     if not is_warm(cell, Launch.AUTO):

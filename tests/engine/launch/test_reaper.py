@@ -1,4 +1,4 @@
-"""A keeper ends what its runner left, and nothing else."""
+"""A reaper ends what its runner left, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import psutil
 import pytest
 
 from repros.engine.launch import reaper
-from repros.engine.launch.reaper import Keeper
+from repros.engine.launch.reaper import Reaper
 
 SLEEP = "import time; print('here', flush=True); time.sleep(600)"
 
 
 @pytest.fixture
-def of_runner() -> Iterator[Keeper]:
-    made = Keeper()
+def of_runner() -> Iterator[Reaper]:
+    made = Reaper()
     yield made
     made.close()
 
@@ -33,8 +33,8 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def bearer(of_runner: Keeper) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that bears the runner's token, in a session that nobody told."""
+def bearer(of_runner: Reaper) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that matches the runner's token, in a session that nobody told."""
     yield from start({reaper.VARIABLE: of_runner.token})
 
 
@@ -48,7 +48,7 @@ def start(environ: dict[str, str]) -> Generator[subprocess.Popen[bytes], None, N
         process.kill()
 
 
-def hang_up(of_runner: Keeper) -> None:
+def hang_up(of_runner: Reaper) -> None:
     """Close the pipe as the runner's death does."""
     assert of_runner._process is not None
     assert of_runner._process.stdin is not None
@@ -57,34 +57,34 @@ def hang_up(of_runner: Keeper) -> None:
 
 
 def test_what_bears_the_token_and_what_is_in_a_told_session_ends_and_no_other(
-    of_runner: Keeper, bearer: subprocess.Popen[bytes], tmp_path: Path
+    of_runner: Reaper, bearer: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     told, stranger = start({}), start({})
     wiped, foreign = next(told), next(stranger)
-    (scratch := tmp_path / "scratch").mkdir()
-    of_runner.hold(scratch)
-    of_runner.hold(scratch, wiped.pid)
+    (workdir := tmp_path / "workdir").mkdir()
+    of_runner.hold(workdir)
+    of_runner.hold(workdir, wiped.pid)
     hang_up(of_runner)
     assert bearer.wait(10) == -signal.SIGKILL
     assert wiped.wait(10) == -signal.SIGKILL
     assert foreign.poll() is None
-    assert not scratch.exists()
+    assert not workdir.exists()
     told.close()
     foreign.kill()
     stranger.close()
 
 
-def test_a_cell_that_is_over_is_let_go(of_runner: Keeper, sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    (scratch := tmp_path / "scratch").mkdir()
-    of_runner.hold(scratch, sleeper.pid)
-    of_runner.release(scratch)
+def test_a_cell_that_is_over_is_let_go(of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    (workdir := tmp_path / "workdir").mkdir()
+    of_runner.hold(workdir, sleeper.pid)
+    of_runner.release(workdir)
     hang_up(of_runner)
     assert sleeper.poll() is None
-    assert scratch.exists()
+    assert workdir.exists()
 
 
 def test_a_keeper_that_was_killed_is_replaced_and_told_again(
-    of_runner: Keeper, sleeper: subprocess.Popen[bytes], tmp_path: Path
+    of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     of_runner.hold(tmp_path / "one", sleeper.pid)
     assert of_runner.pid is not None
@@ -96,7 +96,7 @@ def test_a_keeper_that_was_killed_is_replaced_and_told_again(
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
-def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Keeper, tmp_path: Path) -> None:
+def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Reaper, tmp_path: Path) -> None:
     of_runner.hold(tmp_path / "one")
     assert of_runner.pid is not None
     time.sleep(0.5)  # until it has said that it ignores them
@@ -108,7 +108,7 @@ def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Keeper, tmp_
 
 
 def test_a_fork_of_the_runner_keeps_no_pipe_open(
-    of_runner: Keeper, bearer: subprocess.Popen[bytes], tmp_path: Path
+    of_runner: Reaper, bearer: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     of_runner.hold(tmp_path / "one")
     pid = os.fork()

@@ -1,7 +1,7 @@
 """Rank processes that live as long as a test session: starting them costs seconds, a call little.
 
 A call is a function of a test module and its arguments, which every rank gets pickled; what it returns comes back so.
-Tensors travel as `Bits`, since a tensor in a pipe would be shared memory of a process that may be gone.
+Tensors run_selection as `Bits`, since a tensor in a pipe would be shared memory of a process that may be gone.
 """
 
 from __future__ import annotations
