@@ -117,6 +117,7 @@ def environment(name: str = "current", **given: Any) -> Environment:
         "versions": {"torch": "2.13.0+cpu", "lightning": "2.1.3"},
         "counts": {Device.CPU: 4},
         "absent": {},
+        "stack": None if "/" in name else name,
     }
     return Environment(name, **{**values, **given})
 

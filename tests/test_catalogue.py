@@ -113,7 +113,7 @@ def _alike(one: Repro, other: Repro) -> bool:
 
 
 def _wordings(variant: Variant) -> tuple[str, ...]:
-    return variant.signature.match if variant.signature else ()
+    return variant.signature.match
 
 
 @every_script

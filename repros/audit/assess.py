@@ -14,7 +14,7 @@ from repros.audit.measured import Measured, measured
 from repros.audit.subject import Admits, Pick, Subject
 from repros.evidence.files import Evidence
 from repros.model import Outcome, Repro, Variant
-from repros.text.wording import format_requirement
+from repros.model.requirements import format_requirement
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 

@@ -17,9 +17,10 @@ from repros import environments
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Finding, confirm, scan, search
 from repros.bisect.swap import Swap
+from repros.engine.cells import is_warm, run_cell
 from repros.engine.digest.inputs import inputs
 from repros.engine.launch import Servers
-from repros.engine.pipeline import Launch, is_warm, new_runs_folder, one
+from repros.engine.pipeline import new_log_folder
 from repros.engine.plan import CellSpec, plan
 from repros.engine.probe import ProbeError, probe
 from repros.environments.uv import Say, UvError
@@ -147,7 +148,7 @@ def bisect(asked: Question, folder: Path, say: Say, *, every: bool = False) -> t
 def _prober(asked: Question, python: Path, folder: Path) -> Callable[[Release], Probe]:
     """Return what answers for a release in the environment of that interpreter."""
     swap = Swap(asked.stack, asked.package, python)
-    runs = new_runs_folder(folder / "answers.jsonl")
+    runs = new_log_folder(folder / "answers.jsonl")
 
     def answer(release: Release) -> Probe:
         version, key = str(release.version), asked.key(release)
@@ -165,11 +166,11 @@ def _prober(asked: Question, python: Path, folder: Path) -> Callable[[Release], 
         results: list[Result] = []
 
         def run() -> Answer:
-            results.append(one(item, runs / version / str(len(results) + 1), servers=warm))
+            results.append(run_cell(item, runs / version / str(len(results) + 1), servers=warm))
             return _answer(results[-1])
 
         with Servers(runs / version / "servers") as servers:
-            warm = servers if is_warm(item, Launch.AUTO) else None
+            warm = servers if is_warm(item) else None
             decided = confirm(run, NEEDED, OF)
         return Probe(version, decided, _why(results), _telling(item, asked.package), key)
 

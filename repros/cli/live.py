@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -34,7 +34,7 @@ class LiveReporter(Observer):
     def __init__(self, out: Console, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
         """Show on `out`; `results` is begun when the plan is there, so that a typo does not empty it."""
         self._quiet = quiet
-        self.lines: list[dict[str, Any]] = []
+        self.lines: list[record.RecordLine] = []
         self.lost = 0
         """Results that could not be recorded."""
         self._out = out
@@ -95,7 +95,7 @@ class LiveReporter(Observer):
             self._now()
         if (
             self._quiet
-            and result.verdict.category in {Category.AGREES, Category.SKIP}
+            and result.verdict.category in {Category.AGREES, Category.SKIPPED}
             and result.verdict is not Verdict.INFRA
         ):
             return

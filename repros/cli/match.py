@@ -15,7 +15,8 @@ from repros.cli.options import catalogue_option, example, interpreter, json_opti
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
 from repros.engine.catalogue import Catalogue
-from repros.engine.pipeline import Where, run_selection
+from repros.engine.environment import Where
+from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
 from repros.match import match as held_against
 from repros.match import reading, text
@@ -74,7 +75,7 @@ def _read(file: Path) -> bytes:
     return reading.drain(sys.stdin.buffer)
 
 
-def _confirm(catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool) -> Sequence[dict[str, Any]]:
+def _confirm(catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool) -> Sequence[record.RecordLine]:
     """Run the candidates' failing variants on an environment; return the records of what was seen."""
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
     with observer, interrupting():

@@ -14,7 +14,7 @@ from repros.cli.options import catalogue_option, example, load_catalogue, narrow
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
-from repros.engine.pipeline import JOBS
+from repros.engine.cells import JOBS
 from repros.engine.plan import NothingToRunError, Selection, select
 from repros.evidence import files
 from repros.evidence.files import Evidence, Measurement

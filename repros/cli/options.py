@@ -11,7 +11,7 @@ import click
 
 from repros.engine import record
 from repros.engine.catalogue import CATALOGUE, Catalogue, load
-from repros.engine.pipeline import Where
+from repros.engine.environment import Where
 from repros.engine.plan import HOME
 from repros.errors import ReprosError
 from repros.model import Device

@@ -25,7 +25,8 @@ from repros.cli.options import (
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
 from repros.engine.catalogue import Catalogue
-from repros.engine.pipeline import Where, run_selection
+from repros.engine.environment import Where
+from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
 from repros.errors import ReprosError
 from repros.issue import markdown

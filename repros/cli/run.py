@@ -21,12 +21,15 @@ from repros.cli.options import (
 )
 from repros.cli.output import console, show_text
 from repros.cli.signals import exit_code, interrupting
-from repros.engine.pipeline import JOBS, Launch, run_selection
+from repros.engine.cells import JOBS
+from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import NothingToRunError, Selection
-from repros.model import Device
+from repros.model import Device, Launch
 from repros.text import table
 
 AGREES, DISAGREES = 0, 1
+
+AUTO = "auto"
 
 
 @click.command(
@@ -71,8 +74,8 @@ AGREES, DISAGREES = 0, 1
 )
 @click.option(
     "--launch",
-    type=click.Choice([how.value for how in Launch]),
-    default=Launch.AUTO.value,
+    type=click.Choice([AUTO, *(mode.value for mode in Launch)]),
+    default=AUTO,
     show_default=True,
     help="Fork ranks from a process that has imported the libraries (warm), or `python script.py` as a user would "
     "(cold); auto is warm except where the launcher is part of the failure.",
@@ -114,17 +117,17 @@ def run(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
         console(), results, append=options["append"], verbose=options["verbose"], quiet=options["quiet"]
     )
     interruption: KeyboardInterrupt | None = None
-    how = {
-        "jobs": options["jobs"],
-        "launch": Launch(options["launch"]),
-        "repeat": options["repeat"],
-        "require": tuple(Device(name) for name in options["require"]),
-    }
+    how = RunOptions(
+        jobs=options["jobs"],
+        launch=None if options["launch"] == AUTO else Launch(options["launch"]),
+        repeat=options["repeat"],
+        require=tuple(Device(name) for name in options["require"]),
+    )
     unmade = False
     with observer:
         try:
             with interrupting():
-                for result in run_selection(catalogue, selection, where, results, observer, **how):
+                for result in run_selection(catalogue, selection, where, results, observer, how):
                     observer.finished(result)
                     unmade = unmade or result.cell.environment.broken is not None
         except NothingToRunError as error:

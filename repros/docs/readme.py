@@ -15,9 +15,9 @@ from repros.engine.catalogue import Catalogue, load
 from repros.evidence import files
 from repros.matrix import costs, tables
 from repros.model import Repro
+from repros.model.requirements import format_requirement
 from repros.stacks import load_stacks
 from repros.text.describe import role
-from repros.text.wording import format_requirement
 
 _BEGIN = "<!-- {name}: begin (python -m repros.docs.readme README.md) -->"
 _END = "<!-- {name}: end -->"

@@ -1,4 +1,4 @@
-"""Expectation + observation -> verdict. Pure: the same values give the same verdict."""
+"""The judge: expectation and observation give a verdict. Pure: the same values give the same verdict."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from repros.engine.signature import describe, is_consequence, matches
+from repros.engine.consequences import is_consequence
+from repros.engine.signature import describe, matches
 from repros.model import (
     Cell,
     Ending,
     Expectation,
+    Launch,
     Observation,
     Outcome,
     Process,
@@ -23,7 +25,7 @@ from repros.model import (
     Verdict,
 )
 
-_MACHINE = re.compile(
+_MACHINE_ERRORS = re.compile(
     r"No space left on device|Disk quota exceeded|Address already in use|EADDRINUSE|Too many open files"
     r"|File too large|Cannot allocate memory"
     r"|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
@@ -32,67 +34,68 @@ _MACHINE = re.compile(
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """An observation, read for its root cause."""
+class _RootCauses:
+    """The processes of an observation whose failure no other failure explains."""
 
     broken: str | None
-    """Why it cannot be judged."""
+    """Why the observation cannot be judged."""
     failed: tuple[Process, ...]
-    """The processes that failed on their own account; empty when everything returned.
+    """The processes that failed by themselves; empty if every process returned.
 
-    By rank where each of them shows the documented signature, else earliest first.
+    In the order of ranks if all of them match the signature, else in the order of time.
     """
     missing: int
-    """Ranks that were expected and never seen."""
+    """Expected ranks that never took part."""
 
 
 def judge(cell: Cell, observation: Observation) -> Result:
-    """Say what the observation means against what the repro documents for the cell's environment."""
+    """Return what an observation means for what the repro documents for the cell's environment."""
     expected = cell.expectation
-    reading = _read(cell, observation)
-    verdict, reason = _verdict(expected, reading)
-    cause = reading.failed[0] if reading.failed else None
+    causes = _root_causes(cell, observation)
+    verdict, reason = _verdict(expected, causes)
+    cause = causes.failed[0] if causes.failed else None
     signature = describe(cause, expected.signature) if cause else None
     return Result(cell, verdict, reason, signature, observation)
 
 
-def together(results: Sequence[Result]) -> Result:
-    """Return one result for the repeats of one cell: how it always ended, or `flaky`.
+def combine(results: Sequence[Result]) -> Result:
+    """Return one result for the repeats of one cell: the outcome that all share, or `flaky`.
 
-    To end the same is to have the same verdict and the same signature. A repeat that could not be judged says nothing
-    either way: it makes no cell flaky, and does not count as agreeing.
+    An outcome is a verdict with its signature. A repeat that could not be judged does not make a cell flaky and does
+    not count as agreeing.
     """
     judged = [result for result in results if result.verdict is not Verdict.INFRA]
     if not judged:
         return replace(results[0], repeats=Repeats(len(results), 0))
-    ends = Counter((result.verdict, result.signature) for result in judged)
-    (usual, agreeing), *_ = ends.most_common()
+    outcomes = Counter((result.verdict, result.signature) for result in judged)
+    (usual, agreeing), *_ = outcomes.most_common()
     repeats = Repeats(len(results), agreeing)
     others = [result for result in judged if (result.verdict, result.signature) != usual]
     if not others:
         result = judged[0]
-        lost = len(results) - len(judged)
-        reason = f"{result.reason}; {lost} of {len(results)} runs could not be judged" if lost else result.reason
+        unjudged = len(results) - len(judged)
+        reason = (
+            f"{result.reason}; {unjudged} of {len(results)} runs could not be judged" if unjudged else result.reason
+        )
         return replace(result, reason=reason, repeats=repeats)
-    told = ", ".join(f"{count} {verdict}" + (f" ({text})" if text else "") for (verdict, text), count in ends.items())
-    return replace(others[0], verdict=Verdict.FLAKY, reason=f"of {len(results)} runs: {told}", repeats=repeats)
+    counts = ", ".join(f"{n} {verdict}" + (f" ({text})" if text else "") for (verdict, text), n in outcomes.items())
+    return replace(others[0], verdict=Verdict.FLAKY, reason=f"of {len(results)} runs: {counts}", repeats=repeats)
 
 
-def _verdict(expected: Expectation, reading: _Reading) -> tuple[Verdict, str]:
+def _verdict(expected: Expectation, causes: _RootCauses) -> tuple[Verdict, str]:
     should_fail = expected.outcome is Outcome.FAILS
-    if reading.broken:
-        return Verdict.INFRA, reading.broken
-    if not reading.failed:
-        if reading.missing:
-            return Verdict.DIFFERENT, f"{reading.missing} of the ranks never ran"
+    if causes.broken:
+        return Verdict.INFRA, causes.broken
+    if not causes.failed:
+        if causes.missing:
+            return Verdict.DIFFERENT, f"{causes.missing} of the ranks never ran"
         if should_fail:
             return Verdict.GONE, "returned, although these versions are documented to fail"
         return Verdict.CLEAN, "returned, as expected"
-    strange = [process for process in reading.failed if not matches(process, expected.signature)]
-    if strange:
-        other = strange[0]
-        return Verdict.DIFFERENT, f"{other.name} ended otherwise: {describe(other, expected.signature)}"
-    witness = reading.failed[0].name
+    others = [process for process in causes.failed if not matches(process, expected.signature)]
+    if others:
+        return Verdict.DIFFERENT, f"{others[0].name} ended otherwise: {describe(others[0], expected.signature)}"
+    witness = causes.failed[0].name
     if should_fail:
         return Verdict.REPRODUCED, f"{witness} showed the documented signature"
     if expected.is_fix:
@@ -103,8 +106,8 @@ def _verdict(expected: Expectation, reading: _Reading) -> tuple[Verdict, str]:
     )
 
 
-def _read(cell: Cell, observation: Observation) -> _Reading:
-    """Find the processes that failed on their own account."""
+def _root_causes(cell: Cell, observation: Observation) -> _RootCauses:
+    """Find the processes whose failure no other failure explains."""
     signature = cell.expectation.signature
     ranks = list(observation.ranks)
     failed = sorted(
@@ -112,41 +115,41 @@ def _read(cell: Cell, observation: Observation) -> _Reading:
     )
     weights = [_weight(process, signature) for process in failed]
     own = tuple(process for process, weight in zip(failed, weights, strict=True) if weight == max(weights))
-    # A repro may document what is otherwise the machine's fault, such as an end by SIGKILL.
-    strange = [process for process in own if not matches(process, signature)]
-    if not strange:
-        # Ranks that fail side by side do so in an order of chance, and a message may hold what only one of them saw.
+    # A repro may document what is otherwise a failure of the machine, such as an end by SIGKILL.
+    others = [process for process in own if not matches(process, signature)]
+    if not others:
+        # The order in which ranks fail side by side is random, and a message may contain what only one rank saw.
         own = tuple(sorted(own, key=lambda process: (process.rank is None, process.rank or 0)))
-    broken = observation.broken or next((why for why in map(_machine_failure, strange) if why), None)
+    broken = observation.broken or next((why for why in map(_machine_failure, others) if why), None)
     seen = {process.rank for process in ranks if _took_part(process, cell, observation)}
-    return _Reading(broken, own, missing=max(0, cell.processes - len(seen)))
+    return _RootCauses(broken, own, missing=max(0, cell.processes - len(seen)))
 
 
 def _took_part(process: Process, cell: Cell, observation: Observation) -> bool:
-    """Whether a process was really one of the cell's ranks.
+    """Return whether a process really was one of the cell's ranks.
 
-    A warm server numbers the ranks that it forks, so there the number proves nothing: they must have met in a process
-    group.
+    A warm server numbers the ranks that it forks, so a rank number proves nothing there: the rank must have joined a
+    process group of the right size.
     """
     if process.rank is None:
         return False
-    return cell.processes == 1 or observation.launch != "warm" or process.world_size == cell.processes
+    return cell.processes == 1 or observation.launch is not Launch.WARM or process.world_size == cell.processes
 
 
 def _weight(process: Process, signature: Signature) -> int:
-    """How much a failed process's ending speaks for itself; only the weightiest endings of a run are judged.
+    """Return how likely a failed process's ending is a root cause; only the highest weight of a run is judged.
 
-    The rest are what a first failure drags behind it: an exit code that a launcher passes on, a signal by
-    which it takes its other ranks down, a connection that a dead peer closed, a wait for somebody who is gone.
+    Lower weights are consequences of a first failure: an exit code that a launcher passes on, a signal by which it
+    ends its other ranks, a connection that a dead peer closed, a wait for a rank that is gone.
     """
     if matches(process, signature):
-        # Even a documented hang: whoever waits for a rank that was killed hangs in the same way.
+        # A documented hang weighs less: a rank that waits for a killed one hangs in the same way.
         return 2 if process.ending is Ending.TIMED_OUT else 4
     if _machine_error(process):
         return 4
     match process.ending:
         case Ending.RAISED:
-            # What was raised last and what it all began with; between them stands what a library made of it.
+            # The first and the last exception of the chain decide; libraries raise their own in between.
             return 1 if any(map(is_consequence, process.chain[:1] + process.chain[-1:])) else 4
         case Ending.SIGNALLED:
             return 2 if process.signal in {"SIGTERM", "SIGKILL", "SIGSTOP", None} else 4
@@ -159,19 +162,20 @@ def _weight(process: Process, signature: Signature) -> int:
 
 
 def _machine_failure(process: Process) -> str | None:
-    """Return why a process's failure says nothing about the repro, if the machine is to blame."""
+    """Return why a process's failure says nothing about the repro, if the machine caused it."""
     if error := _machine_error(process):
-        said = f"{error.name}: {error.message}".splitlines()[0].removesuffix(": ")
-        return f"{process.name} met a failure of the machine: {said}"
+        text = f"{error.name}: {error.message}".splitlines()[0].removesuffix(": ")
+        return f"{process.name} met a failure of the machine: {text}"
     if process.ending is Ending.SIGNALLED and process.signal == "SIGKILL":
-        return f"{process.name} was killed from outside (SIGKILL), for want of memory perhaps"
+        return f"{process.name} was killed from outside (SIGKILL), perhaps because memory ran out"
     if process.ending is Ending.SIGNALLED and process.signal == "SIGSTOP":
         return f"{process.name} was stopped from outside (SIGSTOP)"
     return None
 
 
 def _machine_error(process: Process) -> Raised | None:
-    """Return the exception of a process's chain that speaks of the machine: its disk, memory, ports or files."""
+    """Return the exception of a process's chain that reports a failure of the machine: disk, memory, ports, files."""
     return next(
-        (raised for raised in process.chain if raised.name == "MemoryError" or _MACHINE.search(raised.message)), None
+        (raised for raised in process.chain if raised.name == "MemoryError" or _MACHINE_ERRORS.search(raised.message)),
+        None,
     )

@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 
 from repros import inside
+from repros.environments import cache
 from repros.errors import ReprosError
 from repros.model import Device, Environment
 
 _SCRIPT = Path(inside.__file__).with_name("probe.py")
 _OLDEST = (3, 9)
 """The oldest Python that the part which runs inside is written for."""
-_PATIENCE = 600
+_TIMEOUT = 600
 """Seconds; the simulated accelerator may have to be compiled."""
 
 
@@ -28,12 +29,12 @@ class ProbeError(ReprosError):
         super().__init__(f"{python}: {why}; expected the path of a Python interpreter that has torch installed.")
 
 
-def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
+def probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Environment:
     """Describe the environment of an interpreter.
 
     Args:
         python: the interpreter.
-        name: what to call the environment; its path by default.
+        stack: name of the stack that the environment was made from; None for the user's own environment.
         sim: whether the simulated accelerator is wanted, which may mean compiling it (about half a minute).
 
     Raises:
@@ -42,6 +43,7 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
     """
     # Its own `-I` would hide the user's PYTHONPATH, which may be what makes the environment complete.
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
+    environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONSTARTUP"}}
     try:
         done = subprocess.run(
             command,
@@ -49,27 +51,27 @@ def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environ
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=False,
-            env=_environ(),
+            env=environ | {cache.VARIABLE: str(cache.cache_folder())},
         )
     except OSError as error:
         raise ProbeError(python, f"cannot be run ({error.strerror})") from error
     except subprocess.TimeoutExpired as error:
-        raise ProbeError(python, f"did not answer within {_PATIENCE} s") from error
+        raise ProbeError(python, f"did not answer within {_TIMEOUT} s") from error
     try:
-        environment = _environment(python, name or str(python), json.loads(done.stdout.splitlines()[-1]))
+        environment = _environment(python, stack, json.loads(done.stdout.splitlines()[-1]))
     except (ValueError, IndexError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise ProbeError(python, _too_old(python) or f"did not answer ({last})") from None
+        raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})") from None
     if _release(environment.python_version) < _OLDEST:
-        raise ProbeError(python, _age(environment.python_version))
-    if name is None and environment.broken:
+        raise ProbeError(python, _too_old_message(environment.python_version))
+    if stack is None and environment.broken:
         raise ProbeError(python, "torch is not installed there")
     return environment
 
 
-def _too_old(python: Path) -> str | None:
+def _too_old_problem(python: Path) -> str | None:
     """Return what is to be said of an interpreter that may not even understand the question."""
     asked = [str(python), "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]
     try:
@@ -77,25 +79,30 @@ def _too_old(python: Path) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = done.stdout.strip()
-    return _age(version) if re.fullmatch(r"\d+\.\d+\.\d+", version) and _release(version) < _OLDEST else None
+    return (
+        _too_old_message(version) if re.fullmatch(r"\d+\.\d+\.\d+", version) and _release(version) < _OLDEST else None
+    )
 
 
 def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
-def _age(version: str) -> str:
+def _too_old_message(version: str) -> str:
     return f"is Python {version}, and repros needs {'.'.join(map(str, _OLDEST))} or newer there"
 
 
-def _environment(python: Path, name: str, found: dict[str, object]) -> Environment:
+def _environment(python: Path, stack: str | None, found: dict[str, object]) -> Environment:
+    name = stack or str(python)
     counts: dict[Device, int] = {}
     absent: dict[Device, str] = {}
     cuda, sim, versions = found["cuda"], found["sim"], found["versions"]
     if not isinstance(cuda, dict) or not isinstance(versions, dict):
         raise TypeError
     if "torch" not in versions:
-        return Environment(name, python, str(found["python"]), versions, broken=f"torch is not installed in {name}")
+        return Environment(
+            name, python, str(found["python"]), versions, broken=f"torch is not installed in {name}", stack=stack
+        )
     counts[Device.CPU] = os.cpu_count() or 1
     counts[Device.CUDA] = cuda["count"]
     if cuda["absent"]:
@@ -103,9 +110,5 @@ def _environment(python: Path, name: str, found: dict[str, object]) -> Environme
     if isinstance(sim, dict) and sim["absent"] is None:
         counts[Device.SIM] = sys.maxsize
     else:
-        absent[Device.SIM] = sim["absent"] if isinstance(sim, dict) else "the simulated accelerator was not asked for"
-    return Environment(name, python, str(found["python"]), versions, counts, absent)
-
-
-def _environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONSTARTUP"}}
+        absent[Device.SIM] = sim["absent"] if isinstance(sim, dict) else "the simulated accelerator was not requested"
+    return Environment(name, python, str(found["python"]), versions, counts, absent, stack=stack)

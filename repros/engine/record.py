@@ -1,6 +1,7 @@
-"""Results as JSON Lines: one object per cell, appended as they come, so that a killed runner loses none.
+"""Results as JSON Lines: one object per cell, appended as soon as it is there, so that a killed runner loses none.
 
-The lines carry what a reader of evidence needs and nothing else of the machine: no environment variables.
+:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` beside this file. Lines hold no environment
+variables and nothing else about the machine.
 """
 
 from __future__ import annotations
@@ -10,25 +11,86 @@ import fcntl
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-from packaging.utils import canonicalize_name
+from typing import NotRequired, TypedDict, cast
 
 from repros.model import Result, Verdict
 
 SCHEMA = 1
-"""Raised whenever a field changes its meaning; new fields do not raise it."""
+"""Raised whenever a field changes its meaning; a new field does not raise it."""
 
-_ALWAYS = {"repro", "variant", "strategy", "device", "stack", "verdict", "reason", "seconds", "logs"}
+JSON_SCHEMA = Path(__file__).with_name("record.schema.json")
+"""The JSON Schema of a record line."""
+
+_REQUIRED = {"repro", "variant", "strategy", "device", "stack", "verdict", "reason", "seconds", "logs"}
 _VERDICTS = set(Verdict)
 
 
-def line(result: Result) -> dict[str, Any]:
-    """Return a result as the object that stands in the file."""
+class StackRecord(TypedDict):
+    """The environment that a cell ran in."""
+
+    name: str
+    """The stack's name, or the interpreter's path for the user's own environment."""
+    own: NotRequired[bool]
+    """Whether it is the user's own environment."""
+    python: str
+    versions: Mapping[str, str]
+    """Installed versions of the packages that the repro names."""
+
+
+class ExpectationRecord(TypedDict):
+    """What the header documents for these versions."""
+
+    outcome: str
+    affected: bool
+    signature: str
+
+
+class ProcessRecord(TypedDict):
+    """How one process ended."""
+
+    process: str
+    ending: str
+    code: int | None
+    signal: str | None
+
+
+class RepeatsRecord(TypedDict):
+    """How often the cell was run, and how often with the line's outcome."""
+
+    n: int
+    agreeing: int
+
+
+class RecordLine(TypedDict):
+    """One line of a results file."""
+
+    schema: int
+    repro: str
+    title: str
+    variant: str
+    claim: str | None
+    strategy: str
+    device: str
+    stack: StackRecord
+    platform: str
+    processes: int
+    expected: ExpectationRecord
+    launch: str | None
+    observed: list[ProcessRecord]
+    signature: str | None
+    verdict: str
+    repeats: RepeatsRecord | None
+    reason: str
+    seconds: float | None
+    logs: str | None
+
+
+def line(result: Result) -> RecordLine:
+    """Return a result's line."""
     cell, seen = result.cell, result.observation
-    expectation = cell.expectation
+    environment, expectation = cell.environment, cell.expectation
     return {
         "schema": SCHEMA,
         "repro": cell.repro.id,
@@ -38,9 +100,10 @@ def line(result: Result) -> dict[str, Any]:
         "strategy": cell.strategy,
         "device": cell.device.value,
         "stack": {
-            "name": cell.environment.name,
-            "python": cell.environment.python_version,
-            "versions": _telling_versions(result),
+            "name": environment.name,
+            "own": environment.stack is None,
+            "python": environment.python_version,
+            "versions": _named_versions(result),
         },
         "platform": platform.platform(),
         "processes": cell.processes,
@@ -49,7 +112,7 @@ def line(result: Result) -> dict[str, Any]:
             "affected": expectation.affected,
             "signature": str(expectation.signature),
         },
-        "launch": seen.launch if seen else None,
+        "launch": seen.launch.value if seen else None,
         "observed": [
             {
                 "process": process.name,
@@ -68,19 +131,49 @@ def line(result: Result) -> dict[str, Any]:
     }
 
 
-def _telling_versions(result: Result) -> Mapping[str, str]:
-    """Return the installed versions of what the script imports and of what its ranges speak of."""
-    repro, variant = result.cell.repro, result.cell.variant
-    ranges = (*repro.dependencies, *variant.affected, *variant.requires)
-    names = sorted({"torch", *(canonicalize_name(r.name) for r in ranges), *map(canonicalize_name, repro.packages)})
+def _named_versions(result: Result) -> dict[str, str]:
+    """Return the installed versions of torch and of the packages that the repro names."""
     installed = result.cell.environment.versions
+    names = sorted({"torch"} | result.cell.repro.named_packages)
     return {name: installed[name] for name in names if name in installed}
 
 
-def append(path: Path, result: Result) -> None:
-    """Append one result; whole, even when several runners append to the same file.
+def is_own_environment(line: RecordLine) -> bool:
+    """Return whether a line's cell ran in the user's own environment; files from before `own` have its path as name."""
+    return line["stack"].get("own", "/" in line["stack"]["name"])
 
-    A line that a killed runner left half written is ended first, so that it spoils only itself.
+
+def latest(lines: Iterable[RecordLine]) -> list[RecordLine]:
+    """Return the last line of each cell, sorted by repro, then grouped by variant, strategy, device and stack.
+
+    Groups come in the order of their first lines: from cells `B x sim`, `A x cpu`, `B y sim` of one repro, in which B
+    came first, the result is `B x sim`, `B y sim`, `A x cpu`. Cells that ran side by side are mixed in the file.
+    """
+    by_cell = {_cell_key(line): line for line in lines}
+    first_seen: dict[tuple[str, ...], int] = {}
+    for cell in by_cell:
+        for length in range(1, len(cell) + 1):
+            first_seen.setdefault(cell[:length], len(first_seen))
+
+    def position(cell: tuple[str, ...]) -> tuple[str | int, ...]:
+        return (cell[0], *(first_seen[cell[: length + 1]] for length in range(1, len(cell))))
+
+    return [by_cell[cell] for cell in sorted(by_cell, key=position)]
+
+
+def disagreeing(lines: Iterable[RecordLine]) -> list[RecordLine]:
+    """Return the last lines of the cells that were run and do not agree; cells that could not be judged count."""
+    return [line for line in latest(lines) if Verdict(line["verdict"]).disagrees]
+
+
+def _cell_key(line: RecordLine) -> tuple[str, ...]:
+    return (line["repro"], line["variant"], line["strategy"], line["device"], line["stack"]["name"])
+
+
+def append(path: Path, result: Result) -> None:
+    """Append one result as a whole line, even if several runners append to the same file.
+
+    A line that a killed runner left incomplete is ended first, so that only that line is lost.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(line(result), ensure_ascii=False) + "\n"
@@ -95,7 +188,7 @@ def append(path: Path, result: Result) -> None:
             file.flush()
             os.fsync(file.fileno())
         except OSError:
-            # A full disk takes half a line; without it there is room for what somebody else appends.
+            # A full disk leaves an incomplete line; removing it gives its room back.
             with contextlib.suppress(OSError):
                 os.ftruncate(file.fileno(), end)
             raise
@@ -105,14 +198,14 @@ def _last_byte(descriptor: int, end: int) -> bytes:
     return os.pread(descriptor, 1, end - 1)
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield every whole line of a results file that this version understands; pass over damaged ones."""
+def read(path: Path) -> Iterator[RecordLine]:
+    """Yield the lines of a results file that this version understands; skip damaged ones."""
     with path.open("rb") as file:
         for raw in file:
             try:
                 found = json.loads(raw)
             except ValueError:
                 continue
-            known = isinstance(found, dict) and found.get("schema") == SCHEMA and found.keys() >= _ALWAYS
+            known = isinstance(found, dict) and found.get("schema") == SCHEMA and found.keys() >= _REQUIRED
             if known and found["verdict"] in _VERDICTS:
-                yield found
+                yield cast("RecordLine", found)

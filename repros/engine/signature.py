@@ -1,22 +1,20 @@
-"""Normalised signatures: one text for one failure, whatever machine, rank or device it was seen on.
+"""Normalised signatures: the same text for the same failure on every machine, rank and device.
 
-Plain substrings and a handful of expressions without nested repetition, so the cost is linear in the text. What a rank
-says when somebody else failed is known here, too: it is the signature of nothing.
+Matching uses substrings and a few expressions without nested repetition, so its cost is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 from repros.model import Ending, Process, Raised, Signature
 
 _RULES = (
-    # Autograd names a tensor by its type and shape, which are the user's own.
+    # Autograd names a tensor by its type and shape, which depend on the user's model.
     (re.compile(r"\[torch\.(?:cuda\.)?[A-Z][a-zA-Z\d]{2,20}Tensor \[[\d, ]*\]\]"), "[{tensor}]"),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "{address}"),
-    # The same operator by the name that CUDA's kernels and the simulated accelerator's use for themselves.
+    # Prefixes by which CUDA's kernels and the simulated accelerator's name the same operator.
     (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_+|aten::_*)(?=[a-z])"), ""),
     (re.compile(r"\b(?:cuda|sim|privateuseone)(?::\d+)?\b"), "{device}"),
     (re.compile(r"\brank:? ?\d+\b"), "rank {rank}"),
@@ -26,25 +24,7 @@ _RULES = (
     (re.compile(r"\s+"), " "),
 )
 _LONGEST = 20_000
-"""Characters; the hook records no longer message."""
-
-# What a rank dies of because another one died first: Gloo, NCCL's watchdog, the stores, the launchers.
-_CONSEQUENCES = re.compile(
-    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|socket has been closed"
-    r"|recvValue failed|sendBytes failed|Timed out waiting \d+ms for (recv|send)|Socket Timeout"
-    r"|wait timeout after"
-    r"|Gloo connectFullMesh failed|remote process exited|failed to recv, got 0 bytes|Connection refused"
-    r"|Application timeout caused pair closure|Watchdog caught collective operation timeout"
-    r"|NCCL communicator was aborted|client socket has timed out"
-)
-_CONSEQUENCE_TYPES = (
-    "torch.multiprocessing.spawn.ProcessException",
-    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError",
-    "exceptions.SIGTERMException",
-    "builtins.KeyboardInterrupt",
-    "torch.distributed.DistNetworkError",
-    "torch.distributed.DistStoreError",
-)
+"""Characters of a message that are read; the recorder cuts longer ones."""
 
 
 @lru_cache(maxsize=1024)
@@ -57,56 +37,44 @@ def normalise(text: str) -> str:
 
 
 def matches(process: Process, signature: Signature) -> bool:
-    """Whether a process's ending is the documented one; an exception may bear it anywhere in its chain."""
+    """Return whether a process's ending is the documented one: any exception of its chain may match."""
     if signature.ends is not None:
-        return _ends_as(process, signature.ends)
+        return (process.ending, process.code, process.signal) == (
+            signature.ends.ending,
+            signature.ends.code,
+            signature.ends.signal,
+        )
     return any(matched_text(raised, signature) for raised in process.chain)
 
 
 def matched_text(raised: Raised, signature: Signature) -> str | None:
-    """Return the documented matched_text, normalised, that an exception of the documented class matches, or None."""
+    """Return the documented text, normalised, that an exception of the documented class contains, or None."""
     wanted = signature.raises or ""
     names = (raised.type, *raised.bases)
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
         return None
-    message = normalise(raised.message) or raised.name  # some say all in their name
-    return next((words for words in _documented(signature.match) if words in message), None)
+    message = normalise(raised.message) or raised.name  # for some exceptions the class name is the whole message
+    return next((text for text in _normalised_texts(signature.match) if text in message), None)
 
 
 @lru_cache(maxsize=4096)
-def _documented(wordings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the wordings normalised, beside the messages of a run, which would drive them out of their store."""
-    return tuple(map(normalise, wordings))
-
-
-def is_consequence(raised: Raised) -> bool:
-    """Whether an exception says that somebody else failed."""
-    kinds = (raised.type, *raised.bases)
-    return bool(_CONSEQUENCES.search(raised.message)) or any(kind.endswith(_CONSEQUENCE_TYPES) for kind in kinds)
-
-
-def _ends_as(process: Process, ends: str) -> bool:
-    if ends == "hang":
-        return process.ending is Ending.TIMED_OUT
-    kind, _, which = ends.partition(" ")
-    if kind == "exit":
-        return process.ending is Ending.EXITED and process.code == int(which)
-    return process.ending is Ending.SIGNALLED and process.signal == which
+def _normalised_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Normalise a signature's texts, cached apart from messages, which would evict them."""
+    return tuple(map(normalise, texts))
 
 
 def describe(process: Process, signature: Signature) -> str:
-    """Return an ending as one normalised line: the link that matches the signature, else the chain's root."""
+    """Return an ending as one normalised line; of a chain, the exception that matches the signature, else the root."""
     if process.ending is Ending.RAISED:
-        raised = _telling(process.chain, signature)
+        raised = _decisive_exception(process, signature)
         return f"{raised.name}: {normalise(raised.message)}" if raised else "an exception that could not be read"
     if process.ending is Ending.EXITED:
         return f"exit {process.code}"
     if process.ending is Ending.SIGNALLED:
-        return f"signal {process.signal}" if process.signal else "ended by a signal nobody saw"
+        return f"signal {process.signal}" if process.signal else "ended by an unknown signal"
     return "hang" if process.ending is Ending.TIMED_OUT else process.ending.value
 
 
-def _telling(chain: Iterable[Raised], signature: Signature) -> Raised | None:
-    links = tuple(chain)
-    bearing = (raised for raised in links if signature.ends is None and matched_text(raised, signature))
-    return next(bearing, links[-1] if links else None)
+def _decisive_exception(process: Process, signature: Signature) -> Raised | None:
+    matching = (raised for raised in process.chain if signature.ends is None and matched_text(raised, signature))
+    return next(matching, process.chain[-1] if process.chain else None)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import platformdirs
 from filelock import FileLock, Timeout
 
+from repros.environments.cache import cache_folder
 from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError
 from repros.model.stack import Size, Stack
@@ -28,21 +27,15 @@ class EnvironmentFailedError(ReprosError):
         super().__init__(f"the environment of stack {stack.name} could not be made: {reason}")
 
 
-def cache() -> Path:
-    """Return the folder for all that can be made again: `REPROS_CACHE_DIR`, or the user's cache."""
-    chosen = os.environ.get("REPROS_CACHE_DIR")
-    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_cache_path("repros")
-
-
 def place(stack: Stack) -> Path:
     """Return the folder of the stack's environment, there or not; another lock gives another folder."""
     digest = hashlib.sha256(stack.python.encode() + b"\n" + stack.lock.read_bytes()).hexdigest()
-    return cache() / "environments" / f"{stack.name}-{digest[:12]}"
+    return cache_folder() / "environments" / f"{stack.name}-{digest[:12]}"
 
 
 def ready(stack: Stack) -> bool:
     """Whether the stack's environment is there, complete and with its interpreter."""
-    return _ready(place(stack))
+    return _is_complete(place(stack))
 
 
 def ensure(stack: Stack, say: Say) -> Path:
@@ -57,7 +50,7 @@ def ensure(stack: Stack, say: Say) -> Path:
     """
     root = place(stack)
     try:
-        return _ensured(stack, root, say)
+        return _make_unless_complete(stack, root, say)
     except OSError as error:
         raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
 
@@ -88,7 +81,7 @@ def copy(stack: Stack, say: Say) -> Iterator[Path]:
     with FileLock(f"{root}.lock"):
         try:
             try:
-                _make(stack, root, say)
+                _install(stack, root, say)
             except OSError as error:
                 raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
             yield _python(root)
@@ -96,8 +89,8 @@ def copy(stack: Stack, say: Say) -> Iterator[Path]:
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _ensured(stack: Stack, root: Path, say: Say) -> Path:
-    if not _ready(root):
+def _make_unless_complete(stack: Stack, root: Path, say: Say) -> Path:
+    if not _is_complete(root):
         root.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{root}.lock")
         try:
@@ -106,14 +99,14 @@ def _ensured(stack: Stack, root: Path, say: Say) -> Path:
             say(f"waiting for another process that is making the environment of stack {stack.name}")
             lock.acquire()
         try:
-            if not _ready(root):
-                _make(stack, root, say)
+            if not _is_complete(root):
+                _install(stack, root, say)
         finally:
             lock.release()
     return _python(root)
 
 
-def _make(stack: Stack, root: Path, say: Say) -> None:
+def _install(stack: Stack, root: Path, say: Say) -> None:
     shutil.rmtree(root, ignore_errors=True)  # what an interrupted process may have left
     # Compiled now: a user who has PYTHONDONTWRITEBYTECODE set would pay for it in every process of every cold cell.
     install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
@@ -122,18 +115,18 @@ def _make(stack: Stack, root: Path, say: Say) -> None:
         intended = run_uv(*install, "--dry-run", folder=root.parent)
         downloads = "Would download" in intended
         cuda = "\n + nvidia-" in intended
-        _announce(stack, say, cuda=cuda, downloads=downloads)
-        _refuse_if_full(stack, root.parent, cuda=cuda, downloads=downloads)
+        _announce_cost(stack, say, cuda=cuda, downloads=downloads)
+        _check_disk_space(stack, root.parent, cuda=cuda, downloads=downloads)
         run_uv(*install, folder=root.parent, say=say)
         (root / _MARKER).touch()
     except UvError as error:
         raise EnvironmentFailedError(stack, str(error)) from error
     finally:
-        if not _ready(root):
+        if not _is_complete(root):
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _announce(stack: Stack, say: Say, *, cuda: bool, downloads: bool) -> None:
+def _announce_cost(stack: Stack, say: Say, *, cuda: bool, downloads: bool) -> None:
     size = _size(stack, cuda=cuda)
     build = f"torch's {'CUDA' if cuda else 'CPU'} build"
     if not downloads:
@@ -148,7 +141,7 @@ def _announce(stack: Stack, say: Say, *, cuda: bool, downloads: bool) -> None:
         say(f"  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: {smaller} to download")
 
 
-def _refuse_if_full(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
+def _check_disk_space(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
     """Refuse when a disk that is going to fill lacks the room.
 
     uv unpacks into its cache and links from there, so the environment itself takes room only on another disk.
@@ -180,5 +173,5 @@ def _python(root: Path) -> Path:
     return root / "bin" / "python"
 
 
-def _ready(root: Path) -> bool:
+def _is_complete(root: Path) -> bool:
     return (root / _MARKER).is_file() and _python(root).exists()

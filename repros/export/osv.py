@@ -18,7 +18,7 @@ from packaging.version import Version
 from repros.evidence.files import Evidence
 from repros.matrix.tables import devices
 from repros.model import Repro
-from repros.text.wording import format_requirement
+from repros.model.requirements import format_requirement
 
 SCHEMA = "1.7.3"
 

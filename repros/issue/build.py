@@ -17,9 +17,9 @@ from repros.engine.launch import logs
 from repros.export import script
 from repros.issue.redact import Identity, Redactor
 from repros.model import Outcome, Repro, Variant, Verdict
+from repros.model.requirements import format_requirement
 from repros.stacks import load_stacks
 from repros.text.describe import role
-from repros.text.wording import format_requirement
 
 _LONGEST_TRACEBACK = 60
 """Lines."""

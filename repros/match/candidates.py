@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from repros.engine.signature import is_consequence
+from repros.engine.consequences import is_consequence
 from repros.match.affected import Affected, State, affected
 from repros.match.failures import Failure, Link
 from repros.match.index import Entry, SignatureIndex, SignatureMatch

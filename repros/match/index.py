@@ -88,7 +88,7 @@ def _entries(repros: Iterable[Repro]) -> Iterator[Entry]:
     for repro in repros:
         by_signature: dict[Signature, list[Variant]] = {}
         for variant in repro.variants:
-            if variant.outcome is Outcome.FAILS and variant.signature and variant.signature.raises:
+            if variant.outcome is Outcome.FAILS and variant.signature.raises:
                 by_signature.setdefault(variant.signature, []).append(variant)
         for signature, variants in by_signature.items():
             yield Entry(repro, signature, tuple(variants))

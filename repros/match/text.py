@@ -8,11 +8,12 @@ from typing import Any
 
 from rich.text import Text
 
-from repros.engine.signature import is_consequence
+from repros.engine.consequences import is_consequence
 from repros.match import Candidate, Confidence, Failure, Link, Match, RuledOut, Sighting, State
 from repros.model import Repro, Variant
+from repros.model.requirements import format_requirement
 from repros.text.describe import role
-from repros.text.wording import count, format_requirement, wrap
+from repros.text.wording import count, wrap
 
 SCHEMA = 1
 _MARGIN = 10

@@ -50,7 +50,7 @@ def against(lines: Iterable[Mapping[str, Any]], evidence: Evidence) -> list[Disa
         unit = Unit(line["stack"]["name"], line["repro"], line["device"], line["strategy"])
         known = evidence[unit].seen.get(line["variant"]) if unit in evidence else None
         verdict = Verdict(line["verdict"])
-        if verdict.category is Category.SKIP or (known is None and verdict.category is Category.AGREES):
+        if verdict.category is Category.SKIPPED or (known is None and verdict.category is Category.AGREES):
             continue
         if known is None or known.verdict is not verdict:
             found.append(Disagreement(unit, line["variant"], verdict, known.verdict if known else None))

@@ -7,11 +7,12 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from repros import environments
 from repros.engine import record
-from repros.engine.pipeline import JOBS, Observer, Where, run_specs
+from repros.engine.cells import JOBS
+from repros.engine.environment import Where
+from repros.engine.pipeline import Observer, RunOptions, run_specs
 from repros.evidence.files import Measurement, measurement
 from repros.evidence.unit import Unit
 from repros.matrix.worklist import WorkItem, Worklist
@@ -28,7 +29,7 @@ class _Tally:
     """The record lines of the units that are being measured."""
 
     items: Mapping[Unit, WorkItem]
-    lines: dict[Unit, list[dict[str, Any]]] = field(default_factory=dict)
+    lines: dict[Unit, list[record.RecordLine]] = field(default_factory=dict)
 
     def add(self, result: Result) -> Measurement | None:
         """Take a result; return its unit's evidence when this was the last of its cells.
@@ -78,7 +79,7 @@ def measure(
         tally = _Tally(items)
         specs = [spec for item in items.values() for spec in item.specs]
         with _lent(stack, observer, leave=leave):
-            for result in run_specs(specs, Where((stack.name,)), results, observer, jobs=jobs):
+            for result in run_specs(specs, Where((stack.name,)), results, observer, RunOptions(jobs=jobs)):
                 yield result
                 if whole := tally.add(result):
                     keep(whole)

@@ -9,7 +9,7 @@ from pathlib import Path
 from repros.engine.catalogue import Catalogue
 from repros.evidence.files import Evidence, Measurement
 from repros.model import Cell, Device, Environment, Expectation, Outcome, Repro, Verdict
-from repros.text.wording import format_requirement
+from repros.model.requirements import format_requirement
 
 SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}
 """Verdicts of cells that showed the documented failure, expected or not."""

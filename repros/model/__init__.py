@@ -1,11 +1,11 @@
-"""The frozen nouns: the only words the rest of the project speaks in."""
+"""The frozen values that the rest of the project passes around."""
 
 from __future__ import annotations
 
 from repros.model.cell import Cell, Expectation, Unavailable
 from repros.model.environment import Environment
-from repros.model.observation import Ending, Observation, Process, Raised
-from repros.model.repro import Device, Outcome, Repro, Signature, Variant
+from repros.model.observation import Ending, Launch, Observation, Process, ProcessRole, Raised
+from repros.model.repro import Device, End, Outcome, Repro, Role, Signature, Variant
 from repros.model.stack import Stack
 from repros.model.verdict import Category, Repeats, Result, Verdict
 
@@ -13,16 +13,20 @@ __all__ = [
     "Category",
     "Cell",
     "Device",
+    "End",
     "Ending",
     "Environment",
     "Expectation",
+    "Launch",
     "Observation",
     "Outcome",
     "Process",
+    "ProcessRole",
     "Raised",
     "Repeats",
     "Repro",
     "Result",
+    "Role",
     "Signature",
     "Stack",
     "Unavailable",

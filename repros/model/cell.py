@@ -1,4 +1,4 @@
-"""One thing to run, or the reason why it is not run."""
+"""Cells: one thing to run, or the reason why it is not run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Expectation:
     affected: bool
     """Whether the environment's versions lie in the affected range."""
     is_fix: bool
-    """Whether the variant passes *because* of a fix, rather than because the range excludes this environment."""
+    """Whether the variant passes because it is a fix, and not because these versions are unaffected."""
     signature: Signature
 
 
@@ -34,10 +34,9 @@ class Cell:
 
     @property
     def expectation(self) -> Expectation:
-        """What the header says for the versions really installed."""
+        """What the header documents for the installed versions."""
         affected = all(self.environment.holds(r) for r in self.variant.affected)
         fails = affected and self.variant.outcome is Outcome.FAILS
-        assert self.variant.signature is not None  # the header guarantees it
         return Expectation(
             outcome=Outcome.FAILS if fails else Outcome.PASSES,
             affected=affected,

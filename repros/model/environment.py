@@ -1,4 +1,4 @@
-"""An environment under test, as it describes itself."""
+"""The environment under test."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ from repros.model.repro import Device
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python environment and what was found in it; cells run in one."""
+    """A Python environment in which cells run, and what was found in it."""
 
     name: str
-    """The stack's name, or the interpreter's path for an environment of the user's own."""
+    """The stack's name, or the interpreter's path for the user's own environment."""
     python: Path
     """The interpreter that runs the cells."""
     python_version: str
     versions: Mapping[str, str]
     """Installed distributions: canonical name to version, as really installed (`2.13.0+cpu`)."""
     counts: Mapping[Device, int] = field(default_factory=dict)
-    """How many devices of each tier the environment offers."""
+    """How many devices of each kind the environment offers."""
     absent: Mapping[Device, str] = field(default_factory=dict)
-    """Why a tier is not to be had here: one sentence that names the way out."""
+    """Why a kind of device is missing here: one sentence that names the way out."""
     broken: str | None = None
     """Why no cell can run here at all: the environment could not be made, or its interpreter does not answer."""
+    stack: str | None = None
+    """Name of the stack that the environment was made from; None for the user's own environment."""
 
     def unmet(self, requirements: Iterable[Requirement]) -> list[str]:
-        """Return what does not hold here, each as `lightning>=2.1 (found 2.0.9)`."""
+        """Return the requirements that do not hold here, each as `lightning>=2.1 (found 2.0.9)`."""
         return [f"{r} (found {self._found(r) or 'none'})" for r in requirements if not self.holds(r)]
 
     def holds(self, requirement: Requirement) -> bool:
-        """Whether the installed version satisfies the requirement; an absent package satisfies none.
+        """Return whether the installed version satisfies the requirement; an absent package satisfies none.
 
-        A requirement whose marker is not for this Python holds.
+        A requirement whose marker does not apply to this Python holds.
         """
         if requirement.marker and not requirement.marker.evaluate(self._marker_values()):
             return True
         found = self._found(requirement)
         try:
             return found is not None and requirement.specifier.contains(Version(found), prereleases=True)
-        except InvalidVersion:  # a fork's own numbering, which no range speaks of
+        except InvalidVersion:  # a fork with version numbers of its own, which no range covers
             return not requirement.specifier
 
     def _marker_values(self) -> dict[str, str]:

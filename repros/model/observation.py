@@ -1,4 +1,4 @@
-"""How a cell's run ended, process by process, as seen and before it is judged."""
+"""Observations: how a cell's run ended, process by process, before it is judged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Ending(StrEnum):
     """How one process ended."""
 
     RETURNED = "returned"
-    """The script ran to its end; what the interpreter did on its way out does not matter."""
+    """The script ran to its end; what the interpreter does at its exit does not count."""
     RAISED = "raised"
     """An exception left the script."""
     EXITED = "exited"
@@ -22,7 +22,7 @@ class Ending(StrEnum):
     TIMED_OUT = "timed out"
     """Still running at the cell's deadline; its stacks were taken."""
     STOPPED = "stopped"
-    """A rank still running when the main process had ended, ended by the engine."""
+    """A rank that the engine ended because it outlived the main process."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,45 @@ class Raised:
         return self.type.removeprefix("builtins.")
 
 
+class ProcessRole(StrEnum):
+    """What a process is within its cell."""
+
+    MAIN = "main"
+    """Started by the engine."""
+    LEADER = "leader"
+    """Forked by a warm server; launches the ranks as torchrun's agent does."""
+    RANK = "rank"
+    """Launched, spawned or forked by the main process or the leader."""
+    HELPER = "helper"
+    """Any other process, such as a data loader's worker."""
+
+
+class Launch(StrEnum):
+    """How a cell is started."""
+
+    WARM = "warm"
+    """Forked from a server that has imported the libraries: fast."""
+    COLD = "cold"
+    """`python script.py`, as a user would."""
+
+
 @dataclass(frozen=True)
 class Process:
     """One process of a cell."""
 
     pid: int
-    role: str
-    """`main` (started by the engine), `rank` (launched or spawned by it), `helper` (neither); `leader`, where a warm
-    server's process launched the ranks."""
+    role: ProcessRole
     rank: int | None
-    """Global rank; None for a process that is none, such as the launcher of spawned ranks."""
+    """Global rank; None for a process without a rank, such as the launcher of spawned ranks."""
     ending: Ending
     code: int | None = None
     """Exit code, for `exited`."""
     signal: str | None = None
     """Signal name, for `signalled`."""
     chain: tuple[Raised, ...] = ()
-    """The exception and what it came from, outermost first, for `raised`."""
+    """The exception chain, outermost first, for `raised`."""
     world_size: int | None = None
-    """Size of the default process group that it joined; None when it joined none."""
+    """Size of the default process group that it joined; None if it joined none."""
     at: float = 0.0
     """Seconds from the cell's start to this ending."""
     stacks: str = ""
@@ -76,10 +96,10 @@ class Process:
         """`rank 1`, `launcher`, or `helper 4711`."""
         if self.rank is not None:
             return f"rank {self.rank}"
-        return "launcher" if self.role in {"main", "leader"} else f"{self.role} {self.pid}"
+        return "launcher" if self.role in {ProcessRole.MAIN, ProcessRole.LEADER} else f"{self.role} {self.pid}"
 
 
-_BEFALLEN = {Ending.RAISED, Ending.EXITED, Ending.SIGNALLED}
+_FAILURES = {Ending.RAISED, Ending.EXITED, Ending.SIGNALLED}
 
 
 @dataclass(frozen=True)
@@ -90,18 +110,18 @@ class Observation:
     seconds: float
     folder: Path
     """Where the logs and the raw events lie."""
-    launch: str = "cold"
-    """`cold`: `python script.py`, as a user would."""
+    launch: Launch = Launch.COLD
     broken: str | None = None
-    """Why the run says nothing about the repro, when the engine itself could not do its work."""
+    """Why the run says nothing about the repro: the engine could not do its work."""
     leftovers: int = 0
     """Processes that outlived the main process and had to be ended, ranks not counted."""
 
     @property
     def ranks(self) -> Iterator[Process]:
-        """The processes whose ending matters: no helpers, and the engine's own launcher only if something befell it."""
+        """The processes whose ending counts: no helpers, and the engine's own leader only if it failed."""
         return (
             process
             for process in self.processes
-            if process.role in {"main", "rank"} or (process.role == "leader" and process.ending in _BEFALLEN)
+            if process.role in {ProcessRole.MAIN, ProcessRole.RANK}
+            or (process.role is ProcessRole.LEADER and process.ending in _FAILURES)
         )

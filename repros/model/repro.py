@@ -1,4 +1,4 @@
-"""What a script's header says: one documented failure and the ways to run it."""
+"""The contents of a script's header: one documented failure and its variants."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from signal import Signals
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from repros.model.observation import Ending
 
 
 class Device(StrEnum):
-    """The evidence tier a cell ran on."""
+    """The kind of device that a cell runs on; evidence always names it."""
 
     CUDA = "cuda"
     """A real GPU."""
@@ -29,24 +33,68 @@ class Outcome(StrEnum):
     PASSES = "passes"
 
 
+class Role(StrEnum):
+    """What a variant is to a reader."""
+
+    FAILS = "fails"
+    WORKS = "works"
+    """A fix or a workaround."""
+    DOES_NOT_FIX = "does not fix"
+    """A solution that is documented somewhere and does not work."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ends in a failure that raises nothing."""
+
+    ending: Ending
+    """`timed out`, `exited` or `signalled`."""
+    code: int | None = None
+    """Exit code, for `exited`."""
+    signal: str | None = None
+    """Signal name, for `signalled`."""
+
+    @classmethod
+    def parse(cls, text: str) -> End:
+        """Return the end that a header states as `hang`, `exit 3` or `signal SIGSEGV`.
+
+        Raises:
+            ValueError: the text is none of these.
+        """
+        kind, _, which = text.partition(" ")
+        if text == "hang":
+            return cls(Ending.TIMED_OUT)
+        if kind == "exit":
+            return cls(Ending.EXITED, code=int(which))
+        if kind == "signal" and which in Signals.__members__:
+            return cls(Ending.SIGNALLED, signal=which)
+        raise ValueError(text)
+
+    def __str__(self) -> str:
+        """Return it as a header states it."""
+        if self.ending is Ending.TIMED_OUT:
+            return "hang"
+        return f"exit {self.code}" if self.ending is Ending.EXITED else f"signal {self.signal}"
+
+
 @dataclass(frozen=True)
 class Signature:
-    """What the documented failure looks like, in one of two forms: an exception, or an ending without one."""
+    """What the documented failure looks like: an exception, or an ending without one."""
 
     raises: str | None = None
     """Class name of the exception, plain (`RuntimeError`) or dotted; a base class of what was raised counts."""
     match: tuple[str, ...] = ()
     """Alternative texts; the message, normalised (:func:`repros.engine.signature.normalise`), contains one of them."""
-    ends: str | None = None
-    """`hang`, `exit N` or `signal SIGNAME`, for a failure that raises nothing."""
+    ends: End | None = None
+    """For a failure that raises nothing."""
     frames: tuple[str, ...] = ()
-    """Functions, `new_forward` or `accelerate/hooks.py:new_forward`, one of which stands on the stack whenever the
-    message is due to this failure; no part of a verdict, but what tells a user's log from others with the message."""
+    """Functions (`new_forward` or `accelerate/hooks.py:new_forward`) of which one is on the stack whenever this failure
+    causes the message. Verdicts ignore them; `repros match` uses them to tell logs with the same message apart."""
 
     def __str__(self) -> str:
         """Return the signature as one line for people."""
         if self.ends:
-            return self.ends
+            return str(self.ends)
         return f"{self.raises}: {' | '.join(self.match)}" if self.match else f"{self.raises}"
 
 
@@ -61,15 +109,22 @@ class Variant:
     strategies: tuple[str, ...]
     devices: tuple[Device, ...]
     affected: tuple[Requirement, ...]
-    """All must hold for the failure to be expected; empty: no release is free of it."""
+    """All must hold for the failure to be expected; empty: every release has it."""
     requires: tuple[Requirement, ...]
-    """All must hold for the variant to be run at all."""
-    signature: Signature | None = None
+    """All must hold for the variant to be run."""
+    signature: Signature
     """What a failure of this repro looks like; for a variant that passes, what it must not show."""
     claim: str | None = None
-    """What a documented solution promises that does not work."""
+    """What a documented solution promises, for one that does not work."""
     source: str | None = None
     """Where the solution is documented."""
+
+    @property
+    def role(self) -> Role:
+        """What it is to a reader."""
+        if self.outcome is Outcome.PASSES:
+            return Role.WORKS
+        return Role.DOES_NOT_FIX if self.claim else Role.FAILS
 
 
 @dataclass(frozen=True)
@@ -85,21 +140,21 @@ class Repro:
     packages: tuple[str, ...]
     """The packages that the failure is in."""
     dependencies: tuple[Requirement, ...]
-    """PEP 723 dependencies: what the script imports."""
+    """PEP 723 dependencies: the packages that the script imports."""
     affected: tuple[Requirement, ...]
     requires: tuple[Requirement, ...]
     home: str
     """Name of the stack on which the documented failure is exact."""
     strategies: tuple[str, ...]
     cold: tuple[str, ...]
-    """The strategies whose launcher is part of what is shown: never launched warm unless that is asked for."""
+    """Strategies whose launcher is part of the failure: launched cold unless the user asks for warm."""
     devices: tuple[Device, ...]
     processes: int
     """Ranks that the script runs as."""
     minimum: int
-    """Fewest devices with which the failure still shows."""
+    """Fewest devices that show the failure."""
     deadline: float
-    """Seconds after which a cell is taken for hung."""
+    """Seconds after which a cell counts as hung."""
     silent: bool
     """Whether the failure is a wrong result without an error."""
     variants: tuple[Variant, ...]
@@ -115,6 +170,18 @@ class Repro:
     def family(self) -> str:
         """The folder that the script lies in."""
         return self.path.parent.name
+
+    @cached_property
+    def failing(self) -> Variant:
+        """The variant `failing`, which every repro has."""
+        return next(variant for variant in self.variants if variant.name == "failing")
+
+    @cached_property
+    def named_packages(self) -> frozenset[str]:
+        """Canonical names of the packages that the failure is in, that its ranges name, or that its script imports."""
+        ranges = (*self.dependencies, *self.affected, *self.requires)
+        own = (r for variant in self.variants for r in (*variant.affected, *variant.requires))
+        return frozenset(map(canonicalize_name, (*self.packages, *(r.name for r in (*ranges, *own)))))
 
     def variant(self, name: str) -> Variant | None:
         """Return the variant of that name, or None."""

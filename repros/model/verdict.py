@@ -1,4 +1,4 @@
-"""What an observation means, and the record of it."""
+"""Verdicts: what an observation means, and the result that holds one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from repros.model.observation import Observation
 
 
 class Category(StrEnum):
-    """How a reader should take a verdict."""
+    """What a verdict means for what is documented."""
 
     AGREES = "agrees"
     NEWS = "news"
     TROUBLE = "trouble"
-    SKIP = "skip"
+    SKIPPED = "skipped"
+    NOT_JUDGED = "not judged"
 
 
 class Verdict(StrEnum):
@@ -30,20 +31,35 @@ class Verdict(StrEnum):
     REGRESSED = "regressed"
     """Outside the affected range, but the documented signature was seen."""
     UNFIXED = "unfixed"
-    """A fix that shows the documented signature: it does not fix."""
+    """A fix that shows the documented signature: it does not work."""
     DIFFERENT = "different"
     """Some other failure; never merged with `gone` or `reproduced`."""
     FLAKY = "flaky"
-    """Repeated, it did not always end the same way."""
+    """Repeated runs did not all end the same way."""
     UNAVAILABLE = "unavailable"
     """Not run, and the reason is known."""
     INFRA = "infra"
-    """Could not be judged: disk, port, memory, or the engine itself; never changes what is known."""
+    """Could not be judged because of disk, port, memory or the engine itself; never changes evidence."""
 
     @property
     def category(self) -> Category:
-        """How a reader should take it."""
+        """What it means for what is documented."""
         return _CATEGORIES[self]
+
+    @property
+    def shows_failure(self) -> bool:
+        """Whether the documented failure was seen, expected or not."""
+        return self in {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}
+
+    @property
+    def ran_clean(self) -> bool:
+        """Whether the cell ran to its end, expected or not."""
+        return self in {Verdict.CLEAN, Verdict.GONE}
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether the cell was run and its verdict does not agree with what is documented."""
+        return self.category not in {Category.AGREES, Category.SKIPPED}
 
 
 _CATEGORIES = {
@@ -54,18 +70,18 @@ _CATEGORIES = {
     Verdict.UNFIXED: Category.TROUBLE,
     Verdict.DIFFERENT: Category.TROUBLE,
     Verdict.FLAKY: Category.TROUBLE,
-    Verdict.UNAVAILABLE: Category.SKIP,
-    Verdict.INFRA: Category.SKIP,
+    Verdict.UNAVAILABLE: Category.SKIPPED,
+    Verdict.INFRA: Category.NOT_JUDGED,
 }
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often a cell was run, and how often it ended as its result says."""
+    """How often a cell was run, and how often with the same outcome."""
 
     n: int
     agreeing: int
-    """Runs with the same verdict and signature; those that could not be judged are not among them."""
+    """Runs with the result's verdict and signature; runs that could not be judged do not count."""
 
     def __str__(self) -> str:
         """Return `19/20`."""
@@ -83,7 +99,7 @@ class Result:
     signature: str | None = None
     """The root cause as observed, normalised: `RuntimeError: ...`; None when nothing failed."""
     observation: Observation | None = None
-    """None for a cell that was not run; of several runs, the first that ended as the result says, or for a flaky one
-    the first that ended otherwise than most."""
+    """None for a cell that was not run. Of several runs: the first with the result's verdict and signature, or for a
+    flaky cell the first that differs from most."""
     repeats: Repeats | None = None
-    """None for a cell that was not repeated."""
+    """None for a cell that was run once."""

@@ -205,15 +205,16 @@ class CellItem(pytest.Item):
     def runtest(self) -> None:
         """Run, judge and record the cell; pass when its verdict agrees."""
         from repros.engine import record
-        from repros.engine.pipeline import Launch, is_warm, one
+        from repros.engine.cells import is_warm, run_cell
         from repros.engine.plan import plan
-        from repros.model import Category, Verdict
+        from repros.model import Category, Launch, Verdict
 
         environment = _environment(self)
         planned = plan([self.spec], lambda _: [environment])[0]
         out = Path(self.config.getoption("repro_results"))
-        warm = is_warm(planned, Launch(self.config.getoption("repro_launch")))
-        result = one(planned, _runs(self.config, out), servers=_servers(self.config, out) if warm else None)
+        chosen = self.config.getoption("repro_launch")
+        warm = is_warm(planned, None if chosen == "auto" else Launch(chosen))
+        result = run_cell(planned, _runs(self.config, out), servers=_servers(self.config, out) if warm else None)
         record.append(out, result)
         self.user_properties += [("verdict", str(result.verdict)), ("reason", result.reason)]
         if result.observation is not None:
@@ -248,7 +249,7 @@ _count = pytest.StashKey[int]()
 
 def _environment(item: CellItem) -> Environment:
     """Return the item's environment, made and probed when the first of this process's cells needs it."""
-    from repros.engine.pipeline import Where, prepare
+    from repros.engine.environment import Where, prepare
     from repros.model import Device
 
     known = item.config.stash.setdefault(_environments, {})
@@ -278,10 +279,10 @@ def _servers(config: pytest.Config, out: Path) -> Servers:
 
 def _runs_folder(config: pytest.Config, out: Path) -> Path:
     """Return this process's new folder for logs."""
-    from repros.engine.pipeline import new_runs_folder
+    from repros.engine.pipeline import new_log_folder
 
     if _run_folder not in config.stash:
-        config.stash[_run_folder] = new_runs_folder(out)
+        config.stash[_run_folder] = new_log_folder(out)
     return config.stash[_run_folder]
 
 

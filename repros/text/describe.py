@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from repros.model import Outcome, Repro, Variant
+from repros.model.requirements import format_requirement
 from repros.text.difference import difference
-from repros.text.wording import count, format_requirement, relative_to_cwd, wrap
+from repros.text.wording import count, relative_to_cwd, wrap
 
 _MARGIN = 10
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}

@@ -11,7 +11,8 @@ from typing import assert_never
 from repros.engine.catalogue import CATALOGUE
 from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
-from repros.text.wording import count, format_requirement, relative_to_cwd
+from repros.model.requirements import format_requirement
+from repros.text.wording import count, relative_to_cwd
 
 _LOG_LINES = 15
 _WAITING_FRAMES = 6
@@ -92,7 +93,7 @@ def _ending(process: Process) -> str:
         case Ending.EXITED:
             return f"exited {when} with code {process.code}"
         case Ending.SIGNALLED:
-            return f"ended {when} by {process.signal or 'a signal nobody saw'}"
+            return f"ended {when} by {process.signal or 'an unknown signal'}"
         case Ending.TIMED_OUT:
             return f"still running {when}, when its time was up"
         case Ending.STOPPED:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from repros.model import Repro, Variant
+from repros.model.requirements import format_requirement
 from repros.model.stack import Size, Stack
 from repros.text.describe import role
-from repros.text.wording import format_requirement
 
 
 def brief(repro: Repro) -> dict[str, Any]:
@@ -71,9 +71,9 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "devices": [device.value for device in variant.devices],
         "affected": [format_requirement(requirement) for requirement in variant.affected],
         "requires": [format_requirement(requirement) for requirement in variant.requires],
-        "raises": signature.raises if signature else None,
-        "match": list(signature.match) if signature else [],
-        "ends": signature.ends if signature else None,
+        "raises": signature.raises,
+        "match": list(signature.match),
+        "ends": str(signature.ends) if signature.ends else None,
     }
 
 

@@ -22,7 +22,7 @@ from repros.text.wording import count, wrap
 Line = Mapping[str, Any]
 """One object of a results file, as :func:`repros.record.read` yields it."""
 
-_STYLES = {Category.AGREES: "green", Category.NEWS: "yellow", Category.TROUBLE: "red", Category.SKIP: "dim"}
+_STYLES = {Category.AGREES: "green", Category.NEWS: "yellow", Category.TROUBLE: "red", Category.SKIPPED: "dim"}
 _WIDE = ("variant", "strategy", "device", "stack", "verdict", "seconds")
 _NARROW = ("variant", "strategy", "dev", "stack", "verdict", "sec")
 _INDENT = 2

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 from pathlib import Path
-
-from packaging.requirements import Requirement
-
-_BOUNDS = (">=", ">", "~=", "==", "===", "!=", "<=", "<")
-"""Lower bounds first, as ranges are format_requirement."""
 
 
 def relative_to_cwd(path: Path) -> Path:
@@ -21,17 +15,6 @@ def count(number: int, noun: str) -> str:
     """Return `1 cell`, `2 cells`, `2 processes`."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
-
-
-def format_requirement(requirement: Requirement) -> str:
-    """Return a range with its lower bound first: `lightning>=2.1,<2.4`; packaging has no order for them."""
-    bounds = sorted(requirement.specifier, key=lambda bound: _BOUNDS.index(bound.operator))
-    return requirement.name + ",".join(map(str, bounds))
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return `a, b, c`."""
-    return ", ".join(items)
 
 
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:

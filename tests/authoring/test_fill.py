@@ -14,7 +14,7 @@ from repros.authoring import template
 from repros.authoring.fill import fill
 from repros.authoring.form import read
 from repros.engine import header
-from repros.model import Device, Outcome, Repro, Signature
+from repros.model import Device, End, Outcome, Repro, Signature
 from tests.authoring.test_form import ANSWERS, FIELDS, rendered
 
 
@@ -87,7 +87,7 @@ def test_a_failure_that_raises_nothing(tmp_path: Path) -> None:
     answers = {"Title": "It hangs", "Ending": "hang", "How it shows": "an error or another end"}
     repro, refused = filled(tmp_path, answers)
     assert refused == []
-    assert repro.variants[0].signature == Signature(ends="hang")
+    assert repro.variants[0].signature == Signature(ends=End.parse("hang"))
     assert repro.silent is False
 
 
@@ -100,7 +100,7 @@ WRONG = {
     "Processes": ("two", "processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more"),
     "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),
     "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: ddp"),
-    "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected telling text of the message"),
+    "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected text of the message"),
     "Stack": ("mine", 'home = "mine": no such stack; known: 2023-05'),
     "Dependencies": ("torch at 2", "expected dependencies: a list of requirements"),
     "Failing code": ("def (", "the code of failing is not Python as it stands"),

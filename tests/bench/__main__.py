@@ -15,7 +15,8 @@ import psutil
 
 from repros.cli.output import console
 from repros.engine.catalogue import Catalogue, load
-from repros.engine.pipeline import Launch, Where, is_warm, prepare, run_all
+from repros.engine.cells import is_warm, run_cells
+from repros.engine.environment import Where, prepare
 from repros.engine.plan import Selection, plan, select
 from repros.model import Category, Cell, Environment
 from tests.bench import figures, machine, table
@@ -68,7 +69,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     if not no_sim:
         click.echo("measuring epochs on sim and on the CPU", err=True)
         report["epochs"] = figures.of_epochs(epochs(environment.python, rounds))
-    signatures = [variant.signature for repro in catalogue for variant in repro.variants if variant.signature]
+    signatures = [variant.signature for repro in catalogue for variant in repro.variants]
     report["signature_matches_per_second"] = figures.matches_per_second(signatures)
     report["log_matching"] = figures.log_matching()
     report["machine"] = watched.told()
@@ -109,7 +110,7 @@ def _catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
         started = time.monotonic()
         wrong = [
             result.reason
-            for result in run_all(cells, folder / f"jobs-{jobs}", jobs=jobs)
+            for result in run_cells(cells, folder / f"jobs-{jobs}", jobs=jobs)
             if result.verdict.category is not Category.AGREES
         ]
         assert not wrong, wrong
@@ -117,7 +118,7 @@ def _catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
     return {
         "repros": list(dict.fromkeys(cell.repro.id for cell in cells)),
         "cells": len(cells),
-        "cold": sum(not is_warm(cell, Launch.AUTO) for cell in cells),
+        "cold": sum(not is_warm(cell) for cell in cells),
         "seconds": {way: round(taken, 2) for way, taken in seconds.items()},
         "times_as_fast": {
             way: round(seconds[figures.HAND] / taken, 2) for way, taken in seconds.items() if way != figures.HAND

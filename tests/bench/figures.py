@@ -10,11 +10,11 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from repros.engine.pipeline import JOBS
+from repros.engine.cells import JOBS
 from repros.engine.signature import matches
 from repros.match import match
 from repros.match.reading import lines
-from repros.model import Ending, Process, Raised, Signature
+from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from tests.bench.measure import Sample, Series
 from tests.factories import repro, variant
 from tests.match.index import GOLDEN
@@ -115,7 +115,7 @@ def matches_per_second(signatures: Iterable[Signature], seconds: float = 0.5) ->
             signature = known[count % len(known)]
             text = f"{_MESSAGE} step {count % number_of}"
             raised = Raised(f"builtins.{signature.raises}", ("builtins.Exception",), text, ())
-            matches(Process(1, "rank", 0, Ending.RAISED, chain=(raised,)), signature)
+            matches(Process(1, ProcessRole.RANK, 0, Ending.RAISED, chain=(raised,)), signature)
             count += 1
         return round(count / (time.monotonic() - started))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from repros.engine.pipeline import JOBS
+from repros.engine.cells import JOBS
 from repros.model import Signature
 from tests.bench import figures, machine, table
 from tests.bench.measure import Sample, Series

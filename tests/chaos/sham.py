@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from repros.engine import header, pipeline
+from repros.engine import header
 from repros.model import Cell, Device, Environment
 
 TARGET = Path(__file__).parent / "toys" / "target.py"
@@ -34,7 +34,7 @@ def pretend() -> None:
     def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
         return environment(Path(sys.executable), str(python))
 
-    pipeline.probe = probe  # type: ignore[attr-defined]
+    environment.probe = probe  # type: ignore[attr-defined]
 
 
 pytest_configure = pretend

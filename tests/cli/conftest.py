@@ -12,7 +12,7 @@ import pytest
 
 from repros import environments
 from repros.cli import main
-from repros.engine import pipeline, record
+from repros.engine import environment, record
 from repros.model import Device, Environment
 from tests.conftest import TOYS
 
@@ -77,7 +77,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         versions = {"torch": "2.13.0"}
         return Environment(name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent)
 
-    monkeypatch.setattr(pipeline, "probe", probe)
+    monkeypatch.setattr(environment, "probe", probe)
     monkeypatch.setattr(environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable))
     return tmp_path
 

@@ -21,7 +21,7 @@ from repros.cli import main
 from repros.engine import pipeline
 from repros.model import Device, Environment
 
-pipeline.probe = lambda python, name=None, *, sim=True: Environment(
+environment.probe = lambda python, name=None, *, sim=True: Environment(
     str(python), Path(sys.executable), "3.11.9", {"torch": "2.13.0"}, {Device.CPU: 2}
 )
 sys.exit(main(sys.argv[1:]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from repros.engine.judge import judge
 from repros.engine.signature import matches
-from repros.model import Category, Cell, Ending, Observation, Outcome, Process, Signature, Verdict
+from repros.model import Category, Cell, End, Ending, Observation, Outcome, Process, ProcessRole, Signature, Verdict
 from tests.factories import cell, observation, process, raised, requirements, variant
 
 FAILS = cell(Outcome.FAILS)
@@ -37,7 +37,7 @@ PEER = process(
 LAUNCHER = process(
     None,
     Ending.RAISED,
-    role="main",
+    role=ProcessRole.MAIN,
     at=0.5,
     chain=(
         raised(
@@ -50,7 +50,7 @@ LAUNCHER = process(
 TORCHRUN = process(
     None,
     Ending.RAISED,
-    role="main",
+    role=ProcessRole.MAIN,
     at=2.0,
     chain=(raised("script.py FAILED", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"),),
 )
@@ -59,7 +59,7 @@ UNREADABLE = process(1, Ending.RAISED, chain=())
 
 
 def ends(text: str) -> Cell:
-    return cell(variant=variant(signature=Signature(ends=text)))
+    return cell(variant=variant(signature=Signature(ends=End.parse(text))))
 
 
 TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
@@ -121,7 +121,7 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
         FAILS,
         (process(0, Ending.SIGNALLED),),
         Verdict.DIFFERENT,
-        "rank 0 ended otherwise: ended by a signal nobody saw",
+        "rank 0 ended otherwise: ended by an unknown signal",
     ),
     # two failures of their own are not one
     (
@@ -191,7 +191,7 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
         FIX,
         (RETURNED, KILL),
         Verdict.INFRA,
-        "rank 1 was killed from outside (SIGKILL), for want of memory perhaps",
+        "rank 1 was killed from outside (SIGKILL), perhaps because memory ran out",
     ),
     (
         FAILS,
@@ -202,7 +202,7 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
     # helpers do not count
     (
         FIX,
-        (RETURNED, process(1), process(None, Ending.RAISED, role="helper")),
+        (RETURNED, process(1), process(None, Ending.RAISED, role=ProcessRole.HELPER)),
         Verdict.CLEAN,
         "returned, as expected",
     ),
@@ -265,7 +265,7 @@ def processes_(draw: st.DrawFn) -> tuple[Process, ...]:
         found.append(
             Process(
                 pid=100 + number,
-                role=draw(st.sampled_from(["main", "rank", "helper"])),
+                role=draw(st.sampled_from(ProcessRole)),
                 rank=draw(st.none() | st.integers(0, 2)),
                 ending=ending,
                 code=draw(st.sampled_from([1, 3])) if ending is Ending.EXITED else None,
@@ -313,7 +313,7 @@ def test_what_a_verdict_needs(wanted: Cell, processes: tuple[Process, ...]) -> N
 
 @pytest.mark.parametrize("fault", ["SIGKILL", "SIGSTOP"])
 def test_who_waits_for_a_killed_rank_shows_no_documented_hang(fault: str) -> None:
-    hangs = cell(variant=variant(signature=Signature(ends="hang")))
+    hangs = cell(variant=variant(signature=Signature(ends=End.parse("hang"))))
     seen = observation(process(0, Ending.TIMED_OUT, at=9.0), process(1, Ending.SIGNALLED, signal=fault))
     assert judge(hangs, seen).verdict is Verdict.INFRA
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from repros import environments
+from repros.engine import environment as engine_environment
 from repros.engine import pipeline, record
 from repros.engine.catalogue import Catalogue, load
-from repros.engine.pipeline import Observer, Where, run_selection
+from repros.engine.environment import Where
+from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import ProbeError
 from repros.errors import ReprosError, UnknownNameError
-from repros.model import Cell, Device, Ending, Environment, Observation, Repeats, Result, Unavailable, Verdict
+from repros.model import Cell, Device, Environment, Repeats, Result, Unavailable, Verdict
 from repros.stacks import stack
 from tests.conftest import TOYS
-from tests.factories import cell, environment, observation, process
+from tests.factories import environment
 
 
 class Notes(Observer):
@@ -60,7 +59,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     monkeypatch.setattr(
         environments, "ensure", lambda wanted, say: say(f"making {wanted.name}") or Path(sys.executable)
     )
-    monkeypatch.setattr(pipeline, "probe", probe)
+    monkeypatch.setattr(engine_environment, "probe", probe)
     return probed
 
 
@@ -69,7 +68,7 @@ SOME = Selection(variants=("failing", "fixed", "gone"))
 
 def test_from_the_catalogue_to_the_record(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out, notes = tmp_path / "results.jsonl", Notes()
-    results = list(run_selection(catalogue, SOME, Where(stacks=("home", "current")), out, notes, jobs=1))
+    results = list(run_selection(catalogue, SOME, Where(stacks=("home", "current")), out, notes, RunOptions(jobs=1)))
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
     assert notes.told == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
@@ -87,7 +86,9 @@ def test_results_come_one_by_one_and_are_recorded_by_then(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
     out = tmp_path / "results.jsonl"
-    for count, _ in enumerate(run_selection(catalogue, SOME, Where(stacks=("home",)), out, Observer(), jobs=1), 1):
+    for count, _ in enumerate(
+        run_selection(catalogue, SOME, Where(stacks=("home",)), out, Observer(), RunOptions(jobs=1)), 1
+    ):
         assert len(list(record.read(out))) == count
     assert count == 3
 
@@ -95,7 +96,9 @@ def test_results_come_one_by_one_and_are_recorded_by_then(
 def test_an_interpreter_of_the_users_own(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     where = Where(python=Path(sys.executable))
     results = list(
-        run_selection(catalogue, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Observer(), jobs=1)
+        run_selection(
+            catalogue, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Observer(), RunOptions(jobs=1)
+        )
     )
     assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
     assert here == [(sys.executable, False)]
@@ -142,7 +145,9 @@ def test_a_full_disk_does_not_end_the_journey(
 
     monkeypatch.setattr(record, "append", full)
     notes = Notes()
-    results = list(run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, jobs=1))
+    results = list(
+        run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, RunOptions(jobs=1))
+    )
     assert len(results) == 3
     assert [line for line in notes.told if "unrecorded" in line] == [
         "failing unrecorded: OSError",
@@ -151,62 +156,10 @@ def test_a_full_disk_does_not_end_the_journey(
     ]
 
 
-def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=30)
-
-    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
-        both.wait()
-        if cell.strategy == "slow":
-            time.sleep(0.5)
-        return observation(process(0), process(1), folder=folder)
-
-    monkeypatch.setattr(pipeline, "run", run)
-    cells = [cell(strategy="slow"), cell(strategy="fast")]
-    assert [result.cell.strategy for result in pipeline.run_all(cells, tmp_path, jobs=2)] == ["fast", "slow"]
-
-
-def test_an_interruption_ends_the_running_cells_and_starts_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[str] = []
-
-    def run(cell: Cell, folder: Path, stop: threading.Event, servers: object) -> Observation:
-        begun.append(cell.strategy)
-        if cell.strategy != "0":
-            assert stop.wait(30)
-        return observation(process(0), process(1), folder=folder, broken="interrupted" if stop.is_set() else None)
-
-    monkeypatch.setattr(pipeline, "run", run)
-    results = pipeline.run_all([cell(strategy=str(number)) for number in range(9)], tmp_path, jobs=2)
-    next(results)
-    results.close()  # type: ignore[attr-defined]
-    assert len(begun) <= 3
-
-
-def test_what_was_complete_when_interrupted_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=30)
-
-    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
-        both.wait()
-        return observation(process(0), process(1), folder=folder)
-
-    def interrupted(futures: list[Future[Result]]) -> Iterator[Future[Result]]:
-        wait(futures, 30)
-        yield futures[0]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pipeline, "run", run)
-    monkeypatch.setattr(pipeline, "as_completed", interrupted)
-    results = pipeline.run_all([cell(strategy="one"), cell(strategy="two")], tmp_path, jobs=2)
-    assert [next(results).cell.strategy, next(results).cell.strategy] == ["one", "two"]
-    with pytest.raises(KeyboardInterrupt):
-        next(results)
-
-
 def test_repeats_make_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     selection, where = Selection(variants=("failing",)), Where(stacks=("home",))
-    (result,) = run_selection(catalogue, selection, where, out, Observer(), repeat=3)
+    (result,) = run_selection(catalogue, selection, where, out, Observer(), RunOptions(repeat=3))
     assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
     (line,) = record.read(out)
     assert line["repeats"] == {"n": 3, "agreeing": 3}
@@ -214,26 +167,10 @@ def test_repeats_make_one_result(catalogue: Catalogue, here: list[tuple[str, boo
     assert sorted(folder.name for folder in folders) == ["001", "002", "003"]
 
 
-def test_a_cell_that_ends_now_this_way_now_that_is_flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = iter([Ending.RAISED, Ending.RETURNED, Ending.RAISED])
-
-    def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
-        return observation(process(0), process(1, next(ends)), folder=folder)
-
-    monkeypatch.setattr(pipeline, "run", run)
-    result = pipeline.one(cell(), tmp_path, repeat=3)
-    assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(3, 2))
-
-
-def test_a_folders_name_is_one_that_any_file_system_takes() -> None:
-    strange = cell(environment=environment("/home/me/my env/bin/python"))
-    assert pipeline.folder_name(strange) == "RPR-0001-failing-ddp-cpu-home-me-my-env-bin-python"
-
-
 def test_the_oldest_runs_make_room(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     for number in range(60):
         (runs / f"20260101-{number:06}" / "cell").mkdir(parents=True)
-    new = pipeline.new_runs_folder(tmp_path / "latest.jsonl")
+    new = pipeline.new_log_folder(tmp_path / "latest.jsonl")
     assert (new.parent, new.exists()) == (runs, False)
     assert sorted(folder.name for folder in runs.iterdir()) == [f"20260101-{number:06}" for number in range(11, 60)]

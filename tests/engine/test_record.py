@@ -33,7 +33,7 @@ def test_one_line_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         "claim": None,
         "strategy": "ddp",
         "device": "cpu",
-        "stack": {"name": "current", "python": "3.11.9", "versions": {"torch": "2.13.0+cpu"}},
+        "stack": {"name": "current", "own": False, "python": "3.11.9", "versions": {"torch": "2.13.0+cpu"}},
         "platform": "Linux-6",
         "processes": 2,
         "expected": {

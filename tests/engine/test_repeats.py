@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from repros.engine.judge import judge, together
+from repros.engine.judge import combine, judge
 from repros.model import Ending, Outcome, Repeats, Verdict
 from tests.factories import cell, observation, process, raised
 
@@ -17,11 +17,11 @@ LOST = judge(FAILS, observation(broken="no disk"))
 
 
 def test_repeats_that_agree_are_one_result() -> None:
-    assert together([ALWAYS] * 3) == replace(ALWAYS, repeats=Repeats(3, 3))
+    assert combine([ALWAYS] * 3) == replace(ALWAYS, repeats=Repeats(3, 3))
 
 
 def test_repeats_that_disagree_are_flaky_and_show_the_first_that_was_unusual() -> None:
-    result = together([ALWAYS, ALWAYS, NEVER, ALWAYS, OTHERWISE])
+    result = combine([ALWAYS, ALWAYS, NEVER, ALWAYS, OTHERWISE])
     assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(5, 3))
     assert result.observation == NEVER.observation
     assert result.reason == (
@@ -32,14 +32,14 @@ def test_repeats_that_disagree_are_flaky_and_show_the_first_that_was_unusual() -
 
 def test_the_same_verdict_with_another_signature_is_flaky() -> None:
     another = replace(OTHERWISE, signature="KeyError: 3")
-    assert together([OTHERWISE, another]).verdict is Verdict.FLAKY
+    assert combine([OTHERWISE, another]).verdict is Verdict.FLAKY
 
 
 def test_a_repeat_that_could_not_be_judged_makes_no_cell_flaky_and_does_not_agree() -> None:
-    result = together([LOST, ALWAYS, ALWAYS])
+    result = combine([LOST, ALWAYS, ALWAYS])
     assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 2))
     assert result.reason.endswith("; 1 of 3 runs could not be judged")
 
 
 def test_repeats_of_which_none_could_be_judged() -> None:
-    assert together([LOST, LOST]) == replace(LOST, repeats=Repeats(2, 0))
+    assert combine([LOST, LOST]) == replace(LOST, repeats=Repeats(2, 0))

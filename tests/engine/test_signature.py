@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.engine.signature import describe, is_consequence, matched_text, matches, normalise
-from repros.model import Ending, Process, Raised, Signature
+from repros.engine.consequences import is_consequence
+from repros.engine.signature import describe, matched_text, matches, normalise
+from repros.model import End, Ending, Process, Raised, Signature
 from tests.factories import process, raised
 
 
@@ -129,7 +130,7 @@ def test_a_dotted_name_is_the_end_of_the_whole_name() -> None:
 def test_an_ending_is_described_as_a_header_writes_it(seen: Process, text: str) -> None:
     assert describe(seen, CUDA) == text
     for ends in ("hang", "exit 3", "exit 33", "signal SIGSEGV", "signal SIGABRT"):
-        assert matches(seen, Signature(ends=ends)) is (ends == text)
+        assert matches(seen, Signature(ends=End.parse(ends))) is (ends == text)
 
 
 @pytest.mark.parametrize(

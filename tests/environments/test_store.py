@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.environments.store import EnvironmentFailedError, cache, drop, ensure, place, ready
+from repros.environments.cache import cache_folder
+from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
 from tests.environments.conftest import MakeStack
 
 
@@ -50,7 +51,7 @@ def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
     one = place(make_stack("tiny_one"))
     two = place(make_stack("tiny_one", "tiny_two"))
     assert one != two
-    assert one.parent == two.parent == cache() / "environments"
+    assert one.parent == two.parent == cache_folder() / "environments"
     assert one.name.startswith("tiny-")
     assert len(one.name) == len("tiny-") + 12
 

@@ -96,7 +96,7 @@ def test_the_catalogue_is_indexed_whole() -> None:
     for repro in SHELF:
         for variant in repro.variants:
             signature = variant.signature
-            if variant.outcome is Outcome.FAILS and signature and signature.raises:
+            if variant.outcome is Outcome.FAILS and signature.raises:
                 for wording in signature.match:
                     raised = Raised(signature.raises, (), f"x {wording} x", ())
                     assert repro.id in [matched.entry.repro.id for matched in catalogue.matched(raised)]

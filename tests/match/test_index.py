@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from repros.engine.signature import matches
 from repros.match import SignatureIndex
-from repros.model import Ending, Outcome, Raised, Signature
+from repros.model import End, Ending, Outcome, Raised, Signature
 from tests.factories import process, raised, repro, variant
 
 
@@ -42,7 +42,7 @@ def test_a_class_that_says_all_by_its_name() -> None:
 
 
 def test_a_hang_and_a_fix_are_not_in_it() -> None:
-    hang = variant(signature=Signature(ends="hang"))
+    hang = variant(signature=Signature(ends=End.parse("hang")))
     fixed = variant("fixed", Outcome.PASSES, signature=Signature("RuntimeError", ("no backend for device",)))
     held = SignatureIndex([repro(variants=(hang, fixed))])
     assert matched(held, raised("no backend for device")) == []

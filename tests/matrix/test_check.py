@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from tests.evidence.test_files import SEEN
 UNIT = Unit("current", "RPR-0001", "cpu", "ddp")
 
 
-def line(verdict: Verdict) -> dict[str, Any]:
+def line(verdict: Verdict) -> record.RecordLine:
     return record.line(Result(make.cell(), verdict, ""))
 
 

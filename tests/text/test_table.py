@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -121,7 +121,7 @@ x no_      ddp         cpu current reproduced  11.2
 """
 
 
-def shown(lines: list[dict[str, Any]], width: int, *, verbose: bool = False, colour: bool = False) -> str:
+def shown(lines: Sequence[Any], width: int, *, verbose: bool = False, colour: bool = False) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
     console.print(table.table(lines, width, verbose=verbose), soft_wrap=True)

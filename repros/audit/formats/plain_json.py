@@ -8,7 +8,7 @@ from typing import Any
 from repros.audit.assess import Finding, Status
 from repros.audit.ignore import Ignore
 from repros.audit.verdict import Audit
-from repros.text.wording import format_requirement
+from repros.model.requirements import format_requirement
 
 
 def text(audit: Audit) -> str:

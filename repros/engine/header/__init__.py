@@ -1,4 +1,4 @@
-"""Reads one script's header (PEP 723, `[tool.repro]`) into a :class:`~repros.model.Repro`.
+"""Headers: parse a script's PEP 723 block, with its table `[tool.repro]`, into a :class:`~repros.model.Repro`.
 
 The two tables of :mod:`repros.engine.header.keys` list every key that a header may have. Any other key is refused with
 the file, the line and what was expected, so that a typo never turns into a failure that is silently not tested.
@@ -20,16 +20,16 @@ from repros.model.repro import Outcome, Repro, Signature, Variant
 
 __all__ = ["HeaderError", "has_header", "read"]
 
-_MEANT = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
+_TABLE = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
 
 
 def has_header(path: Path) -> bool:
-    """Whether the file means to be a repro script: a comment of it opens a table such as `[tool.repro]`.
+    """Return whether a file claims to be a repro script: one of its comments opens a table such as `[tool.repro]`.
 
-    Whether it succeeds is for :func:`read` to say, so that a slip in the header does not take a script out of sight.
+    A damaged header counts too, so that :func:`read` reports it and the script is not silently left out.
     """
     try:
-        return _MEANT.search(path.read_text(encoding="utf-8")) is not None
+        return _TABLE.search(path.read_text(encoding="utf-8")) is not None
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -58,9 +58,9 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
     if values["minimum"] > values["processes"]:
         problem = f"minimum = {values['minimum']} in [{at}]; expected at most processes = {values['processes']}"
         raise block.error(at, "minimum", problem)
-    if strange := [name for name in values["cold"] if name not in values["strategies"]]:
+    if unknown := [name for name in values["cold"] if name not in values["strategies"]]:
         problem = (
-            f"cold names {strange[0]!r}; expected some of the repro's strategies: {', '.join(values['strategies'])}"
+            f"cold names {unknown[0]!r}; expected some of the repro's strategies: {', '.join(values['strategies'])}"
         )
         raise block.error(at, "cold", problem)
     try:
@@ -86,7 +86,7 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
 
 
 def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
-    """Build one variant; what it leaves out it takes from the repro and the failing variant."""
+    """Build one variant; keys that it omits are inherited from the repro and the failing variant."""
     table = f"tool.repro.variants.{name}"
     if not NAME.fullmatch(name):
         raise block.error(table, None, f"variant {name!r}; expected a name in lower case, such as 'fresh_trainer'")
@@ -94,9 +94,9 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
     for key in ("strategies", "devices"):
         if values[key] is None:
             values[key] = repro[key]
-        elif strange := [item for item in values[key] if item not in repro[key]]:
+        elif unknown := [item for item in values[key] if item not in repro[key]]:
             problem = (
-                f"{key} of [{table}] names {str(strange[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
+                f"{key} of [{table}] names {str(unknown[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
             )
             raise block.error(table, key, problem)
     own = _signature(block, name, values)
@@ -115,7 +115,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
 
 
 def _signature(block: Block, name: str, values: Mapping[str, Any]) -> Signature | None:
-    """Build the signature that a variant gives itself, if it does."""
+    """Build a variant's own signature, if it has one."""
     table = f"tool.repro.variants.{name}"
     raises, match, ends = values["raises"], values["match"], values["ends"]
     if values["frames"] is not None and raises is None:
@@ -132,7 +132,7 @@ def _signature(block: Block, name: str, values: Mapping[str, Any]) -> Signature 
 
 
 def _docstring(block: Block) -> str:
-    """Return the script's docstring; the script must be Python and must have one."""
+    """Return the script's docstring, after checking that the script is Python and has one."""
     try:
         doc = ast.get_docstring(ast.parse(block.source))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

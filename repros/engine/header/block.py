@@ -1,4 +1,4 @@
-"""The block at the top of a script (PEP 723) as tables, with the line that each key stands on."""
+"""The PEP 723 block at the top of a script: its tables, and the line of each key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\
 
 
 class HeaderError(ReprosError):
-    """A header that cannot be taken as it is."""
+    """A header that does not follow its format."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
         """Compose `file:line: problem`."""
@@ -25,10 +25,10 @@ class HeaderError(ReprosError):
 
 
 class Block:
-    """A script's block.
+    """A script's PEP 723 block.
 
     Raises:
-        HeaderError: there is none, or it is not TOML.
+        HeaderError: the script has no block, or the block is not TOML.
     """
 
     def __init__(self, path: Path, source: str) -> None:
@@ -58,7 +58,7 @@ class Block:
         return found
 
     def line(self, table: str, key: str | None = None) -> int:
-        """Return the line of the key in the table, or of the table's own heading."""
+        """Return the line of a key in a table, or of the table's heading."""
         current, heading = "", 0
         for number, text in enumerate(self._lines):
             if opened := re.match(r"\s*\[([^\[\]]+)\]", text):
@@ -69,5 +69,5 @@ class Block:
         return self._first + heading
 
     def error(self, table: str, key: str | None, problem: str) -> HeaderError:
-        """Compose the refusal at the key's own line."""
+        """Return the error for a key, with the key's line."""
         return HeaderError(self.path, self.line(table, key), problem)

@@ -1,9 +1,8 @@
-"""Everything that a header may say: its keys, what each holds, and the check of a table against them."""
+"""The keys of a header, the values that each may have, and the check of a table against them."""
 
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.engine.header.block import Block
 from repros.engine.signature import normalise
-from repros.model.repro import Device, Outcome
+from repros.model import Device, End, Outcome
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """A strategy's or a variant's name."""
@@ -26,16 +25,16 @@ _LINK = re.compile(r"https://\S+")
 
 @dataclass(frozen=True)
 class Key:
-    """What one key of the header holds."""
+    """One key of the header."""
 
     expected: str
-    """In words, for the refusal."""
+    """The values it may have, in words, for the error message."""
     parse: Callable[[Any], Any]
-    """Turns the TOML value into the model's; raises ValueError, TypeError or InvalidRequirement."""
+    """Convert the TOML value to the model's; raises ValueError, TypeError or InvalidRequirement."""
     required: bool = False
     default: Any = None
     decides: bool = True
-    """Whether a verdict may depend on it; a change of any other key leaves evidence as it is."""
+    """Whether a verdict may depend on it; a change of any other key leaves evidence fresh."""
 
 
 def _text(value: Any) -> str:
@@ -85,23 +84,20 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _wording(value: Any) -> str:
-    # What is left when the placeholders are gone has to tell one failure from another.
-    telling = re.sub(r"\{\w+\}|[^A-Za-z]", "", normalise(_text(value)))
-    if len(telling) < _FEWEST_LETTERS:
+def _match_text(value: Any) -> str:
+    # Without its placeholders the text must still distinguish one failure from another.
+    letters = re.sub(r"\{\w+\}|[^A-Za-z]", "", normalise(_text(value)))
+    if len(letters) < _FEWEST_LETTERS:
         raise ValueError
     return str(value)
 
 
-def _wordings(value: Any) -> tuple[str, ...]:
-    return (_wording(value),) if isinstance(value, str) else _several(_wording, empty=False)(value)
+def _match_texts(value: Any) -> tuple[str, ...]:
+    return (_match_text(value),) if isinstance(value, str) else _several(_match_text, empty=False)(value)
 
 
-def _ends(value: Any) -> str:
-    text = _matching(_ENDS)(value)
-    if text.startswith("signal ") and text.removeprefix("signal ") not in signal.Signals.__members__:
-        raise ValueError
-    return text
+def _end(value: Any) -> End:
+    return End.parse(_matching(_ENDS)(value))
 
 
 _LINKS = Key("a list of https:// links", _several(_matching(_LINK), empty=False), required=True, decides=False)
@@ -131,8 +127,8 @@ VARIANT: Mapping[str, Key] = {
     "outcome": Key("'fails' or 'passes'", Outcome, required=True),
     "about": Key("a line saying what this variant does", _text, required=True, decides=False),
     "raises": Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
-    "match": Key("telling text of the message, or a list of alternative wordings", _wordings),
-    "ends": Key("'hang', 'exit N' or 'signal SIGNAME'", _ends),
+    "match": Key("text of the message, or a list of alternative texts", _match_texts),
+    "ends": Key("'hang', 'exit N' or 'signal SIGNAME'", _end),
     "frames": Key(
         'a list of functions on the stack such as ["new_forward", "accelerate/hooks.py:new_forward"]',
         _several(_matching(_FRAME), empty=False),
@@ -148,20 +144,20 @@ VARIANT: Mapping[str, Key] = {
 
 
 def requirements(value: Any) -> tuple[Requirement, ...]:
-    """Return the requirements that the script itself has.
+    """Return a script's own requirements.
 
     Raises:
-        TypeError: no list, or an empty one.
-        InvalidRequirement: one that is none.
+        TypeError: not a list, or an empty one.
+        InvalidRequirement: an item is not a requirement.
     """
     return _several(_requirement, empty=False)(value)
 
 
 def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Check a table against its keys and turn every value into the model's.
+    """Check a table against its keys and convert every value to the model's.
 
     Raises:
-        HeaderError: at the key that is unknown, lacking or not as expected.
+        HeaderError: an unknown key, a missing one, or a value that is not as expected.
     """
     if not isinstance(data, Mapping):
         raise block.error(table, None, f"expected a table [{table}]")

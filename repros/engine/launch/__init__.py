@@ -1,4 +1,4 @@
-"""Runs one cell and returns what was seen; nothing else in the project knows how a cell is run."""
+"""Launch one cell and observe how it ends; nothing else in the project knows how a cell is run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from repros.engine.launch import cold, supervise
 from repros.engine.launch.warm import Servers
-from repros.model import Cell, Observation
+from repros.model import Cell, Launch, Observation
 
 __all__ = ["Servers", "run"]
 
 
 def run(cell: Cell, folder: Path, stop: threading.Event | None = None, servers: Servers | None = None) -> Observation:
-    """Run one cell below `folder`, which must be new, and return when no process of it lives.
+    """Run one cell and return when none of its processes lives.
 
     Args:
         cell: what to run.
-        folder: for its logs and events.
-        stop: ends the run early when it is set; the observation is `broken` then.
-        servers: the warm servers to launch it through; without them it is launched cold, as a user would.
+        folder: new folder for its logs and events.
+        stop: ends the run early when it is set; the observation is then `broken`.
+        servers: the warm servers that launch it; without them it is launched cold.
     """
     if servers is None:
-        return supervise.run(cell, folder, cold.launch, "cold", stop or threading.Event())
-    return supervise.run(cell, folder, servers.launch, "warm", stop or threading.Event())
+        return supervise.run(cell, folder, cold.launch, Launch.COLD, stop or threading.Event())
+    return supervise.run(cell, folder, servers.launch, Launch.WARM, stop or threading.Event())

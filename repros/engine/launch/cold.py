@@ -1,4 +1,4 @@
-"""Launches a cell as a user would: `python script.py variant strategy device`."""
+"""Cold launch: `python script.py variant strategy device`, as a user would."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell
 
 
-class Main:
-    """The interpreter that runs the script."""
+class Interpreter:
+    """The started interpreter that runs the script."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        """Take the started process."""
+        """Wrap the started process."""
         self._popen = popen
         self.pid = popen.pid
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for its end at most that many seconds; False when it has not come."""
+        """Wait at most `timeout` seconds for its end; return whether it ended."""
         try:
             self._popen.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -32,10 +32,10 @@ class Main:
         return code
 
 
-def launch(cell: Cell, dirs: CellDirs) -> Main:
+def launch(cell: Cell, dirs: CellDirs) -> Interpreter:
     """Start the script in a session of its own."""
     with dirs.log.open("ab") as output:
-        return Main(
+        return Interpreter(
             subprocess.Popen(
                 [str(cell.environment.python), *arguments(cell)],
                 stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from repros import inside
 from repros.engine.launch import reaper
+from repros.environments import cache
 from repros.model import Cell, Device
 
 INSIDE = Path(inside.__file__).parent
@@ -36,6 +37,7 @@ def for_device(device: Device, processes: int) -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": _gpus(processes) if device is Device.CUDA else "",
         "HF_HUB_OFFLINE": "1",
+        cache.VARIABLE: str(cache.cache_folder()),
         reaper.VARIABLE: reaper.of_this_runner.token,
     }
     if device is Device.SIM:

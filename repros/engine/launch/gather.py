@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from repros.model import Ending, Process, Raised
+from repros.model import Ending, Process, ProcessRole, Raised
 
 _FATAL = {
     "Segmentation fault": "SIGSEGV",
@@ -86,7 +86,7 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
 
 def _order(process: Process) -> tuple[bool, int, int]:
     """Launcher first, then ranks, then helpers."""
-    return process.role == "helper", -1 if process.rank is None else process.rank, process.pid
+    return process.role is ProcessRole.HELPER, -1 if process.rank is None else process.rank, process.pid
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _Trace:
     """One process's events, sorted by what they say."""
 
     pid: int
-    role: str
+    role: ProcessRole
     rank: int | None
     raised: Mapping[str, Any] | None
     finished: Mapping[str, Any] | None
@@ -108,14 +108,14 @@ class _Trace:
         roles = [str(event.get("role")) for event in events if event["event"] == "start"]
         if not roles and not is_main:
             return None
-        # What the engine started is known even when its file was damaged; a leader says that it is one.
+        # The engine knows the process that it started even if its file is damaged; a leader's file says so.
         if is_main:
-            role = "leader" if roles[:1] == ["leader"] else "main"
+            role = ProcessRole.LEADER if roles[:1] == [ProcessRole.LEADER] else ProcessRole.MAIN
         else:
-            role = "rank" if roles[-1] == "rank" else "helper"
+            role = ProcessRole.RANK if roles[-1] == ProcessRole.RANK else ProcessRole.HELPER
         # A process learns its rank at the latest when the process group is there, so the latest word counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
-        rank = ranks[-1] if ranks and role in {"main", "rank"} else None
+        rank = ranks[-1] if ranks and role in {ProcessRole.MAIN, ProcessRole.RANK} else None
         return cls(pid, role, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"))
 
 
@@ -157,10 +157,10 @@ def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) 
     if left is not None:
         code = left.get("code")
         return left["time"], {"ending": Ending.EXITED if code else Ending.RETURNED, "code": code}
-    return None, _silent_ending(status, stacks)
+    return None, _ending_without_event(status, stacks)
 
 
-def _silent_ending(status: int | None, stacks: str) -> dict[str, Any]:
+def _ending_without_event(status: int | None, stacks: str) -> dict[str, Any]:
     """Return how a process ended that wrote no ending down."""
     if status is not None and status >= 0:
         # Zero too: the script did not run to its end, whatever ended it in the middle.
@@ -183,7 +183,7 @@ def _with_rank_zero(processes: list[Process]) -> list[Process]:
     """Give the main process rank 0 when it named no rank and nobody else has that one."""
     if any(process.rank == 0 for process in processes):
         return processes
-    return [replace(p, rank=0) if p.role == "main" and p.rank is None else p for p in processes]
+    return [replace(p, rank=0) if p.role is ProcessRole.MAIN and p.rank is None else p for p in processes]
 
 
 def _reaped(events: Iterable[Mapping[str, Any]]) -> dict[int, int]:
@@ -203,7 +203,7 @@ def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
             Raised(
                 type=str(link["type"]),
                 bases=tuple(map(str, link["bases"])),
-                message=_text(link["message"]),
+                message=_printable(link["message"]),
                 frames=tuple(map(str, link["frames"])),
                 via=link["via"],
             )
@@ -213,7 +213,7 @@ def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
         return ()
 
 
-def _text(value: Any) -> str:
+def _printable(value: Any) -> str:
     """Return it as text that every file and terminal takes: a lone surrogate (from undecodable bytes) as `?`."""
     return str(value).encode("utf-8", "replace").decode()
 

@@ -33,7 +33,7 @@ from pathlib import Path
 
 VARIABLE = "REPROS_RUNNER"
 _PROC = Path("/proc")
-_SETTLED = 3
+_QUIET_LOOKS = 3
 """Looks in a row that find nothing; what was between fork and exec shows no token yet."""
 _BETWEEN = 0.1
 """Seconds between two of them."""
@@ -46,7 +46,7 @@ class Reaper:
     def __init__(self) -> None:
         """Choose the token; the process starts with the first cell."""
         self.token = uuid.uuid4().hex
-        self._held: dict[str, int | None] = {}
+        self._cells: dict[str, int | None] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -55,43 +55,43 @@ class Reaper:
         """The reaper's process id, once there is one."""
         return self._process.pid if self._process else None
 
-    def hold(self, workdir: Path, session: int | None = None) -> None:
+    def add_cell(self, workdir: Path, session: int | None = None) -> None:
         """Say that a cell begins, with its workdir folder, or that its main process runs, with its session.
 
         Raises:
             OSError: no process can be started.
         """
         with self._lock:
-            self._held[str(workdir)] = session
+            self._cells[str(workdir)] = session
             if self._process is None or self._process.poll() is not None:
                 self._start()
-            self._tell(str(workdir), session)
+            self._send(str(workdir), session)
 
-    def release(self, workdir: Path) -> None:
+    def remove_cell(self, workdir: Path) -> None:
         """Say that nothing of the cell is left."""
         with self._lock:
-            self._held.pop(str(workdir), None)
-            self._tell(str(workdir), 0)
+            self._cells.pop(str(workdir), None)
+            self._send(str(workdir), 0)
 
     def close(self) -> None:
         """Let the process have its last look, and go."""
         with self._lock:
             if self._process is not None:
-                self._tell("", None)
-                self._hang_up(self._process)
+                self._send("", None)
+                self._close_pipe(self._process)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(5)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Be a fork's copy: what the original started is not this process's, and its pipe must not stay open here."""
         if self._process is not None:
-            self._hang_up(self._process)
+            self._close_pipe(self._process)
             self._process.returncode = 0
         self.__init__()  # type: ignore[misc]
 
     def _start(self) -> None:
         if self._process is not None:
-            self._hang_up(self._process)
+            self._close_pipe(self._process)
         # An empty environment: no other runner's token, and nothing that changes the interpreter.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, self.token],
@@ -102,10 +102,10 @@ class Reaper:
             env={},
             start_new_session=True,
         )
-        for workdir, session in self._held.items():
-            self._tell(workdir, session)
+        for workdir, session in self._cells.items():
+            self._send(workdir, session)
 
-    def _tell(self, workdir: str, session: int | None) -> None:
+    def _send(self, workdir: str, session: int | None) -> None:
         pipe = self._process.stdin if self._process else None
         # A reaper that is gone is replaced at the next cell.
         with contextlib.suppress(OSError):
@@ -114,7 +114,7 @@ class Reaper:
                 pipe.flush()
 
     @staticmethod
-    def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    def _close_pipe(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError):
             if process.stdin is not None:
                 process.stdin.close()
@@ -122,14 +122,14 @@ class Reaper:
 
 of_this_runner = Reaper()
 atexit.register(of_this_runner.close)
-os.register_at_fork(after_in_child=of_this_runner.forget)
+os.register_at_fork(after_in_child=of_this_runner.reset_after_fork)
 
 
 def main(token: str) -> None:
     """Be the reaper: listen until the runner is gone, then end what it left."""
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    held: dict[str, int | None] = {}
+    cells: dict[str, int | None] = {}
     in_order = False
     for line in sys.stdin.buffer:
         try:
@@ -139,15 +139,15 @@ def main(token: str) -> None:
         if not workdir:
             in_order = True
         elif session == 0:
-            held.pop(workdir, None)
+            cells.pop(workdir, None)
         else:
-            held[workdir] = session
-    end(token, {session for session in held.values() if session}, settled=1 if in_order else _SETTLED)
-    for workdir in held:
+            cells[workdir] = session
+    end(token, {session for session in cells.values() if session}, quiet_looks=1 if in_order else _QUIET_LOOKS)
+    for workdir in cells:
         shutil.rmtree(workdir, ignore_errors=True)
 
 
-def end(token: str, sessions: Iterable[int], settled: int = _SETTLED) -> None:
+def end(token: str, sessions: Iterable[int], quiet_looks: int = _QUIET_LOOKS) -> None:
     """Kill the runner's processes until none was found that many times in a row."""
     if not _PROC.is_dir():
         for session in sessions:
@@ -158,7 +158,7 @@ def end(token: str, sessions: Iterable[int], settled: int = _SETTLED) -> None:
     for _ in range(_LOOKS):
         found = list(_members(token, set(sessions)))
         quiet = 0 if found else quiet + 1
-        if quiet >= settled:
+        if quiet >= quiet_looks:
             return
         for pid in found:
             with contextlib.suppress(OSError):

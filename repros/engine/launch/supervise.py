@@ -1,4 +1,4 @@
-"""Runs one cell from its folder to its observation: deadline, logs, stacks, ladder; however it is launched."""
+"""Supervise one cell from its start to its observation: deadline, logs, stacks, ending of what is left."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from typing import Protocol
 from repros.engine.launch import containment, logs, reaper
 from repros.engine.launch.gather import Timeline, gather
 from repros.inside.hook import RANK_GRACE, STACKS_SIGNAL
-from repros.model import Cell, Observation
+from repros.model import Cell, Launch, Observation, ProcessRole
 
 _POLL = 0.1
-_STACKS_PATIENCE = 1.0
+_STACKS_TIMEOUT = 1.0
 _ROOM = 64 * 1024
-"""Bytes that the logs' disk must take in the end; the longest record of an exception is about as long."""
+"""Bytes that must be free on the logs' disk after a run; about the longest record of an exception."""
 
 
 @dataclass(frozen=True)
 class CellDirs:
-    """Where a cell runs."""
+    """The folders of a running cell."""
 
     folder: Path
-    """Absolute; holds the logs and events, and is the token by which the cell's processes are found."""
+    """The cell folder: absolute; holds logs and events; also the token by which the cell's processes are found."""
     workdir: Path
-    """Working and temporary directory; gone afterwards."""
+    """The working directory, also for temporary files; deleted afterwards."""
 
     @property
     def log(self) -> Path:
-        """What stdout and stderr of the main process go to."""
+        """The file for stdout and stderr of the main process."""
         return self.folder / "main.log"
 
 
-class Main(Protocol):
+class MainProcess(Protocol):
     """The process that the engine started; its pid is the session's id."""
 
     @property
@@ -46,66 +46,66 @@ class Main(Protocol):
         """Its process id."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for its end at most that many seconds; False when it has not come."""
+        """Wait at most `timeout` seconds for its end; return whether it ended."""
 
     @property
     def returncode(self) -> int:
-        """Exit code, negative for a signal; only once `wait` has returned True."""
+        """Exit code, negative for a signal; valid once `wait` has returned True."""
 
 
-Launch = Callable[[Cell, CellDirs], Main]
+StartCell = Callable[[Cell, CellDirs], MainProcess]
 """Starts a cell's main process in a session of its own."""
 
 
-def run(cell: Cell, folder: Path, launch: Launch, how: str, stop: threading.Event) -> Observation:
-    """Run one cell below `folder` (made, must be new) and return when no process of it lives.
+def run(cell: Cell, folder: Path, start: StartCell, launch: Launch, stop: threading.Event) -> Observation:
+    """Run one cell in a new `folder` and return when none of its processes lives.
 
-    An engine that cannot do its work (no disk, no process) gives an observation that is `broken`, never an exception.
-    So does a run that somebody ends early by setting `stop`.
+    If the engine cannot do its work (no disk, no process), or if `stop` is set, the observation is `broken`; neither
+    raises an exception.
     """
     started = time.monotonic()
 
     def broken(why: str) -> Observation:
-        return Observation((), time.monotonic() - started, folder, launch=how, broken=why)
+        return Observation((), time.monotonic() - started, folder, launch=launch, broken=why)
 
     try:
-        # The token by which processes are found: one spelling for the engine and for them.
+        # The path is the token by which processes are found, so the engine and they must spell it alike.
         folder = folder.resolve()
         folder.mkdir(parents=True)
-        # Short, since unix sockets below it may have at most 107 characters.
+        # Short, as the path of a unix socket in it may have at most 107 characters.
         dirs = CellDirs(folder, Path(tempfile.mkdtemp(prefix="repros-")))
     except OSError as error:
         return broken(f"the cell's folder could not be made: {error}")
     try:
-        reaper.of_this_runner.hold(dirs.workdir)
-        timeline, main, leftovers = _run(cell, dirs, launch, stop)
+        reaper.of_this_runner.add_cell(dirs.workdir)
+        timeline, main, leftovers = _run(cell, dirs, start, stop)
         processes = gather(folder, timeline, main.pid, main.returncode)
-        _prove_room(folder)
+        _check_room(folder)
     except OSError as error:
         return broken("interrupted" if stop.is_set() else f"the engine failed: {error}")
     finally:
         shutil.rmtree(dirs.workdir, ignore_errors=True)
-        reaper.of_this_runner.release(dirs.workdir)
+        reaper.of_this_runner.remove_cell(dirs.workdir)
     if stop.is_set():
         return broken("interrupted")
     if not processes:
-        return broken("no process of the cell wrote anything down: the hook did not start")
-    return Observation(processes, time.monotonic() - started, folder, launch=how, leftovers=leftovers)
+        return broken("no process of the cell wrote any event: the hook did not start")
+    return Observation(processes, time.monotonic() - started, folder, launch=launch, leftovers=leftovers)
 
 
-def _run(cell: Cell, dirs: CellDirs, launch: Launch, stop: threading.Event) -> tuple[Timeline, Main, int]:
-    """Start the main process, wait for it and its ranks, end what is left."""
+def _run(cell: Cell, dirs: CellDirs, start: StartCell, stop: threading.Event) -> tuple[Timeline, MainProcess, int]:
+    """Start the main process, wait for it and its ranks, end the remaining processes."""
     folder = dirs.folder
-    main = launch(cell, dirs)
-    reaper.of_this_runner.hold(dirs.workdir, main.pid)
+    main = start(cell, dirs)
+    reaper.of_this_runner.add_cell(dirs.workdir, main.pid)
     timeline = Timeline(started=time.monotonic())
     try:
         deadline = timeline.started + cell.repro.deadline
         if _wait(main, folder, deadline, stop):
             timeline.main_ended = time.monotonic()
-            # A main process that is content leaves ranks that may be slow, or hang as documented.
+            # After a main process that succeeded, ranks may still be slow, or hang as documented.
             until = deadline if main.returncode == 0 else min(deadline, timeline.main_ended + RANK_GRACE)
-            if not _let_ranks_end(folder, main.pid, until, stop):
+            if not _wait_for_ranks(folder, main.pid, until, stop):
                 timeline.deadline = time.monotonic() if until == deadline else None
                 timeline.frozen = containment.stopped(folder, main.pid)
                 _take_stacks(folder, main.pid)
@@ -116,22 +116,22 @@ def _run(cell: Cell, dirs: CellDirs, launch: Launch, stop: threading.Event) -> t
     finally:
         timeline.cutoff = min(timeline.cutoff, time.monotonic())
         timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
-        leftovers = len(timeline.stopped - _pids(folder, "main", "leader", "rank"))
+        leftovers = len(timeline.stopped - _pids(folder, ProcessRole.MAIN, ProcessRole.LEADER, ProcessRole.RANK))
         containment.end(folder, main.pid, containment.HASTY if stop.is_set() else containment.LADDER)
         main.wait()
         logs.compact(folder)
     return timeline, main, leftovers
 
 
-def _prove_room(folder: Path) -> None:
-    """Raise when the disk of the logs is full: then what the processes wanted to write down may be missing."""
-    proof = folder / ".room"
-    proof.write_bytes(bytes(_ROOM))
-    proof.unlink()
+def _check_room(folder: Path) -> None:
+    """Raise OSError if the logs' disk is full: events may then be missing."""
+    file = folder / ".room"
+    file.write_bytes(bytes(_ROOM))
+    file.unlink()
 
 
-def _wait(main: Main, folder: Path, deadline: float, stop: threading.Event) -> bool:
-    """Wait for the main process; False when it is still there at the deadline or at a stop."""
+def _wait(main: MainProcess, folder: Path, deadline: float, stop: threading.Event) -> bool:
+    """Wait for the main process; return False if it still runs at the deadline or at a stop."""
     while time.monotonic() < deadline and not stop.is_set():
         if main.wait(timeout=_POLL):
             return True
@@ -139,11 +139,11 @@ def _wait(main: Main, folder: Path, deadline: float, stop: threading.Event) -> b
     return False
 
 
-def _let_ranks_end(folder: Path, session: int, until: float, stop: threading.Event) -> bool:
-    """Wait for ranks that outlive the main process, not for helpers and strangers; False when some still live."""
+def _wait_for_ranks(folder: Path, session: int, until: float, stop: threading.Event) -> bool:
+    """Wait for ranks that outlive the main process, but not for other processes; return whether all ended."""
     while time.monotonic() < until and not stop.is_set():
         alive = {process.pid for process in containment.members(folder, session)}
-        if not alive & _pids(folder, "rank"):
+        if not alive & _pids(folder, ProcessRole.RANK):
             return True
         logs.trim(folder)
         time.sleep(_POLL)
@@ -151,17 +151,17 @@ def _let_ranks_end(folder: Path, session: int, until: float, stop: threading.Eve
 
 
 def _take_stacks(folder: Path, session: int) -> None:
-    """Ask every process that recorded its start for its stacks and wait until they are written."""
-    known = _pids(folder, "main", "rank", "helper")
-    asked = [process for process in containment.members(folder, session) if process.pid in known]
-    files = [folder / "processes" / str(process.pid) / "stacks.txt" for process in asked]
-    containment.signal_all(asked, STACKS_SIGNAL)
-    patience = time.monotonic() + _STACKS_PATIENCE
-    while time.monotonic() < patience and not all(file.exists() and file.stat().st_size for file in files):
+    """Request the stacks of every process that recorded its start, and wait until they are written."""
+    known = _pids(folder, ProcessRole.MAIN, ProcessRole.RANK, ProcessRole.HELPER)
+    targets = [process for process in containment.members(folder, session) if process.pid in known]
+    files = [folder / "processes" / str(process.pid) / "stacks.txt" for process in targets]
+    containment.signal_all(targets, STACKS_SIGNAL)
+    until = time.monotonic() + _STACKS_TIMEOUT
+    while time.monotonic() < until and not all(file.exists() and file.stat().st_size for file in files):
         time.sleep(_POLL / 2)
 
 
-def _pids(folder: Path, *roles: str) -> set[int]:
+def _pids(folder: Path, *roles: ProcessRole) -> set[int]:
     """Return the pids of the processes that recorded one of these roles."""
     wanted = [f'"role": "{role}"'.encode() for role in roles]
     found = set()

@@ -29,12 +29,12 @@ from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell, Device
 
 _START = "from repros_inside import warm; warm.main()"
-_PATIENCE = 300.0
+_IMPORT_TIMEOUT = 300.0
 """Seconds that a server gets for its imports."""
-_ANSWER = 30.0
+_FORK_TIMEOUT = 30.0
 """Seconds that it gets to fork a leader; one that was stopped is ended then, and the next cell gets a new one."""
-_MARK = "REPROS_SERVER"
-_LATE = "torch._dynamo"
+_SERVER_VARIABLE = "REPROS_SERVER"
+_LATE_IMPORT = "torch._dynamo"
 """What torch and Lightning import when they first need it: at an optimizer's first step, in `Trainer.fit`.
 
 Left to the ranks, it was 95 % of what a cell on torch 2.1 took: 190 modules, in every rank of every cell.
@@ -49,16 +49,16 @@ class ServerGoneError(OSError):
     """A warm server that ended or does not answer; it costs the cells that ran on it, no more."""
 
 
-class Main:
-    """A cell's leader: the forked process that stands where a launcher would."""
+class Leader:
+    """A cell's leader: the forked process that takes the place of a launcher."""
 
     def __init__(self, pid: int, status: Future[int]) -> None:
-        """Take the leader's pid and the wait status to come."""
+        """Wrap a leader's pid and its future wait status."""
         self.pid = pid
         self._status = status
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for its end at most that many seconds; False when it has not come."""
+        """Wait at most `timeout` seconds for its end; return whether it ended."""
         try:
             self._status.result(timeout)
         except TimeoutError:
@@ -92,7 +92,7 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                env=for_device(device, processes) | {_MARK: self._mark} | _UNINITIALISED,
+                env=for_device(device, processes) | {_SERVER_VARIABLE: self._mark} | _UNINITIALISED,
                 start_new_session=True,
             )
         self._ids = itertools.count()
@@ -113,14 +113,14 @@ class Server:
         """Its process id."""
         return self._process.pid
 
-    def launch(self, cell: Cell, dirs: CellDirs) -> Main:
+    def launch(self, cell: Cell, dirs: CellDirs) -> Leader:
         """Have the cell's leader forked.
 
         Raises:
             ServerGoneError: the server ended, or did not answer in time.
         """
         try:
-            self._ready.result(_PATIENCE)
+            self._ready.result(_IMPORT_TIMEOUT)
             id_, status = next(self._ids), Future[int]()
             self._statuses[id_] = status
             request = {
@@ -131,9 +131,9 @@ class Server:
                 "log": str(dirs.log),
             }
             with self._lock:  # an import holds up whatever is asked after it
-                self._import(modules(cell))
+                self._import(modules_of(cell))
                 pid = self._ask(id_, request)
-            return Main(pid.result(_ANSWER), status)
+            return Leader(pid.result(_FORK_TIMEOUT), status)
         except (OSError, TimeoutError) as error:
             self._process.kill()
             self._process.wait()  # so that the next cell does not take it for alive
@@ -157,7 +157,7 @@ class Server:
         """Have the server import what it has not yet."""
         missing = [name for name in names if name not in self._imported]
         if missing:
-            self._ask(next(self._ids), {"import": missing}).result(_PATIENCE)
+            self._ask(next(self._ids), {"import": missing}).result(_IMPORT_TIMEOUT)
             self._imported.update(missing)
 
     def _ask(self, id_: int, request: dict[str, Any]) -> Future[int]:
@@ -181,7 +181,7 @@ class Server:
                 else:
                     self._answers[answer["id"]].set_result(answer.get("pid", 0))
         if self._process.wait() != 0:
-            containment.end_marked(_MARK, self._mark)
+            containment.end_marked(_SERVER_VARIABLE, self._mark)
         with self._lock, contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -217,7 +217,7 @@ class Servers:
         for server in self._servers.values():
             server.close()
 
-    def launch(self, cell: Cell, dirs: CellDirs) -> Main:
+    def launch(self, cell: Cell, dirs: CellDirs) -> Leader:
         """Have the cell launched by the server that is for it, started anew if it is gone."""
         key = (cell.environment.python, cell.device, cell.processes)
         with self._lock:
@@ -227,12 +227,12 @@ class Servers:
             if server is None or not server.alive:
                 self._logs.mkdir(parents=True, exist_ok=True)
                 log = self._logs / f"{cell.environment.name.replace('/', '-')}-{cell.device}-{cell.processes}.log"
-                server = self._servers[key] = Server(*key, modules(cell), log)
+                server = self._servers[key] = Server(*key, modules_of(cell), log)
         return server.launch(cell, dirs)
 
 
-def modules(cell: Cell) -> list[str]:
+def modules_of(cell: Cell) -> list[str]:
     """Return what a cell imports: what its script depends on and the environment has, and what that imports late."""
     names = [canonicalize_name(requirement.name) for requirement in cell.repro.dependencies]
-    there = [name.replace("-", "_") for name in names if name in cell.environment.versions]
-    return [*there, *([_LATE] if "torch" in there else [])]
+    installed = [name.replace("-", "_") for name in names if name in cell.environment.versions]
+    return [*installed, *([_LATE_IMPORT] if "torch" in installed else [])]

@@ -9,7 +9,7 @@ import pytest
 
 from repros.engine.header import HeaderError, has_header, read
 from repros.errors import ReprosError
-from repros.model import Device, Outcome, Repro, Signature
+from repros.model import Device, End, Outcome, Repro, Signature
 from tests.factories import VALID, requirements
 
 HERE = "script.py"
@@ -81,14 +81,14 @@ def test_frames_that_tell_a_failure_from_others_with_its_message(script: Path) -
     frames = '["new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>"]'
     repro = read_text(script, replaced('# raises = "RuntimeError"', f'# raises = "RuntimeError"\n# frames = {frames}'))
     expected = ("new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>")
-    assert [variant.signature.frames for variant in repro.variants if variant.signature] == [expected] * 3
+    assert [variant.signature.frames for variant in repro.variants] == [expected] * 3
 
 
 @pytest.mark.parametrize("ends", ["hang", "exit 3", "signal SIGSEGV"])
 def test_an_ending_in_place_of_an_exception(script: Path, ends: str) -> None:
     text = replaced("# match =", "# # match =").replace('# raises = "RuntimeError"', f'# ends = "{ends}"')
     repro = read_text(script, text)
-    assert repro.variants[0].signature == Signature(ends=ends)
+    assert repro.variants[0].signature == Signature(ends=End.parse(ends))
     assert str(repro.variants[0].signature) == ends
 
 

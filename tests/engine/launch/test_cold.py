@@ -226,7 +226,7 @@ def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[
     result = judge(cell, run(cell, tmp_path / "cell"))
     assert (result.verdict, result.reason) == (
         Verdict.INFRA,
-        "no process of the cell wrote anything down: the hook did not start",
+        "no process of the cell wrote any event: the hook did not start",
     )
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
+from repros.engine.cells import is_warm
+from repros.engine.environment import Where, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
-from repros.engine.pipeline import Launch, Where, is_warm, prepare
 from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
 from repros.model import Cell, Environment, Verdict
 
@@ -65,7 +66,7 @@ def test_the_same_verdict_and_signature(
     (cell,) = plan([spec], lambda _: [environment])
     if not isinstance(cell, Cell):
         pytest.skip(cell.reason)
-    if not is_warm(cell, Launch.AUTO):
+    if not is_warm(cell):
         pytest.skip("the launcher is part of what it shows")
     cold, warm = judge(cell, run(cell, tmp_path / "cold")), judge(cell, run(cell, tmp_path / "warm", servers=servers))
     assert (warm.verdict, warm.signature) == (cold.verdict, cold.signature), (cold.reason, warm.reason)

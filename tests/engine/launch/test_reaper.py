@@ -62,8 +62,8 @@ def test_what_bears_the_token_and_what_is_in_a_told_session_ends_and_no_other(
     told, stranger = start({}), start({})
     wiped, foreign = next(told), next(stranger)
     (workdir := tmp_path / "workdir").mkdir()
-    of_runner.hold(workdir)
-    of_runner.hold(workdir, wiped.pid)
+    of_runner.add_cell(workdir)
+    of_runner.add_cell(workdir, wiped.pid)
     hang_up(of_runner)
     assert bearer.wait(10) == -signal.SIGKILL
     assert wiped.wait(10) == -signal.SIGKILL
@@ -76,8 +76,8 @@ def test_what_bears_the_token_and_what_is_in_a_told_session_ends_and_no_other(
 
 def test_a_cell_that_is_over_is_let_go(of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (workdir := tmp_path / "workdir").mkdir()
-    of_runner.hold(workdir, sleeper.pid)
-    of_runner.release(workdir)
+    of_runner.add_cell(workdir, sleeper.pid)
+    of_runner.remove_cell(workdir)
     hang_up(of_runner)
     assert sleeper.poll() is None
     assert workdir.exists()
@@ -86,18 +86,18 @@ def test_a_cell_that_is_over_is_let_go(of_runner: Reaper, sleeper: subprocess.Po
 def test_a_keeper_that_was_killed_is_replaced_and_told_again(
     of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    of_runner.hold(tmp_path / "one", sleeper.pid)
+    of_runner.add_cell(tmp_path / "one", sleeper.pid)
     assert of_runner.pid is not None
     os.kill(of_runner.pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(of_runner.pid)], timeout=10)
-    of_runner.release(tmp_path / "another")
-    of_runner.hold(tmp_path / "two")
+    of_runner.remove_cell(tmp_path / "another")
+    of_runner.add_cell(tmp_path / "two")
     hang_up(of_runner)
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
 def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Reaper, tmp_path: Path) -> None:
-    of_runner.hold(tmp_path / "one")
+    of_runner.add_cell(tmp_path / "one")
     assert of_runner.pid is not None
     time.sleep(0.5)  # until it has said that it ignores them
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -110,10 +110,10 @@ def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Reaper, tmp_
 def test_a_fork_of_the_runner_keeps_no_pipe_open(
     of_runner: Reaper, bearer: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    of_runner.hold(tmp_path / "one")
+    of_runner.add_cell(tmp_path / "one")
     pid = os.fork()
     if pid == 0:
-        of_runner.forget()
+        of_runner.reset_after_fork()
         time.sleep(30)
         os._exit(0)
     hang_up(of_runner)

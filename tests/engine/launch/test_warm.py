@@ -111,7 +111,7 @@ def test_every_rank_has_a_log_of_its_own_and_a_flood_is_cut(warm: Warm) -> None:
 def test_a_server_that_was_stopped_costs_its_cell_and_no_more(
     toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "_ANSWER", 1.0)
+    monkeypatch.setattr(launching, "_FORK_TIMEOUT", 1.0)
     cell = toy_cell("raises")
     with Servers(tmp_path / "servers") as own:
         assert judge(cell, run(cell, tmp_path / "first", servers=own)).verdict is Verdict.REPRODUCED

@@ -1,0 +1,21 @@
+"""The cache folder: the one place for everything that can be made again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+VARIABLE = "REPROS_CACHE_DIR"
+"""Environment variable that names the folder; `~` and relative paths are allowed."""
+
+
+def cache_folder() -> Path:
+    """Return the cache folder, absolute: `REPROS_CACHE_DIR`, or the platform's cache folder for users.
+
+    Processes under test get the result in the same variable, so that the simulated accelerator, which runs in another
+    working directory, uses the same folder.
+    """
+    chosen = os.environ.get(VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_cache_path("repros")
