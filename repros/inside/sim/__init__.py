@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["SimUnavailable", "load", "shared_object"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["SimUnavailableError", "load", "shared_object"]
 
 
-class SimUnavailable(RuntimeError):  # noqa: N818 # it says what is so
+class SimUnavailableError(RuntimeError):
     """The simulated accelerator cannot be had here; the message is one sentence that says why and what would help."""
 
 
@@ -21,7 +24,7 @@ def shared_object() -> Path:
     """Builds the extension for this interpreter and its torch unless it is in the cache; torch is not imported.
 
     Raises:
-        SimUnavailable: no torch (or one too old, or without headers), no compiler, or a build that failed.
+        SimUnavailableError: no torch (or one too old, or without headers), no compiler, or a build that failed.
     """
     from . import build  # late: arming a process imports this package, and must cost it nothing
 
@@ -35,7 +38,7 @@ def load() -> None:
     Calling it again does nothing.
 
     Raises:
-        SimUnavailable: there is no shared object and none can be built.
+        SimUnavailableError: there is no shared object and none can be built.
     """
     import torch
 

@@ -6,7 +6,7 @@ as the environment that armed this one is theirs too; forked ones are armed alre
 
 from __future__ import annotations
 
-from ..imports import when_imported  # noqa: TID252 # this package has two names
+from .import_hooks import when_imported
 
 
 def install() -> None:

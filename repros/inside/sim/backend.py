@@ -21,7 +21,7 @@ def register(shared_object: Path) -> None:
     extension = _load(shared_object)
     torch.utils.rename_privateuse1_backend(NAME)
 
-    from . import collectives, moving, surface, torch_2_0
+    from . import collectives, process_transfer, serialization, surface, torch_2_0
 
     surface.extension.use(extension)
     surface.amp.use_cudas_default()
@@ -31,7 +31,8 @@ def register(shared_object: Path) -> None:
     if generate is not None:
         generate(for_storage=True)
     torch_2_0.bridge(extension)
-    moving.register(extension)
+    serialization.register(extension)
+    process_transfer.register()
     collectives.register(extension)
 
 

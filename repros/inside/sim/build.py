@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import SimUnavailable
+from . import SimUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def shared_object() -> Path:
         The shared object, importable as the module `_sim`.
 
     Raises:
-        SimUnavailable: no torch (or one too old, or without headers), no compiler, or a build that failed.
+        SimUnavailableError: no torch (or one too old, or without headers), no compiler, or a build that failed.
     """
     torch = _installed_torch()
     folder = _cache() / "sim" / _key(torch)
@@ -69,26 +69,28 @@ def shared_object() -> Path:
         msg = (
             f"the simulated accelerator cannot be kept in {folder} ({error}); set REPROS_CACHE_DIR to a writable folder"
         )
-        raise SimUnavailable(msg) from error
+        raise SimUnavailableError(msg) from error
     return built
 
 
 def _installed_torch() -> _Torch:
     if sys.platform == "win32":
-        raise SimUnavailable("the simulated accelerator is built for Linux and macOS, not for Windows")
+        raise SimUnavailableError("the simulated accelerator is built for Linux and macOS, not for Windows")
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        raise SimUnavailable("the simulated accelerator needs torch, which this environment does not have")
+        raise SimUnavailableError("the simulated accelerator needs torch, which this environment does not have")
     root = Path(spec.origin).parent
     about = (root / "version.py").read_text()
     version = _value(about, "__version__")
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
-        raise SimUnavailable(f"the simulated accelerator needs torch 2.0 or newer, and this environment has {version}")
+        raise SimUnavailableError(
+            f"the simulated accelerator needs torch 2.0 or newer, and this environment has {version}"
+        )
     for needed in (root / "include" / "ATen" / "core" / "Tensor.h", _operator_list(root)):
         if not needed.exists():
-            raise SimUnavailable(f"this torch {version} comes without {needed}; install torch from its wheel")
+            raise SimUnavailableError(f"this torch {version} comes without {needed}; install torch from its wheel")
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        raise SimUnavailable("Python's headers are missing; install them (apt-get install python3-dev)")
+        raise SimUnavailableError("Python's headers are missing; install them (apt-get install python3-dev)")
     return _Torch(root, version, _value(about, "git_version"), _uses_cxx11_abi(root))
 
 
@@ -109,9 +111,10 @@ def _uses_cxx11_abi(root: Path) -> bool:
 
 
 def _cache() -> Path:
-    own = os.environ.get("REPROS_CACHE_DIR")
-    if own:
-        return Path(own)
+    chosen = os.environ.get("REPROS_CACHE_DIR")
+    if chosen:
+        # Absolute, because the processes of one job may have different working directories.
+        return Path(chosen).expanduser().absolute()
     shared = os.environ.get("XDG_CACHE_HOME")
     return (Path(shared) if shared else Path.home() / ".cache") / "repros"
 
@@ -151,7 +154,7 @@ def _compiler() -> str:
         f"the simulated accelerator needs a C++ compiler and found none of {looked_for};"
         " install one (apt-get install g++)"
     )
-    raise SimUnavailable(msg)
+    raise SimUnavailableError(msg)
 
 
 def _build(torch: _Torch, folder: Path, built: Path) -> None:
@@ -181,7 +184,7 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
                 f"the simulated accelerator did not compile with {compiler} for torch {torch.version};"
                 f" the compiler's messages are in {log}"
             )
-            raise SimUnavailable(msg)
+            raise SimUnavailableError(msg)
         linked.replace(built)
     log.unlink()
 

@@ -30,7 +30,7 @@ def sim() -> Any:
 
     try:
         package.load()
-    except package.SimUnavailable as unavailable:
+    except package.SimUnavailableError as unavailable:
         pytest.skip(str(unavailable))
     return torch.sim
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,3 +41,16 @@ def test_the_example_prints_and_raises_what_its_comments_say(example: Any) -> No
 def test_a_setting_of_the_page_is_read(setting: str) -> None:
     sources = [*SIM.rglob("*.py"), *SIM.rglob("*.cpp"), *SIM.parent.glob("site/*.py")]
     assert any(f'"{setting}"' in file.read_text(encoding="utf-8") for file in sources)
+
+
+def test_the_example_runs_on_a_copy_of_the_folder_alone(sim: Any, tmp_path: Path) -> None:
+    shutil.copytree(SIM, tmp_path / "lifted", ignore=shutil.ignore_patterns("__pycache__"))
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    alone = text.replace("from repros.inside import sim", "import lifted as sim")
+    assert alone != text
+    ended = subprocess.run(
+        [sys.executable, "-c", alone], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    (printed,) = re.findall(r"# prints (.*)", PAGE)
+    assert ended.stdout.strip() == printed, ended.stderr
+    assert ended.stderr.strip().splitlines()[-1].startswith("RuntimeError: Expected all tensors")

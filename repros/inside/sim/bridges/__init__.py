@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...imports import when_imported  # noqa: TID252 # this package has two names
+from ..import_hooks import when_imported  # noqa: TID252 # this package is loaded under two names
 
 
 class Bridge(NamedTuple):

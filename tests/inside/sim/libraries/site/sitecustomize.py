@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from repros.inside.imports import when_imported
+from repros.inside.sim.import_hooks import when_imported
 
 
 def _answer_accelerate(module: Any) -> None:

@@ -1,23 +1,24 @@
-"""Runs an action as soon as a module has been imported, without importing it.
+"""Post-import hooks: run an action once a module has been imported, without importing it.
 
-`sys.meta_path` gets one finder in front; it lets the others find the module and wraps the loader they give, so the
-action runs right after the module's own code and before anybody else sees the module.
+One finder is put in front of `sys.meta_path`. It lets the other finders find the module and wraps the loader that they
+return, so the action runs right after the module's own code and before any other code sees the module.
 """
 
 from __future__ import annotations
 
-import importlib.abc
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _actions: dict[str, list[Callable[[ModuleType], None]]] = {}
 
 
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
-    """Call `action(module)` once the module `name` has been executed; at once if it is there already."""
+    """Call `action(module)` once the module `name` has been executed; immediately if it has been already."""
     module = sys.modules.get(name)
     # A module that is still executing is in sys.modules too; its spec says so.
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
@@ -28,8 +29,12 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
         sys.meta_path.insert(0, _FINDER)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: asks the finders behind it and wraps what they found."""
+# The two classes have the methods of importlib.abc's classes without inheriting from them: Python 3.11's importlib.abc
+# imports pathlib, tempfile and shutil, and this module is imported by every process of a job.
+
+
+class _Finder:
+    """A finder that asks the finders behind it and wraps the loader of what they find."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -41,13 +46,13 @@ class _Finder(importlib.abc.MetaPathFinder):
             spec: ModuleSpec | None = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)
+                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
                 return spec
         return None
 
 
-class _Loader(importlib.abc.Loader):
-    """Loads as the wrapped loader does, then runs the actions; looks like the wrapped one otherwise."""
+class _Loader:
+    """A loader that runs the actions after the wrapped loader; all other attributes are the wrapped one's."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -56,7 +61,7 @@ class _Loader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # Tools such as inspect and pickle ask a module for its loader's further abilities.
+        # Tools such as inspect and pickle ask a module's loader for more than loading.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
