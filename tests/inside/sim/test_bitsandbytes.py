@@ -16,9 +16,9 @@ def bnb(sim: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def version(bnb: Any) -> Any:
-    from repros.inside.sim.bridges import release
+    from repros.inside.sim.bridges import installed_release
 
-    return release("bitsandbytes")
+    return installed_release("bitsandbytes")
 
 
 def quantized(bnb: Any, device: Any, kind: Any) -> Any:

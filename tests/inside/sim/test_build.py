@@ -149,7 +149,7 @@ def test_the_cache_folder_is_absolute(
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("REPROS_CACHE_DIR", chosen)
-    assert build._cache() == tmp_path / folder
+    assert build._cache_folder() == tmp_path / folder
 
 
 OPERATORS = """
@@ -192,7 +192,7 @@ def test_operators_are_sorted_by_what_pytorchs_list_says(tmp_path: Path) -> None
     listed = tmp_path / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
     listed.parent.mkdir(parents=True)
     listed.write_text(OPERATORS)
-    header = build._operators(tmp_path / "torch")
+    header = build._operators_header(tmp_path / "torch")
     arrays = {part.split("[")[0]: re.findall(r'"aten::(.+)"', part) for part in header.split("std::string_view ")[1:]}
     assert arrays == {
         "unchecked_operators": ["add.out", "add", "sum.out"],

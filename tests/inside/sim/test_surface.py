@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from repros.inside.sim.bridges import release
+from repros.inside.sim.bridges import installed_release
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytestmark = pytest.mark.usefixtures("sim")
@@ -192,7 +192,7 @@ def test_a_loader_pins_for_it(workers: int) -> None:
     # Up to 2.6 a loader pins for CUDA unless it is told for which device; later (seen in 2.9) for the accelerator.
     if workers and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
         pytest.skip("torch 2.0's thread that pins sets CUDA's device first, whichever it pins for")
-    told = {"pin_memory_device": "sim"} if release("torch") < (2, 7) else {}
+    told = {"pin_memory_device": "sim"} if installed_release("torch") < (2, 7) else {}
     data = torch.utils.data.TensorDataset(torch.arange(4.0))
     for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True, num_workers=workers, **told):
         assert batch.is_pinned(*told.values())

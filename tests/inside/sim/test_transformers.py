@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from repros.inside.sim.bridges.accelerate import _numbers_are_its_devices
+from repros.inside.sim.bridges.accelerate import _numbers_name_sim_devices
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 LAYERS = 4
@@ -57,7 +57,7 @@ TOKENS = torch.arange(6)[None]
 def test_a_model_lies_where_its_map_says_and_computes_the_same(
     transformers: Any, saved: Path, device_map: Any, devices: Any
 ) -> None:
-    if (device_map in ("auto", "balanced", "sequential") or device_map == {"": 1}) and not _numbers_are_its_devices():
+    if (device_map in ("auto", "balanced", "sequential") or device_map == {"": 1}) and not _numbers_name_sim_devices():
         pytest.skip("this torch takes bare numbers, of which accelerate's device maps are made, for CUDA's devices")
     expected = transformers.AutoModelForCausalLM.from_pretrained(saved)(TOKENS).logits
     model = transformers.AutoModelForCausalLM.from_pretrained(saved, device_map=device_map)

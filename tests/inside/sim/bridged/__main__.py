@@ -21,7 +21,7 @@ from tests.inside.sim.bridged.cases import CASES
 def main() -> None:
     """Print a list of bridge, whether it was there, and what happened."""
     wanted = [
-        (bridge.name, there) for bridge in bridges.every() for there in (True, False) if find_spec(bridge.library)
+        (bridge.name, there) for bridge in bridges.all_bridges() for there in (True, False) if find_spec(bridge.library)
     ]
     load_without_bridges()
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
@@ -37,7 +37,7 @@ def load_without_bridges() -> None:
 
 def act(name: str, there: bool) -> Any:
     """Act one case."""
-    bridges.install(but=None if there else name)
+    bridges.install(without=None if there else name)
     try:
         return name, there, str(CASES[name].act())
     except Exception as error:  # noqa: BLE001 # whatever the library raises is what is asked for

@@ -19,13 +19,13 @@ def _answer_accelerate(module: Any) -> None:
     # accelerate/test_utils/testing.py `get_backend`: lists the devices that it knows; `require_cuda` asks for CUDA
     import torch
 
-    from repros.inside.sim.bridges import let_cuda_be_sim
+    from repros.inside.sim.bridges import use_sim_as_cuda
 
     module.torch_device, module.device_count = "sim", torch.sim.device_count()
     module.memory_allocated_func = torch.sim.memory_allocated
     module.is_cuda_available = torch.sim.is_available
     for require in ("require_multi_gpu", "require_multi_gpu_or_xpu", "require_single_gpu"):
-        let_cuda_be_sim(module, require, is_cuda_available=torch.sim.is_available)
+        use_sim_as_cuda(module, require, is_cuda_available=torch.sim.is_available)
     # accelerate/commands/launch.py `_validate_launch_command`: sets `--multi_gpu` by itself for devices that it lists
     command = module.get_launch_command
 
@@ -42,9 +42,9 @@ def _answer_lightning(module: Any) -> None:
     # fabric/utilities/testing/_runif.py: `num_cuda_devices() < min_cuda_gpus`, `torch.cuda.is_bf16_supported()`
     import torch
 
-    from repros.inside.sim.bridges import let_cuda_be_sim
+    from repros.inside.sim.bridges import use_sim_as_cuda
 
-    let_cuda_be_sim(module, "_runif_reasons", num_cuda_devices=torch.sim.device_count)
+    use_sim_as_cuda(module, "_runif_reasons", num_cuda_devices=torch.sim.device_count)
 
 
 def _say() -> None:
