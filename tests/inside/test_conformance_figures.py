@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from repros.stacks import load_stacks
-from tests.inside.sim.conformance import figures, known
-from tests.inside.sim.conformance.run import Found
-from tests.inside.sim.rows import written
+from tests.tools.conformance import figures, known
+from tests.tools.conformance.run import Found
+from tests.tools.json_rows import dumps_by_row
 
 PAGE = Path(__file__).parents[2] / "repros" / "inside" / "sim" / "README.md"
 KEPT = figures.kept()
@@ -51,7 +51,7 @@ def test_an_entry_is_of_what_differed_on_some_version(entry: known.Known) -> Non
 
 def test_the_page_shows_these_figures() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    remedy = "the figures have changed; run: python -m tests.inside.sim.conformance.figures repros/inside/sim/README.md"
+    remedy = "the figures have changed; run: python -m tests.tools.conformance.figures repros/inside/sim/README.md"
     assert figures.fill(text) == text, remedy
 
 
@@ -67,7 +67,7 @@ def test_figures_are_written_a_line_for_each_count_and_read_back_alike() -> None
         Found("sub", "bool", "out", 0, 0),
     ]
     made = figures.make("2.99.0+cpu", found)
-    text = written(made)
+    text = dumps_by_row(made)
     assert json.loads(text) == made
     assert figures.total(made) == (7, 5)
     assert made["operators"] == 2

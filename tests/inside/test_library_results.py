@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.inside.sim.libraries import results
-from tests.inside.sim.libraries.causes import CAUSES, Cause, cause_of
+from tests.tools.library_tests import results
+from tests.tools.library_tests.causes import CAUSES, Cause, cause_of
 
 KEPT = results.kept()
 
@@ -32,7 +32,7 @@ def test_a_cause_has_its_failure(cause: Cause) -> None:
 def test_the_page_shows_these_results() -> None:
     text = results.PAGE.read_text(encoding="utf-8")
     assert results.fill(text, KEPT) == text, (
-        "the results have changed; run: python -m tests.inside.sim.libraries.results"
+        "the results have changed; run: python -m tests.tools.library_tests.results"
     )
 
 

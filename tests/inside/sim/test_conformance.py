@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytest.importorskip("expecttest", reason="torch's samples need it")
 pytestmark = pytest.mark.usefixtures("sim")
 
-HERE = "tests.inside.sim.conformance"
+HERE = "tests.tools.conformance"
 compare, forms, known, run, samples = (
     importlib.import_module(f"{HERE}.{name}") for name in ("compare", "forms", "known", "run", "samples")
 )

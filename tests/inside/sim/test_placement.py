@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
-observe = importlib.import_module("tests.inside.sim.placement.observe")
-records = importlib.import_module("tests.inside.sim.placement.recorded")
-differences = importlib.import_module("tests.inside.sim.placement.differences")
+observe = importlib.import_module("tests.tools.placement.observe")
+records = importlib.import_module("tests.tools.placement.recorded")
+differences = importlib.import_module("tests.tools.placement.differences")
 pytestmark = pytest.mark.usefixtures("sim")
 
 
@@ -82,13 +82,13 @@ def test_a_record_is_held_against_the_lines_that_it_speaks_of() -> None:
     said = {"error": "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"}
     gpu = {"torch": "2.9.1", "name": "a GPU", "observed": {"mm": said}}
     assert records.disagreements(gpu, [line]).keys() == {"mm"}
-    assert not records.speaks_of({**gpu, "name": "hollow"}, line)
+    assert not records.speaks_of({**gpu, "name": "CUDA stub"}, line)
     assert not records.speaks_of({**gpu, "observed": {}}, line)
     for name in [*records.COMPUTED, "bernoulli_out"]:
         one = next(line for line in observe.LINES if line.name == name)
         seen = {**gpu, "observed": {name: {"devices": ["cpu"]}}}
         assert records.speaks_of(seen, one)
-        assert not records.speaks_of({**seen, "name": "hollow"}, one)
+        assert not records.speaks_of({**seen, "name": "CUDA stub"}, one)
 
 
 def plain(given: Any) -> Any:
@@ -122,7 +122,7 @@ def test_every_line_has_a_name_of_its_own_and_every_difference_is_of_a_line() ->
 
 def test_recording_a_device(run_python: Any, tmp_path: Path) -> None:
     file = tmp_path / "observed" / "sim.json"
-    script = "import runpy, sys; runpy.run_module('tests.inside.sim.placement', run_name='__main__')"
+    script = "import runpy, sys; runpy.run_module('tests.tools.placement', run_name='__main__')"
     ended = run_python(script, "--device", "sim", "--out", str(file))
     assert ended.returncode == 0, ended.stderr
     recorded = json.loads(file.read_text(encoding="utf-8"))
@@ -133,7 +133,7 @@ def test_recording_a_device(run_python: Any, tmp_path: Path) -> None:
 
 
 def test_an_observation_says_where_tensors_lie_or_what_was_said() -> None:
-    line = importlib.import_module("tests.inside.sim.placement.line")
+    line = importlib.import_module("tests.tools.placement.line")
     assert observe.observe(line.Line("one", "(x, cx, x1, 1)", line.lies(), ""), "sim") == {
         "devices": ["D:0", "cpu", "D:1"]
     }
