@@ -1,4 +1,4 @@
-"""How what was measured is kept: JSON that `git diff` shows line by line."""
+"""JSON for kept figures, laid out so that `git diff` shows one entry a line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 
-def dumps_by_row(kept: dict[str, Any]) -> str:
-    """JSON with a line for each entry of the lists and dictionaries in it."""
+def dumps_by_row(data: dict[str, Any]) -> str:
+    """Return JSON with one line for each entry of the lists and dictionaries in `data`."""
 
     def block(value: Any) -> str:
         if isinstance(value, dict):
@@ -17,4 +17,4 @@ def dumps_by_row(kept: dict[str, Any]) -> str:
             return "[\n" + ",\n".join(f"    {json.dumps(row)}" for row in value) + "\n  ]"
         return json.dumps(value)
 
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {block(value)}" for key, value in kept.items()) + "\n}\n"
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {block(value)}" for key, value in data.items()) + "\n}\n"

@@ -53,13 +53,13 @@ def ran(sim: Any, checkout: Path, tmp_path: Path) -> Any:
     """Runs them and returns, for each test, what came of it and what was said."""
     from tests.tools.library_tests import results
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.exchange import LIBRARIES, Library, exchanged
+    from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
 
     def run(**settings: Any) -> dict[str, tuple[str, str]]:
-        library = Library("tests", ("test_*.py",), LIBRARIES["fabric"].words, **settings)
-        (file, *_) = exchanged(library, checkout, tmp_path / "copy")
-        found = Run(library, checkout, tmp_path / "copy", deadline=250).file(file)
-        return {test["test"].partition("::")[2]: (results.kind(test), test["said"]) for test in found}
+        library = Library("tests", ("test_*.py",), LIBRARIES["fabric"].substitutions, **settings)
+        (file, *_) = copy_tests(library, checkout, tmp_path / "copy")
+        found = Run(library, checkout, tmp_path / "copy", deadline=250).run_file(file)
+        return {test["test"].partition("::")[2]: (results.kind(test), test["message"]) for test in found}
 
     return run
 
@@ -81,49 +81,49 @@ def test_what_fails_on_sim_is_run_without_it_and_processes_are_seen(ran: Any) ->
 
 
 def test_what_asks_for_a_device_is_not_run_without_and_some_of_it_runs_alone(ran: Any) -> None:
-    found = ran(asks="cuda", alone="ALONE")
+    found = ran(marker="cuda", standalone_variable="ALONE")
     assert found["test_alone"] == ("passed on sim", "")
     assert found["test_that_fails"][0] == "failed"
     assert "GPUs>=4" in found["test_of_more"][1]
 
 
 def test_files_that_ask_for_no_device_are_left_out(checkout: Path, tmp_path: Path) -> None:
-    from tests.tools.library_tests.exchange import Library, exchanged
+    from tests.tools.library_tests.substitute import Library, copy_tests
 
-    library = Library("tests", ("test_*.py",), asks="cuda")
-    assert [file.name for file in exchanged(library, checkout, tmp_path / "copy")] == ["test_devices.py"]
+    library = Library("tests", ("test_*.py",), marker="cuda")
+    assert [file.name for file in copy_tests(library, checkout, tmp_path / "copy")] == ["test_devices.py"]
 
 
 def test_a_run_past_its_deadline_says_so(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.exchange import Library, exchanged
+    from tests.tools.library_tests.substitute import Library, copy_tests
 
     (checkout / "tests" / "test_devices.py").write_text("import time\ntime.sleep(60)\n")
     library = Library("tests", ("test_*.py",))
-    (file, _) = exchanged(library, checkout, tmp_path / "copy")
-    (test,) = Run(library, checkout, tmp_path / "copy", deadline=1).file(file)
-    assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "said": "ran past 1 s"}
+    (file, _) = copy_tests(library, checkout, tmp_path / "copy")
+    (test,) = Run(library, checkout, tmp_path / "copy", deadline=1).run_file(file)
+    assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "message": "exceeded 1 s"}
 
 
 def test_a_run_that_could_not_begin_says_so(
     sim: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.exchange import Library, exchanged
+    from tests.tools.library_tests.substitute import Library, copy_tests
 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "pytest.py").write_text("raise SystemExit('there is no pytest')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=":")
     library = Library("tests", ("test_*.py",))
-    (file, _) = exchanged(library, checkout, tmp_path / "copy")
-    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).file(file)
-    assert (test["outcome"], "there is no pytest" in test["said"]) == ("broken", True)
+    (file, _) = copy_tests(library, checkout, tmp_path / "copy")
+    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).run_file(file)
+    assert (test["outcome"], "there is no pytest" in test["message"]) == ("broken", True)
 
 
 def test_the_tests_may_be_a_package_and_have_files_beside_them(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests import results
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.exchange import LIBRARIES, Library, exchanged
+    from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
 
     (checkout / "devices.py").write_text('DEVICE = "cuda"\n')
     (checkout / "tests" / "__init__.py").touch()
@@ -132,7 +132,7 @@ def test_the_tests_may_be_a_package_and_have_files_beside_them(sim: Any, checkou
         "import torch\nfrom tests.helpers import DEVICE\n"
         "def test_it(): assert torch.ones(1, device=DEVICE).device.type == DEVICE\n"
     )
-    library = Library("tests", ("test_d*.py",), LIBRARIES["fabric"].words, beside=("devices.py",))
-    (file,) = exchanged(library, checkout, tmp_path / "copy")
-    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).file(file)
-    assert results.kind(test) == "passed on sim", test["said"]
+    library = Library("tests", ("test_d*.py",), LIBRARIES["fabric"].substitutions, extra_files=("devices.py",))
+    (file,) = copy_tests(library, checkout, tmp_path / "copy")
+    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).run_file(file)
+    assert results.kind(test) == "passed on sim", test["message"]

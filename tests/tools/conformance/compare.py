@@ -1,4 +1,4 @@
-"""Whether what came out on the device is what came out on the CPU."""
+"""Comparison of a result on the device with one on the reference."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import torch
 
 
 def difference(here: Any, there: Any, *, values: bool = True) -> str | None:
-    """What differs first between a result on the reference and one on the device; None when nothing does.
+    """Return the first difference between two results, or None.
 
     Args:
-        here: from the reference.
-        there: from the device.
-        values: whether the numbers say anything; those of `empty` do not.
+        here: the result on the reference.
+        there: the result on the device.
+        values: whether to compare the values; those of `empty` are arbitrary.
     """
     if isinstance(here, torch.Tensor):
-        return _of_tensors(here, there, values=values)
+        return _tensor_difference(here, there, values=values)
     if isinstance(here, (list, tuple)):
         if not isinstance(there, (list, tuple)) or len(here) != len(there):
-            return f"{_brief(there)} instead of {_brief(here)}"
+            return f"{_short_repr(there)} instead of {_short_repr(here)}"
         found = (difference(a, b, values=values) for a, b in zip(here, there))  # noqa: B905 # from Python 3.10
         return next(filter(None, found), None)
     if isinstance(here, torch.device):
         return None if there.type == "sim" else f"device {there}"
     if not values:
-        return None if type(here) is type(there) else f"{_brief(there)} instead of {_brief(here)}"
+        return None if type(here) is type(there) else f"{_short_repr(there)} instead of {_short_repr(here)}"
     same = here == there or (here != here and there != there)  # noqa: PLR0124 # a NaN
-    return None if same else f"{_brief(there)} instead of {_brief(here)}"
+    return None if same else f"{_short_repr(there)} instead of {_short_repr(here)}"
 
 
-def _of_tensors(here: torch.Tensor, there: Any, *, values: bool) -> str | None:
+def _tensor_difference(here: torch.Tensor, there: Any, *, values: bool) -> str | None:
     if not isinstance(there, torch.Tensor):
-        return f"{_brief(there)} instead of a tensor"
+        return f"{_short_repr(there)} instead of a tensor"
     if there.device != torch.device("sim", 0):
-        return f"lies on {there.device}"
+        return f"is on {there.device}"
     for name in ("dtype", "shape", "requires_grad", "is_conj", "is_neg"):
         a, b = getattr(here, name), getattr(there, name)
         a, b = (a(), b()) if callable(a) else (a, b)
@@ -52,5 +52,5 @@ def _of_tensors(here: torch.Tensor, there: Any, *, values: bool) -> str | None:
     return None
 
 
-def _brief(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     return repr(value)[:80]

@@ -1,6 +1,6 @@
-"""What a run found, in numbers: told, and kept as one file for each version of torch (`figures/`).
+"""The figures of a run: printed, and kept in `figures/`, one file for each version of torch.
 
-`python -m tests.tools.conformance.figures repros/inside/sim/README.md` puts them on that page as a table.
+`python -m tests.tools.conformance.figures repros/inside/sim/README.md` updates the table on that page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.tools.json_rows import dumps_by_row
 
-from .known import of_version, uncovered
+from .known import entries_for, uncovered
 from .run import Found
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "figures"
 PREFIXES = {"cpu": "torch", "cuda": "cuda-of-torch"}
-"""Of the files' names, by the reference."""
+"""Prefixes of the files' names by reference."""
 _PLACE = re.compile(r"(<!-- conformance: begin .*-->\n).*(<!-- conformance: end -->)", re.DOTALL)
 
 
-def make(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str, Any]:
-    """The figures of a run.
+def make_figures(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str, Any]:
+    """Return the figures of a run.
 
     Args:
-        version: torch's.
-        found: what the run found.
+        version: torch's version.
+        found: the run's results.
         against: the reference's name.
     """
     found = [one for one in found if one.samples]
@@ -55,55 +55,55 @@ def make(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str
 
 
 def total(figures: dict[str, Any]) -> tuple[int, int]:
-    """Samples that the reference passes, and those of them that the device passes."""
+    """Return the number of samples that the reference passes, and of those that the device passes too."""
     counts = figures["samples"].values()
-    return sum(of[against(figures)] for of in counts), sum(of["sim"] for of in counts)
+    return sum(count[reference_name(figures)] for count in counts), sum(count["sim"] for count in counts)
 
 
-def against(figures: dict[str, Any]) -> str:
-    """The reference's name."""
+def reference_name(figures: dict[str, Any]) -> str:
+    """Return the reference's name."""
     return str(next(iter(next(iter(figures["samples"].values())))))
 
 
 def differences(figures: dict[str, Any]) -> list[Found]:
-    """What differed."""
+    """Return the combinations that differed."""
     return [Found(**one) for one in figures["different"]]
 
 
-def told(figures: dict[str, Any]) -> str:
-    """The figures for a reader."""
-    reference = against(figures)
+def summary(figures: dict[str, Any]) -> str:
+    """Return the figures as text."""
+    reference = reference_name(figures)
     lines = [f"torch {figures['torch']}: {figures['operators']} operators"]
-    for key, of in figures["samples"].items():
-        lines.append(f"  {key:<20} {of['sim']:>6} of {of[reference]:>6} samples that {reference} passes")
+    for key, count in figures["samples"].items():
+        lines.append(f"  {key:<20} {count['sim']:>6} of {count[reference]:>6} samples that {reference} passes")
     passed, sim = total(figures)
-    lines.append(f"  {'together':<20} {sim:>6} of {passed:>6}")
-    known = len(figures["different"]) - len(uncovered(differences(figures), of_version(figures["torch"], reference)))
+    lines.append(f"  {'total':<20} {sim:>6} of {passed:>6}")
+    known = len(figures["different"]) - len(uncovered(differences(figures), entries_for(figures["torch"], reference)))
     lines.append(f"  {known} of {len(figures['different'])} differences are known")
     return "\n".join(lines)
 
 
-def keep(figures: dict[str, Any]) -> None:
-    """Put the figures of a whole run in the place of those that the repository has for this torch."""
-    file = FOLDER / f"{PREFIXES[against(figures)]}-{figures['torch'].partition('+')[0]}.json"
+def save(figures: dict[str, Any]) -> None:
+    """Save the figures of a whole run in the repository, replacing those of this torch."""
+    file = FOLDER / f"{PREFIXES[reference_name(figures)]}-{figures['torch'].partition('+')[0]}.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(dumps_by_row(figures), encoding="utf-8")
 
 
-def kept(reference: str = "cpu") -> list[dict[str, Any]]:
-    """The figures that the repository has against a reference, the oldest torch first."""
+def load_all(reference: str = "cpu") -> list[dict[str, Any]]:
+    """Return the repository's figures for a reference, the oldest torch first."""
     found = [json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob(f"{PREFIXES[reference]}-*.json")]
     return sorted(found, key=lambda figures: [int(part) for part in figures["torch"].partition("+")[0].split(".")])
 
 
 def table() -> str:
-    """The kept figures as Markdown."""
+    """Return the kept figures as a Markdown table."""
     lines = [
         "| torch | operators | samples that the CPU passes | equal on `sim` | known to differ | laid out as on CUDA |",
         "|---|--:|--:|--:|---|--:|",
     ]
-    laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in kept("cuda")}
-    for figures in kept():
+    laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in load_all("cuda")}
+    for figures in load_all():
         cpu, sim = total(figures)
         names = ", ".join(f"`{name}`" for name in sorted({one["operator"] for one in figures["different"]}))
         version = figures["torch"].partition("+")[0]
@@ -112,23 +112,23 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def fill(text: str) -> str:
-    """A page with the table between its marks.
+def fill_page(text: str) -> str:
+    """Return a page with the current table between its markers.
 
     Raises:
-        ValueError: the page has no such marks.
+        ValueError: the page does not have the markers once.
     """
     filled, places = _PLACE.subn(lambda place: f"{place[1]}{table()}{place[2]}", text)
     if places != 1:
-        msg = f"the marks for the table are there {places} times, not once"
+        msg = f"the markers of the table occur {places} times, not once"
         raise ValueError(msg)
     return filled
 
 
 def main() -> None:
-    """Put the table of the kept figures on a page."""
+    """Update the table on a page."""
     page = Path(sys.argv[1])
-    page.write_text(fill(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page.write_text(fill_page(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

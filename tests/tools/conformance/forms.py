@@ -1,4 +1,4 @@
-"""The ways to call an operator: forward, `out=`, in place, backward; and with autocast, where CUDA is the reference."""
+"""The forms of a call: forward, `out=`, in place, backward, and under autocast where CUDA is the reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from .compare import difference
 from .reference import CPU, CUDA, Reference
-from .samples import DEVICE, HOST, NotDenseError, NotOfferedError, placed, samples, seed
+from .samples import DEVICE, HOST, NotDenseError, NotSupportedError, place_sample, samples, seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,46 +25,46 @@ UNDEFINED = frozenset(
         "resize_as_",
     ]
 )
-"""Operators whose results hold whatever was in memory."""
+"""Operators whose results have arbitrary values."""
 
 
 def forward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """The result."""
+    """Return the result."""
     return operator.op(first, *others, **named)
 
 
 def out(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """The result, written into tensors that are there; they hold ones, so that what is not written is seen as well."""
+    """Return the result written to `out=` tensors of ones, which show elements that were not written."""
     seed()
     made = operator.op(first, *others, **named)
-    given = _ones_like(made)
+    targets = _ones_like(made)
     seed()
-    returned = operator.op(first, *others, out=given, **named)
-    return [given, returned]
+    returned = operator.op(first, *others, out=targets, **named)
+    return [targets, returned]
 
 
 def in_place(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """The result, and the first argument that was changed."""
+    """Return the result, and the first argument, which was changed."""
     returned = operator.inplace_variant(first, *others, **named)
     return [returned, first]
 
 
 def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """The gradients of everything that takes one."""
+    """Return the gradients of all leaves."""
     result = operator.op(first, *others, **named)
     leaves = [tensor for tensor in _tensors([first, others, named]) if tensor.requires_grad and tensor.is_leaf]
     roots = [tensor for tensor in _tensors(result) if tensor.requires_grad]
     if not leaves or not roots:
-        raise NotOfferedError
+        raise NotSupportedError
     seeds = [torch.ones_like(root) for root in roots]
     return torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
 
 
 def autocast(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """The result under autocast of the device that the arguments are on."""
+    """Return the result under autocast of the arguments' device."""
     device = next((tensor.device for tensor in _tensors([first, others, named])), torch.device(HOST))
     if device.type == HOST:
-        raise NotOfferedError
+        raise NotSupportedError
     with torch.autocast(device.type, dtype=torch.float16):
         return operator.op(first, *others, **named)
 
@@ -72,8 +72,8 @@ def autocast(operator: Any, first: Any, others: list[Any], named: dict[str, Any]
 FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward, "autocast": autocast}
 
 
-def offered(operator: Any, dtype: torch.dtype, form: str, reference: Reference = CPU) -> bool:
-    """Whether the operator can be called so at all; the CPU's autocast has rules of its own."""
+def is_supported(operator: Any, dtype: torch.dtype, form: str, reference: Reference = CPU) -> bool:
+    """Return whether the operator has this form; the CPU's autocast has other rules, so it is left out."""
     has = {
         "autocast": reference is CUDA and dtype is torch.float32 and hasattr(torch.sim, "amp"),
         "forward": True,
@@ -91,34 +91,34 @@ def run(
     passed: Callable[[int], object] = lambda count: None,
     reference: Reference = CPU,
 ) -> Iterator[str | None]:
-    """Call the operator so with each of its samples; yield what differs, or None, for each that the reference passes.
+    """Call the operator with each of its samples; yield the difference, or None, for each that the reference passes.
 
     Args:
         operator: an entry of `op_db`.
-        dtype: of the samples.
+        dtype: the samples' type.
         form: a name in `FORMS`.
-        passed: told how many samples the reference passes, before the device is asked.
-        reference: what it is held against.
+        passed: called with the number of samples that the reference passes, before the device runs them.
+        reference: the device to compare with.
     """
     call = FORMS[form]
     results = []
     for sample in list(samples(operator, dtype, requires_grad=form == "backward")):
         try:
-            results.append((sample, _called(call, operator, sample, reference.device)))
-        except Exception:  # noqa: BLE001, S112 # whatever the reference refuses is not asked of the device
+            results.append((sample, _call(call, operator, sample, reference.device)))
+        except Exception:  # noqa: BLE001, S112 # samples that the reference refuses are left out
             continue
     passed(len(results))
     for sample, here in results:
         try:
-            there = _called(call, operator, sample, DEVICE)
-        except Exception as error:  # noqa: BLE001 # it is what this is about
+            there = _call(call, operator, sample, DEVICE)
+        except Exception as error:  # noqa: BLE001 # any error of the device is a difference
             yield f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             continue
         yield difference(here, there, values=reference.computes and operator.name not in UNDEFINED)
 
 
-def _called(call: Any, operator: Any, sample: Any, device: str) -> Any:
-    arguments = placed(operator, sample, device)
+def _call(call: Any, operator: Any, sample: Any, device: str) -> Any:
+    arguments = place_sample(operator, sample, device)
     seed()
     result = call(operator, *arguments)
     for tensor in _tensors(result):
@@ -132,7 +132,7 @@ def _ones_like(value: Any) -> Any:
         return torch.ones_like(value)
     if isinstance(value, (list, tuple)):
         return tuple(_ones_like(item) for item in value)
-    raise NotOfferedError
+    raise NotSupportedError
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -1,6 +1,6 @@
-"""What the simulated accelerator does not do as its reference does, and why.
+"""The known differences between the simulated accelerator and its reference, with their reasons.
 
-An entry that passes has to leave: the run fails as long as it is here.
+An entry that no longer differs fails the run until it is removed.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """An operator, or one way of calling it, that differs."""
+    """An operator, or one form of it, that differs."""
 
     operator: str
-    """Its name in `op_db`, with its variant behind a dot where it has one."""
+    """Its name in `op_db`, followed by a dot and its variant if it has one."""
     reason: str
     dtypes: frozenset[str] = frozenset()
     """Names of element types; empty: all."""
     forms: frozenset[str] = frozenset()
     """Names of forms; empty: all."""
     versions: tuple[str, ...] = ()
-    """Beginnings of torch versions (`2.1.`); empty: all."""
+    """Prefixes of torch versions (`2.1.`); empty: all."""
     against: str = "cpu"
     """The reference's name."""
 
     def covers(self, operator: str, dtype: str, form: str) -> bool:
-        """Whether a combination is what this entry speaks of."""
+        """Return whether this entry applies to a combination."""
         own = operator == self.operator and (not self.dtypes or dtype in self.dtypes)
         return own and (not self.forms or form in self.forms)
 
@@ -37,15 +37,15 @@ class Known(NamedTuple):
 KNOWN: tuple[Known, ...] = (
     Known(
         "nn.functional.scaled_dot_product_attention",
-        "The strides and the last bits are those of the algorithm, and aten/src/ATen/native/transformers/attention.cpp"
-        " chooses it by device type: on `cuda` and `cpu` a fused one, before 2.4 the general one elsewhere.",
+        "The strides and the last bits depend on the algorithm, which aten/src/ATen/native/transformers/attention.cpp"
+        " chooses by device type: a fused one on `cuda` and `cpu`, before 2.4 the general one on other devices.",
         versions=("2.1.",),
     ),
     *(
         Known(
             f"nn.functional.linear_cross_entropy.{variant}",
-            "torch/nn/modules/linear_cross_entropy_options.py has bfloat16 accumulated in float32 on the device types"
-            " that it names, `cuda` and `cpu`, and in bfloat16 on every other.",
+            "torch/nn/modules/linear_cross_entropy_options.py accumulates bfloat16 in float32 on the device types that"
+            " it lists, `cuda` and `cpu`, and in bfloat16 on all others.",
             dtypes=frozenset({"bfloat16"}),
         )
         for variant in ("chunked", "chunked_none")
@@ -73,7 +73,7 @@ KNOWN: tuple[Known, ...] = (
     *(
         Known(
             operator,
-            "aten/src/ATen/native/cuda/jit_utils.cpp: compiles for CUDA, whatever device is asked.",
+            "aten/src/ATen/native/cuda/jit_utils.cpp compiles for CUDA, whatever the device.",
             against="cuda",
         )
         for operator in (
@@ -87,8 +87,8 @@ KNOWN: tuple[Known, ...] = (
     *(
         Known(
             operator,
-            "CUDA's kernel gives the statistics that it saves in float32 and always with their size; the CPU's, which"
-            " computes on `sim`, in the input's type and, of a batch norm in evaluation, empty.",
+            "CUDA's kernel returns its saved statistics in float32 and in full size. The CPU's kernel, which computes"
+            " on `sim`, returns them in the input's type, and empty for a batch norm in evaluation.",
             against="cuda",
         )
         for operator in (
@@ -99,7 +99,7 @@ KNOWN: tuple[Known, ...] = (
         )
     ),
     *(
-        Known(operator, "Strides are those of the algorithm: on CUDA its own, on `sim` the CPU's.", against="cuda")
+        Known(operator, "The strides depend on the algorithm: CUDA's own on CUDA, the CPU's on `sim`.", against="cuda")
         for operator in (
             "nn.functional.max_unpool2d",
             "nn.functional.max_unpool2d.grad",
@@ -112,20 +112,20 @@ KNOWN: tuple[Known, ...] = (
 )
 
 
-def of_version(version: str, against: str = "cpu") -> list[Known]:
-    """The entries that speak of a torch version and a reference."""
+def entries_for(version: str, against: str = "cpu") -> list[Known]:
+    """Return the entries for a torch version and a reference."""
     entries = [entry for entry in KNOWN if entry.against == against]
     return [entry for entry in entries if not entry.versions or version.startswith(entry.versions)]
 
 
 def uncovered(found: Iterable[Found], known: Iterable[Known]) -> list[Found]:
-    """What differs and is named by no entry."""
+    """Return the differences that no entry covers."""
     entries = list(known)
     return [one for one in found if one.wrong and not any(entry.covers(*one[:3]) for entry in entries)]
 
 
 def stale(found: Iterable[Found], known: Iterable[Known]) -> list[Known]:
-    """The entries for operators that were run which name nothing that differs."""
+    """Return the entries whose operators were run and did not differ."""
     combinations = list(found)
     run = {one.operator for one in combinations}
     wrong = [one for one in combinations if one.wrong]

@@ -1,4 +1,4 @@
-"""Runs the operators in worker processes, several at a time; one that goes down takes no other with it."""
+"""Running the operators in worker processes, so that an operator that ends its process does not end the run."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _CHUNK = 180
-"""Operators for one worker: enough to pay for its imports, and few enough to share out."""
+"""Operators for one worker: enough to outweigh its imports, and few enough to distribute."""
 
 WORKER = ("-m", "tests.tools.conformance.worker")
 
 _ENVIRONMENT = {"MALLOC_PERTURB_": "85"}
-"""glibc fills memory that it hands out, so that a kernel reading some before it wrote there reads the same each time:
-LAPACK's `gelsy` begins from pivots that PyTorch leaves uninitialised, and no two calls agree to the last bit."""
+"""glibc fills allocated memory, so that a kernel that reads uninitialised memory always reads the same values: LAPACK's
+`gelsy` starts from pivots that PyTorch leaves uninitialised, and no two calls agree in the last bits."""
 
 
 class Found(NamedTuple):
-    """One combination of an operator, an element type and a form."""
+    """The result of one combination of an operator, an element type and a form."""
 
     operator: str
-    """Its name in `op_db`, with its variant behind a dot where it has one."""
+    """Its name in `op_db`, followed by a dot and its variant if it has one."""
     dtype: str
     form: str
     samples: int
-    """Samples that the reference passes."""
+    """The number of samples that the reference passes."""
     wrong: int
-    """Those among them that the device does not."""
+    """The number of those that the device does not pass."""
     first: str = ""
-    """What differed first. Without samples: how the reference ended the process."""
+    """The first difference. Without samples: how the reference ended the process."""
 
 
-def about() -> tuple[str, list[str]]:
-    """torch's version and the names of its operators, asked of a process of its own."""
+def torch_version_and_operators() -> tuple[str, list[str]]:
+    """Return torch's version and its operators' names, which a separate process reads."""
     script = (
         "import json, warnings; warnings.simplefilter('ignore')\n"
         "import torch; from tests.tools.conformance.samples import operators\n"
@@ -56,25 +56,25 @@ def about() -> tuple[str, list[str]]:
     return version, names
 
 
-def operators(
+def run_operators(
     indices: list[int],
     jobs: int,
     each: Callable[[list[Found]], object],
     worker: tuple[str, ...] = WORKER,
     against: Reference = CPU,
 ) -> list[Found]:
-    """What was found for the operators at these places of `op_db`, in their order.
+    """Return the results of operators, in the order of `op_db`.
 
     Args:
-        indices: places, ascending.
-        jobs: worker processes at a time.
-        each: told of each part of the operators as it is done.
+        indices: the operators' positions in `op_db`, ascending.
+        jobs: the number of worker processes.
+        each: called with the results of each part of the operators.
         worker: Python's arguments for a worker.
-        against: what the device is held against.
+        against: the reference.
 
     Raises:
         NoRuntimeError: CUDA's own code cannot be run here.
-        SystemExit: a worker failed before it had begun with an operator.
+        SystemExit: a worker failed before it started an operator.
     """
     found: list[Found] = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
@@ -82,14 +82,14 @@ def operators(
         if against is CUDA:
             environment.update(cuda_stub.stub_environ(cuda_stub.build_stub(Path(folder))))
             worker = (*worker, "--against", against.name)
-        for part in pool.map(functools.partial(_of_chunk, worker, environment), _chunks(indices, jobs)):
+        for part in pool.map(functools.partial(_run_chunk, worker, environment), _chunks(indices, jobs)):
             each(part)
             found += part
     return found
 
 
 def _chunks(indices: list[int], jobs: int) -> list[tuple[int, int]]:
-    """Ranges of operators, neighbours together."""
+    """Return ranges of operators, adjacent ones in one range."""
     most = min(_CHUNK, -(-len(indices) // jobs))
     ranges: list[tuple[int, int]] = []
     for index in indices:
@@ -100,8 +100,8 @@ def _chunks(indices: list[int], jobs: int) -> list[tuple[int, int]]:
     return ranges
 
 
-def _of_chunk(worker: tuple[str, ...], environment: Mapping[str, str], chunk: tuple[int, int]) -> list[Found]:
-    """Run one range; a combination that takes its worker down is wrong, and the next worker goes on behind it."""
+def _run_chunk(worker: tuple[str, ...], environment: Mapping[str, str], chunk: tuple[int, int]) -> list[Found]:
+    """Run one range; a combination that ends its worker counts as wrong, and the next worker continues after it."""
     found: list[Found] = []
     after: list[str] = []
     while True:
@@ -119,18 +119,18 @@ def _of_chunk(worker: tuple[str, ...], environment: Mapping[str, str], chunk: tu
                 passed = line["samples"]
             else:
                 begun = None
-                found.append(_found(line["end"], line["samples"], line["wrong"], *line["first"]))
+                found.append(_result(line["end"], line["samples"], line["wrong"], *line["first"]))
         if begun is None and done.returncode:
             raise SystemExit(
                 f"a worker for the operators {chunk[0]} to {chunk[1]} failed to start:\n{done.stderr[-2000:]}"
             )
         if begun is None:
             return found
-        how = "hung" if "Timeout (" in done.stderr else f"took its process down ({done.returncode})"
-        found.append(_found(begun, passed, passed, how))
+        how = "hung" if "Timeout (" in done.stderr else f"ended its process ({done.returncode})"
+        found.append(_result(begun, passed, passed, how))
         after = begun
 
 
-def _found(combination: list[str], samples: int, wrong: int, first: str = "") -> Found:
+def _result(combination: list[str], samples: int, wrong: int, first: str = "") -> Found:
     operator, variant, dtype, form = combination
     return Found(f"{operator}.{variant}" if variant else operator, dtype, form, samples, wrong, first)

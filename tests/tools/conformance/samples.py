@@ -1,4 +1,4 @@
-"""PyTorch's samples, and the same ones on the simulated accelerator."""
+"""PyTorch's operator samples, and copies of them on a device."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool, "b
 
 HOST, DEVICE = "cpu", "sim:0"
 PLACES = {"cpu", "cpu:0", "cuda", "cuda:0"}
-"""Names of devices in samples, the latter where torch has CUDA: each stands for the device that is asked."""
+"""Names of devices in samples (CUDA's if torch has CUDA); each is replaced by the device under test."""
 
 ON_THE_HOST = {"tensor_split": 0}
-"""The argument behind the input that lies on the CPU whatever the device: the operator wants it there, on CUDA as well.
+"""Operators with an argument that must be on the CPU for every device, CUDA included; its position after the input.
 
-`at::tensor_split` (aten/src/ATen/native/TensorShape.cpp): "expected tensor_indices_or_sections to be on cpu"; and its
-samples in `common_methods_invocations.py` are made there, not on the device they are asked for.
+`at::tensor_split` (aten/src/ATen/native/TensorShape.cpp): "expected tensor_indices_or_sections to be on cpu"; its
+samples in `common_methods_invocations.py` are made there too, whatever the device.
 """
 
 
-class NotOfferedError(Exception):
-    """The operator has no such form, for this sample or at all."""
+class NotSupportedError(Exception):
+    """The operator does not have this form, for this sample or at all."""
 
 
 class NotDenseError(Exception):
-    """A tensor that is not strided memory, which is all that the simulated accelerator holds."""
+    """A tensor is not strided; the simulated accelerator has strided tensors only."""
 
 
 def operators() -> list[Any]:
-    """torch.testing's `op_db`, in its order."""
-    from torch.testing._internal.common_methods_invocations import op_db  # late: it takes seconds
+    """Return torch.testing's `op_db`, in its order."""
+    from torch.testing._internal.common_methods_invocations import op_db  # late, because it takes seconds
 
     return list(op_db)
 
 
 def samples(operator: Any, dtype: torch.dtype, *, requires_grad: bool) -> Iterator[Any]:
-    """The operator's sample inputs on the CPU, the same ones every time."""
+    """Yield the operator's sample inputs on the CPU, the same in every call."""
     seed()
     yield from operator.sample_inputs("cpu", dtype, requires_grad=requires_grad)
 
 
 def seed() -> None:
-    """Has all generators begin anew: a sim device draws from a seed what the CPU draws from it.
+    """Reset all generators: a sim device draws the same numbers from a seed as the CPU.
 
-    Not by `torch.manual_seed`: it keeps a stack trace for each device type that has not been begun, at each call.
+    `torch.manual_seed` is not used: each call keeps a stack trace for every device type that is not initialised.
     """
     random.seed(0)
     torch.default_generator.manual_seed(0)
     torch.sim.manual_seed_all(0)
 
 
-def placed(operator: Any, sample: Any, device: str) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The sample's input, other arguments and named ones, copied on the CPU or placed on the device.
+def place_sample(operator: Any, sample: Any, device: str) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Return copies of the sample's input, positional and keyword arguments, on the CPU or the device.
 
     Raises:
-        NotDenseError: a tensor among them cannot be on the device.
-        NotOfferedError: there is nothing to place.
+        NotDenseError: a tensor cannot be on the device.
+        NotSupportedError: there is nothing to place.
     """
     twin = Twin(device)
     host = ON_THE_HOST.get(operator.name)
-    first, named = twin.of(sample.input), twin.of(dict(sample.kwargs))
-    others = [(Twin(HOST) if at == host else twin).of(value) for at, value in enumerate(sample.args)]
+    first, named = twin.convert(sample.input), twin.convert(dict(sample.kwargs))
+    others = [(Twin(HOST) if at == host else twin).convert(value) for at, value in enumerate(sample.args)]
     if not twin.placed:
-        raise NotOfferedError
+        raise NotSupportedError
     return first, others, named
 
 
 class Twin:
-    """One sample as arguments: copied on the CPU, or placed on the device; the original stays untouched.
+    """The copy of one sample on the CPU or the device; the original does not change.
 
-    Sizes, strides, offsets and what shares memory stay as they are: `Tensor.to` would make strides new.
+    Sizes, strides, offsets and shared memory are kept: `Tensor.to` would change strides.
     """
 
     def __init__(self, device: str) -> None:
@@ -82,10 +82,10 @@ class Twin:
         self._storages: dict[int, torch.Tensor] = {}
         self._tensors: dict[int, torch.Tensor] = {}
         self.placed = False
-        """Whether there was anything to place: what has no tensor and names no device is made on the CPU anyway."""
+        """Whether anything was placed; without tensors or devices as arguments, an operator runs on the CPU anyway."""
 
-    def of(self, value: Any) -> Any:
-        """The value with its tensors copied, and CPU devices named in it exchanged."""
+    def convert(self, value: Any) -> Any:
+        """Return the value with tensors copied and CPU devices replaced."""
         if isinstance(value, torch.Tensor):
             self.placed = True
             if id(value) not in self._tensors:
@@ -97,9 +97,9 @@ class Twin:
         if isinstance(value, torch.Size) or (isinstance(value, tuple) and hasattr(value, "_fields")):
             return value
         if isinstance(value, (list, tuple)):
-            return type(value)(self.of(item) for item in value)
+            return type(value)(self.convert(item) for item in value)
         if isinstance(value, dict):
-            return {key: self.of(item) for key, item in value.items()}
+            return {key: self.convert(item) for key, item in value.items()}
         return value
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Run Python on the CUDA stub: `python -m tests.tools.cuda_stub ARGUMENTS`.
 
-With `-m tests.tools.placement --device cuda --out FILE` as arguments it records what CUDA's own code does with each line
-of the placement table.
+With `-m tests.tools.placement --device cuda --out FILE` as arguments it records what CUDA's own code does with each
+line of the placement table.
 """
 
 from __future__ import annotations

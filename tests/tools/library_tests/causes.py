@@ -1,6 +1,6 @@
-"""Why a library's test fails on sim, as somebody has found who looked into it. Every failure that is kept has one here.
+"""The causes of the libraries' test failures on sim, each found by investigation.
 
-A test keeps the list honest: each cause still has its failure.
+Every kept failure has a cause here, and a test checks that every cause still has a failure.
 """
 
 from __future__ import annotations
@@ -11,19 +11,27 @@ from typing import NamedTuple
 
 
 class Cause(NamedTuple):
-    """Why tests fail."""
+    """The cause of some failures."""
 
     library: str
-    """Whose tests, by the name among `LIBRARIES`."""
+    """The library's name in `LIBRARIES`."""
     pattern: str
-    """A regular expression for the test's name and what was said, with a colon between; the first that fits decides."""
+    """A regular expression for `TEST: MESSAGE`; the first cause that matches is taken."""
     why: str
-    """What is behind it, for readers."""
+    """The explanation, with the tests as its subject."""
 
 
 CAUSES = (
-    Cause("accelerate", "LocalEntryNotFoundError|offline mode", "load a model from the hub, out of reach in this run."),
-    Cause("accelerate", "BF16 all reduce communication hook", "torch gives its bfloat16 hook to NCCL and XCCL alone."),
+    Cause(
+        "accelerate",
+        "LocalEntryNotFoundError|offline mode",
+        "load a model from the hub, which was not reachable in this run.",
+    ),
+    Cause(
+        "accelerate",
+        "BF16 all reduce communication hook",
+        "uses torch's bfloat16 hook, which supports NCCL and XCCL only.",
+    ),
     Cause(
         "accelerate",
         "test_setting_cpu_affinity",
@@ -32,24 +40,24 @@ CAUSES = (
     Cause(
         "accelerate",
         "test_multi_device: .*Torch not compiled with CUDA",
-        "its script asks `torch.cuda` for random states; with `torch.sim` in its place the script ran to its end.",
+        "gets random states from `torch.cuda` in its script; with `torch.sim` instead the script finished.",
     ),
     Cause(
         "accelerate",
         "test_notebook_launcher: .*Timeout",
-        "one of two ranks makes its process group and the other has ended: `simccl` connects as a group is made, NCCL"
-        " as it is first used.",
+        "creates its process group in one of two ranks after the other has ended: `simccl` connects when a group is"
+        " created, NCCL at its first use.",
     ),
     Cause(
         "pytorch",
         "torch_gpu_stats|device_stats_gpu_from_torch",
-        "look for the statistics of the parts of CUDA's cache, which sim has not: it keeps no memory back.",
+        "look for the statistics of CUDA's memory cache; sim does not cache memory.",
     ),
-    Cause("pytorch", "nvidia-smi", "asks NVIDIA's command."),
+    Cause("pytorch", "nvidia-smi", "runs NVIDIA's command."),
     Cause(
         "pytorch",
         "test_load_from_checkpoint_map_location_automatic",
-        "pretends that there is no CUDA device; sim's stay.",
+        "simulates a machine without CUDA devices; sim's devices remain.",
     ),
     Cause(
         "pytorch",
@@ -59,33 +67,35 @@ CAUSES = (
     Cause(
         "pytorch",
         "test_isolate_rng",
-        "makes a `torch.cuda.FloatTensor`, and Lightning keeps the random states of CUDA's devices alone.",
+        "creates a `torch.cuda.FloatTensor`; Lightning also saves the random states of CUDA's devices only.",
     ),
     Cause(
         "pytorch",
         "test_dataloaders.*Timeout",
-        "ran past two minutes on a busy machine; whether they hang has not been looked into.",
+        "exceeded two minutes on a busy machine; whether they hang has not been investigated.",
     ),
     Cause(
         "c10d",
         "monitored_barrier_allreduce_hang",
-        "want the words of NCCL's watchdog for a rank that waits in vain; on sim it is told with Gloo's.",
+        "expect the message of NCCL's watchdog for a rank that times out; on sim the message is Gloo's.",
     ),
-    Cause("c10d", "ProcessGroupNCCL", "makes NCCL's group by its class, which torch without NCCL has not."),
+    Cause("c10d", "ProcessGroupNCCL", "creates NCCL's group by its class, which torch without NCCL does not have."),
     Cause(
         "c10d",
         "ddp_profiling_torch_profiler",
-        "looks in the profiler's record for collectives under the backend's name; there they have Gloo's.",
+        "looks for collectives under the backend's name in the profiler's record, where they have Gloo's name.",
     ),
     Cause(
         "c10d",
         "test_ddp_uneven_inputs: .*Timeout",
-        "had not ended after the 400 seconds that PyTorch gives it, on two cores that others used as well.",
+        "exceeded the 400 seconds that PyTorch allows, on two cores shared with other work.",
     ),
 )
 
 
-def cause_of(library: str, test: str, said: str, causes: Iterable[Cause] = CAUSES) -> Cause | None:
-    """The first cause that fits a failure; nothing where nobody has looked into it."""
-    fits = (cause for cause in causes if cause.library == library and re.search(cause.pattern, f"{test}: {said}"))
-    return next(fits, None)
+def cause_of(library: str, test: str, message: str, causes: Iterable[Cause] = CAUSES) -> Cause | None:
+    """Return the first cause that matches a failure; None if it has not been investigated."""
+    matching = (
+        cause for cause in causes if cause.library == library and re.search(cause.pattern, f"{test}: {message}")
+    )
+    return next(matching, None)

@@ -1,7 +1,7 @@
-"""For pytest, in a library's tests: loads sim before the library, and notes what was run where.
+"""A pytest plugin for a library's tests: loads sim before the library, and reports which tests used it.
 
-`SIM_LIBRARY_REPORT` names the file that gets a line of JSON for each test, `SIM_LIBRARY_RANKS` the one in which the
-processes that it started have said that they used sim; without `SIM_LIBRARY_BARE`, sim is loaded.
+`SIM_LIBRARY_REPORT` is the file for a line of JSON about each test, `SIM_LIBRARY_RANKS` the file in which the tests'
+processes record that they used sim. With `SIM_LIBRARY_BARE`, sim is not loaded.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def pytest_configure() -> None:
         sim.load()
 
 
-def _used() -> int:
-    """How many blocks sim's devices have handed out so far, and how many processes have ended that used one."""
+def _use_count() -> int:
+    """Return the number of blocks allocated so far, plus the number of ended processes that allocated one."""
     import torch
 
     if not hasattr(torch, "sim"):
         return 0
     stats = [torch.sim.memory_stats(index) for index in range(torch.sim.device_count())]
-    here = int(sum(of["allocation.all.allocated"] for of in stats))
+    here = int(sum(stat["allocation.all.allocated"] for stat in stats))
     return here + len(Path(os.environ[RANKS]).read_text().splitlines())
 
 
@@ -40,28 +40,30 @@ _before: dict[str, int] = {}
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Note what was used before a test."""
-    _before[nodeid] = _used()
+    """Record the use before a test."""
+    _before[nodeid] = _use_count()
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """Write down how a test ended; setup and teardown count where they went wrong, or skipped."""
-    # A launcher may have run pytest again, as a rank: if that one fails, the first may be ended without a report.
+    """Report how a test ended; setup and teardown count if they failed or skipped."""
+    # A launcher may run pytest again as a rank. If that rank fails, the first process may end without a report.
     is_first = os.environ.get("LOCAL_RANK", "0") == "0"
     if report.outcome == "passed" and (report.when != "call" or not is_first):
         return
     line = {
         "test": report.nodeid,
         "outcome": report.outcome,
-        "on_sim": _used() > _before.get(report.nodeid, 0),
-        "said": _said(str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or ""))[:300],
+        "on_sim": _use_count() > _before.get(report.nodeid, 0),
+        "message": _error_line(
+            str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")
+        )[:300],
     }
     with Path(os.environ[REPORT]).open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def _said(text: str) -> str:
-    """The line of a report that names the error, that of a rank where the test but tells that one has failed."""
+def _error_line(text: str) -> str:
+    """Return the report's line with the error; the rank's error if the test reports only that a rank failed."""
     lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")] or text.splitlines()[-1:]
     if lines and re.search(r"failed with returncode|and exception:$|ProcessRaisedException", lines[0]):
         found = (re.match(r"(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)", line) for line in lines[1:])
