@@ -1,4 +1,4 @@
-"""`python -m tests.tools.placement --device cuda --out FILE`: see observe.py."""
+"""`python -m tests.tools.placement --device cuda --out FILE`; see observe.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where the simulated accelerator does not do what the table says, and why: a line that does it must go from here."""
+"""The known differences between the simulated accelerator and the table; a line that agrees must be removed."""
 
 from __future__ import annotations
 
 DIFFERENCES: dict[str, str] = {}
-"""Reasons by the names of lines."""
+"""Reasons by line name."""

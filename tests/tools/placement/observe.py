@@ -1,8 +1,7 @@
-"""Evaluates the lines of the table on a device and writes down what it gave.
+"""Recording of the placement table's outcomes on a device.
 
-`python -m tests.tools.placement --device cuda --out tests/tools/placement/observed/NAME.json` is to be run on
-a machine with a GPU, better two; it needs torch and nothing else. Behind `python -m tests.tools.cuda_stub` it needs
-a CUDA build of PyTorch and no GPU (tests/tools/cuda_stub explains what that shows).
+`python -m tests.tools.placement --device cuda --out tests/tools/placement/observed/NAME.json` needs torch and a machine
+with a GPU, better two. On the CUDA stub (`python -m tests.tools.cuda_stub`) it needs a CUDA build of PyTorch, no GPU.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from .line import Line
 
 LINES: list[Line] = [
     line
-    for room in (elementwise, reductions, losses, products, layers, indexing, lists, generators, optimizers)
-    for line in room.LINES
+    for group in (elementwise, reductions, losses, products, layers, indexing, lists, generators, optimizers)
+    for line in group.LINES
 ]
 TORCH: tuple[int, int] = tuple(int(part) for part in torch.__version__.split(".")[:2])  # type: ignore[assignment]
 
 
 class Names(dict):  # type: ignore[type-arg]
-    """What an expression may use, made when it does: `x` lies on device 0, `x1` on device 1, and `cx` on the CPU."""
+    """The names in expressions, created on first use: `x` is on device 0, `x1` on device 1, `cx` on the CPU."""
 
     def __init__(self, device: str) -> None:
         first, second = f"{device}:0", f"{device}:1"
         super().__init__(torch=torch, F=functional, nn=torch.nn, d=first, e=second, c="cpu")
         self.update(
-            resumed=lambda *given, **options: resumed(first, *given, **options),
-            clipped=clipped, on_device=on_device, same_parameters=same_parameters, gradient_of=gradient_of,
+            resume=lambda *given, **options: resume(first, *given, **options),
+            clip=clip, on_device=on_device, same_parameters=same_parameters, gradient_of=gradient_of,
         )  # fmt: skip
 
     def __missing__(self, name: str) -> Any:
@@ -56,8 +55,8 @@ class Names(dict):  # type: ignore[type-arg]
         raise KeyError(name)
 
 
-def resumed(device: str, name: str, part: str, where: str, lr: Any = 0.1, **options: Any) -> Any:
-    """Step twice, and in between put a part of the state elsewhere, as a bad resume leaves it."""
+def resume(device: str, name: str, part: str, where: str, lr: Any = 0.1, **options: Any) -> Any:
+    """Step twice, and in between move a part of the state to another device, as a bad resume does."""
     weight = torch.ones(3, device=device, requires_grad=True)
     optimizer = getattr(torch.optim, name)([weight], lr=lr, **options)
     weight.grad = torch.ones(3, device=device)
@@ -67,8 +66,8 @@ def resumed(device: str, name: str, part: str, where: str, lr: Any = 0.1, **opti
     return weight
 
 
-def clipped(places: list[str]) -> Any:
-    """Clip the gradients of weights on several devices."""
+def clip(places: list[str]) -> Any:
+    """Clip the gradients of weights on several devices; return the norm."""
     weights = [torch.ones(3, device=place, requires_grad=True) for place in places]
     for weight in weights:
         weight.grad = torch.ones_like(weight)
@@ -76,13 +75,13 @@ def clipped(places: list[str]) -> Any:
 
 
 def gradient_of(weight: Any, gradient: Any) -> Any:
-    """Assign a gradient."""
+    """Assign a gradient and return the weight."""
     weight.grad = gradient
     return weight
 
 
 def same_parameters(module: Any, device: str) -> Any:
-    """Move a module, whose parameters must stay the objects that they are."""
+    """Move a module and check that its parameters remain the same objects."""
     before = list(module.parameters())
     after = list(module.to(device).parameters())
     assert all(one is other for one, other in zip(before, after))  # noqa: B905 # `strict` is from Python 3.10
@@ -90,40 +89,42 @@ def same_parameters(module: Any, device: str) -> Any:
 
 
 def on_device(device: str, action: Any) -> Any:
-    """Act with a default device."""
+    """Call a function with a default device."""
     with torch.device(device):
         return action()
 
 
 def devices_needed(line: Line) -> int:
-    """Return how many devices an expression uses."""
+    """Return the number of devices that an expression uses."""
     names = set(re.findall(r"\b\w+\b", line.expression))
     return 2 if names & {"e", "x1", "m1", "s1", "i1", "t1", "g1"} else 1
 
 
 def uses_generators(line: Line) -> bool:
-    """Whether an expression makes a generator of the device: torch 2.0 does for CUDA, but for no other's device."""
+    """Return whether an expression creates a generator of the device, which torch 2.0 can for CUDA only."""
     return re.search(r"\bg1?\b", line.expression) is not None
 
 
 def observe(line: Line, device: str) -> dict[str, Any]:
-    """Return what an expression gives: `devices` of the result's tensors, or the first line of the `error`."""
+    """Return the outcome of an expression: `devices` of the result's tensors, or the first line of the `error`."""
     try:
-        given = eval(compile(line.expression, line.name, "eval"), {"torch": torch}, Names(device))  # noqa: S307 # the table's own
-    except Exception as error:  # noqa: BLE001 # the error is what is observed
+        result = eval(compile(line.expression, line.name, "eval"), {"torch": torch}, Names(device))  # noqa: S307 # an expression of the table
+    except Exception as error:  # noqa: BLE001 # any error is an observation
         first = str(error).splitlines()[0] if str(error) else ""
-        return {"error": anonymous(f"{type(error).__name__}: {first}", device)}
-    tensors = given if isinstance(given, (tuple, list)) else [given]
-    return {"devices": [anonymous(str(one.device), device) for one in tensors if isinstance(one, torch.Tensor)]}
+        return {"error": without_device_name(f"{type(error).__name__}: {first}", device)}
+    tensors = result if isinstance(result, (tuple, list)) else [result]
+    return {
+        "devices": [without_device_name(str(one.device), device) for one in tensors if isinstance(one, torch.Tensor)]
+    }
 
 
-def anonymous(text: str, device: str) -> str:
-    """Return a text with `D` for the device's name."""
+def without_device_name(text: str, device: str) -> str:
+    """Return a text with the device's name replaced by `D`."""
     return re.sub(rf"\b{device}(?=:\d|'|\.|\b)", "D", text)
 
 
 def record(device: str) -> dict[str, Any]:
-    """Return everything that a device gives, and what it is."""
+    """Return the outcomes of all lines on a device, and a description of the device."""
     module = getattr(torch, device)
     count = module.device_count()
     name = getattr(module, "get_device_name", lambda: device)()
@@ -133,7 +134,7 @@ def record(device: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Record a device's behaviour in a file."""
+    """Write the record of a device to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", required=True, help="a device type: cuda, or sim")
     parser.add_argument("--out", required=True, type=Path, help="the JSON file to write")

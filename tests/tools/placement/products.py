@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .line import COMPOSITE, Expectation, Line, generated, product, refused, says
+from .line import COMPOSITE, Expectation, Line, codegen, device_error, error, product
 
-SPECTRAL = "aten/src/ATen/native/SpectralOps.cpp: composite, and the rule of _fft_r2c inside it"
+SPECTRAL = "aten/src/ATen/native/SpectralOps.cpp: composite, with the rule of _fft_r2c inside it"
 MV = "aten/src/ATen/native/Blas.cpp mv: addmv_ on a result made where the vector is"
 
 
-def transformed(name: str) -> Expectation:
-    """Refused by the generated check of the transform inside; on torch 2.15, but not 2.13, before it is called."""
-    check = generated("cpu", "D:0", "self", "_fft_r2c")
+def fft_out(name: str) -> Expectation:
+    """Expect the error of the transform's generated check; torch 2.15, but not 2.13, raises one before that call."""
+    check = codegen("cpu", "D:0", "self", "_fft_r2c")
     return replace(check, since=f"{check.since}|RuntimeError: {name} expects out tensor on device D:0 but got cpu")
 
 
@@ -24,8 +24,8 @@ LINES = [
     product("mm_out", "torch.mm(m, m, out=torch.empty(3, 3))", "self", "mm", "cpu", "D:0"),
     product("mm_out_other_device", "torch.mm(m, m, out=torch.empty(3, 3, device=e))", "self", "mm", "D:1", "D:0"),
     product("matrix_times_matrix", "m @ cm", "mat2", "mm"),
-    Line("mv", "torch.mv(m, cx)", generated("cpu", "D:0", "mat", "addmv_"), MV),
-    Line("matmul", "m @ cx", generated("cpu", "D:0", "mat", "addmv_"), MV),
+    Line("mv", "torch.mv(m, cx)", codegen("cpu", "D:0", "mat", "addmv_"), MV),
+    Line("matmul", "m @ cx", codegen("cpu", "D:0", "mat", "addmv_"), MV),
     product("dot", "torch.dot(x, cx)", "tensor", "dot"),
     product("dot_other_device", "torch.dot(x, x1)", "tensor", "dot", "D:0", "D:1"),
     product("bmm", "torch.bmm(b, cb)", "mat2", "bmm"),
@@ -37,14 +37,14 @@ LINES = [
     product("addmv", "torch.addmv(x, m, cx)", "vec", "addmv"),
     product("addr", "torch.addr(m, x, cx)", "vec2", "addr"),
     product("addbmm", "torch.addbmm(m, b, cb)", "batch2", "addbmm"),
-    Line("outer", "torch.outer(x, cx)", refused(), COMPOSITE),
-    Line("einsum", "torch.einsum('ij,jk->ik', m, cm)", generated("D:0", "cpu", "mat2", "bmm"), COMPOSITE),
-    Line("kron", "torch.kron(m, cm)", refused(), COMPOSITE),
+    Line("outer", "torch.outer(x, cx)", device_error(), COMPOSITE),
+    Line("einsum", "torch.einsum('ij,jk->ik', m, cm)", codegen("D:0", "cpu", "mat2", "bmm"), COMPOSITE),
+    Line("kron", "torch.kron(m, cm)", device_error(), COMPOSITE),
     product("cross", "torch.linalg.cross(x, cx)", "other", "linalg_cross"),
     product("cdist", "torch.cdist(m, cm)", "x2", "_cdist_forward"),
     product("solve", "torch.linalg.solve(m, cm)", "B", "_linalg_solve_ex"),
     Line("cholesky_solve", "torch.cholesky_solve(m, cm)",
-         says("Expected b and A to be on the same device, but found b on D:0 and A on cpu instead."),
+         error("Expected b and A to be on the same device, but found b on D:0 and A on cpu instead."),
          "aten/src/ATen/native/LinearAlgebraUtils.h linearSolveCheckInputs"),
     product("addmm_out", "torch.addmm(x, m, m, out=torch.empty(3, 3))", "self", "addmm", "cpu", "D:0"),
     product("addmm_inplace", "m.addmm_(m, cm)", "mat2", "addmm_"),
@@ -52,10 +52,10 @@ LINES = [
     product("vecdot", "torch.linalg.vecdot(x, cx)", "other", "vdot"),
     product("tensordot", "torch.tensordot(m, cm, 1)", "mat2", "mm"),
     Line("inner", "torch.inner(x, cx)",
-         says("Expected tensor to have D DeviceType, but got tensor with cpu DeviceType (while checking arguments for "
+         error("Expected tensor to have D DeviceType, but got tensor with cpu DeviceType (while checking arguments for "
               "inner())"), COMPOSITE),
     Line("multi_dot", "torch.linalg.multi_dot([m, cm])",
-         says("multi_dot(): all tensors must be on the same device but tensor 0 is on D:0 and tensor 1 on cpu"),
+         error("multi_dot(): all tensors must be on the same device but tensor 0 is on D:0 and tensor 1 on cpu"),
          COMPOSITE),
     product("lstsq", "torch.linalg.lstsq(m, cm)", "b", "linalg_lstsq"),
     product("solve_triangular", "torch.linalg.solve_triangular(m, cm, upper=True)", "B", "linalg_solve_triangular"),
@@ -67,10 +67,10 @@ LINES = [
     product("svd_out", "torch.linalg.svd(m, out=(torch.empty(3, 3), torch.empty(3), torch.empty(3, 3)))",
             "A", "_linalg_svd", "cpu", "D:0"),
     product("qr_out", "torch.linalg.qr(m, out=(torch.empty(3, 3), torch.empty(3, 3)))", "A", "linalg_qr", "cpu", "D:0"),
-    Line("inverse_out", "torch.linalg.inv(m, out=torch.empty(3, 3))", refused(), COMPOSITE),
-    Line("cholesky_out", "torch.linalg.cholesky(m, out=torch.empty(3, 3))", refused(), COMPOSITE),
-    Line("fft_out", "torch.fft.fft(x, out=torch.empty(3, dtype=torch.complex64))", transformed("fft"), SPECTRAL),
-    Line("rfft_out", "torch.fft.rfft(x, out=torch.empty(2, dtype=torch.complex64))", transformed("rfft"), SPECTRAL),
+    Line("inverse_out", "torch.linalg.inv(m, out=torch.empty(3, 3))", device_error(), COMPOSITE),
+    Line("cholesky_out", "torch.linalg.cholesky(m, out=torch.empty(3, 3))", device_error(), COMPOSITE),
+    Line("fft_out", "torch.fft.fft(x, out=torch.empty(3, dtype=torch.complex64))", fft_out("fft"), SPECTRAL),
+    Line("rfft_out", "torch.fft.rfft(x, out=torch.empty(2, dtype=torch.complex64))", fft_out("rfft"), SPECTRAL),
     Line("stft_window", "torch.stft(torch.ones(8, device=d), 4, window=torch.ones(4), return_complex=True)",
-         says("stft input and window must be on the same device but got self on D:0 and window on cpu"), COMPOSITE),
+         error("stft input and window must be on the same device but got self on D:0 and window on cpu"), COMPOSITE),
 ]  # fmt: skip
