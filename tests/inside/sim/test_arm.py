@@ -1,4 +1,4 @@
-"""A process armed by the engine: the backend comes with torch, the bridges with the libraries, and neither before."""
+"""A process started by the engine: the backend is loaded with torch, a bridge with its library, and neither earlier."""
 
 from __future__ import annotations
 

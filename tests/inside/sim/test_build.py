@@ -1,4 +1,4 @@
-"""Building the extension: once, by one of many, and with a sentence that helps where it cannot be built."""
+"""Building the extension: once, by one of many processes, and with a helpful error where it cannot be built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from repros.inside.sim import SimUnavailableError, build
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="not built for Windows")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="runs in an environment with torch")
 
-# Writes down that it was called and makes its output, slowly enough for two builds to overlap.
+# Records each call and creates its output, slowly enough for two builds to overlap.
 COMPILER = """#!{python}
 import sys, time
 with open({calls!r}, "a") as calls:
@@ -188,7 +188,7 @@ OPERATORS = """
 """
 
 
-def test_operators_are_sorted_by_what_pytorchs_list_says(tmp_path: Path) -> None:
+def test_operators_are_classified_by_pytorchs_list(tmp_path: Path) -> None:
     listed = tmp_path / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
     listed.parent.mkdir(parents=True)
     listed.write_text(OPERATORS)

@@ -1,6 +1,6 @@
-"""PyTorch's own samples, on a few operators of each family, and that the whole run (`nox -s conformance`) can fail.
+"""PyTorch's own samples on a few operators of each family, and checks that a run (`nox -s conformance`) can fail.
 
-The operators here are those whose way through the simulated accelerator differs: a kernel of its own, TensorIterator's
+The operators here take different paths through the simulated accelerator: a kernel of its own, TensorIterator's
 checks, structured ones, composites that ask for a device type, lazy conjugation and zeros, views, random numbers.
 """
 
@@ -38,7 +38,7 @@ def database() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_samples_give_on_the_device_what_they_give_on_the_cpu(name: str, database: dict[str, list[Any]]) -> None:
+def test_samples_give_the_same_on_the_device_and_the_cpu(name: str, database: dict[str, list[Any]]) -> None:
     entries, passed = known.entries_for(torch.__version__), 0
     for operator in database.get(name, []):
         for dtype_name, dtype in samples.DTYPES.items():
@@ -51,7 +51,7 @@ def test_samples_give_on_the_device_what_they_give_on_the_cpu(name: str, databas
     assert passed, f"this torch has no samples for {name}"
 
 
-def test_what_differs_is_found() -> None:
+def test_differences_are_found() -> None:
     here = torch.arange(6.0).reshape(2, 3)
     there = here.to("sim")
     assert compare.difference([here, 1], [there, 1]) is None
@@ -67,7 +67,7 @@ def test_what_differs_is_found() -> None:
     assert compare.difference([here, 1], [there]) is not None
 
 
-def test_a_sample_keeps_its_strides_its_offset_and_what_shares_its_memory() -> None:
+def test_a_sample_keeps_its_strides_its_offset_and_shared_memory() -> None:
     whole = torch.arange(12.0).reshape(3, 4)
     part = whole.t()[1:]
     twin = samples.Twin("sim:0")
@@ -79,8 +79,8 @@ def test_a_sample_keeps_its_strides_its_offset_and_what_shares_its_memory() -> N
     assert whole.sum().item() != 0
 
 
-def test_an_operator_that_takes_its_process_down_is_told_and_the_others_are_run(tmp_path: Any) -> None:
-    # In the place of the worker: goes down in each combination, on the CPU, then on the device, until none is left.
+def test_an_operator_that_ends_its_process_is_reported_and_the_others_run(tmp_path: Any) -> None:
+    # A worker that ends its process in each combination, on the CPU, then on the device, until none is left.
     worker = tmp_path / "falls.py"
     worker.write_text(
         "import json, os, sys\n"
@@ -107,7 +107,7 @@ def test_an_operator_that_takes_its_process_down_is_told_and_the_others_are_run(
     ]
 
 
-def test_an_entry_for_what_passes_fails_the_run(
+def test_an_entry_that_no_longer_differs_fails_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Any
 ) -> None:
     monkeypatch.chdir(root)
@@ -125,7 +125,7 @@ def test_an_entry_for_what_passes_fails_the_run(
     assert "was not run" not in printed
 
 
-def test_an_entry_covers_what_it_names_and_nothing_else() -> None:
+def test_an_entry_covers_only_what_it_names() -> None:
     wrong = run.Found("add", "bool", "out", 3, 1, "what")
     assert known.uncovered([wrong], []) == [wrong]
     assert known.uncovered([wrong._replace(wrong=0)], []) == []

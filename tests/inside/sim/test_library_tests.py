@@ -1,4 +1,4 @@
-"""The runs of libraries' own tests on sim tell apart what can come of a test, on a little library made here."""
+"""The tool library_tests classifies the results of tests, here those of a small generated library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_of_more():
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A library's checkout: a file of tests that ask for a device, and one of tests that do not."""
+    """A library's checkout: one file of tests that need a device, and one of tests that do not."""
     tests = tmp_path / "checkout" / "tests"
     tests.mkdir(parents=True)
     (tests / "test_devices.py").write_text(THEIRS)
@@ -50,7 +50,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ran(sim: Any, checkout: Path, tmp_path: Path) -> Any:
-    """Runs them and returns, for each test, what came of it and what was said."""
+    """Run the tests; return the kind and the message of each result."""
     from tests.tools.library_tests import results
     from tests.tools.library_tests.__main__ import Run
     from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
@@ -64,7 +64,7 @@ def ran(sim: Any, checkout: Path, tmp_path: Path) -> Any:
     return run
 
 
-def test_what_fails_on_sim_is_run_without_it_and_processes_are_seen(ran: Any) -> None:
+def test_failures_are_run_again_without_sim_and_child_processes_count(ran: Any) -> None:
     found = ran()
     assert {name: kind for name, (kind, _) in found.items()} == {
         "test_on_a_device": "passed on sim",
@@ -80,21 +80,21 @@ def test_what_fails_on_sim_is_run_without_it_and_processes_are_seen(ran: Any) ->
     assert found["test_of_a_rank_that_fails"][1] == "KeyError: 'what it was'"
 
 
-def test_what_asks_for_a_device_is_not_run_without_and_some_of_it_runs_alone(ran: Any) -> None:
+def test_tests_that_need_a_device_are_not_run_without_sim_and_standalone_ones_run(ran: Any) -> None:
     found = ran(marker="cuda", standalone_variable="ALONE")
     assert found["test_alone"] == ("passed on sim", "")
     assert found["test_that_fails"][0] == "failed"
     assert "GPUs>=4" in found["test_of_more"][1]
 
 
-def test_files_that_ask_for_no_device_are_left_out(checkout: Path, tmp_path: Path) -> None:
+def test_files_that_need_no_device_are_left_out(checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests.substitute import Library, copy_tests
 
     library = Library("tests", ("test_*.py",), marker="cuda")
     assert [file.name for file in copy_tests(library, checkout, tmp_path / "copy")] == ["test_devices.py"]
 
 
-def test_a_run_past_its_deadline_says_so(sim: Any, checkout: Path, tmp_path: Path) -> None:
+def test_a_run_past_its_deadline_is_reported(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests.__main__ import Run
     from tests.tools.library_tests.substitute import Library, copy_tests
 
@@ -105,7 +105,7 @@ def test_a_run_past_its_deadline_says_so(sim: Any, checkout: Path, tmp_path: Pat
     assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "message": "exceeded 1 s"}
 
 
-def test_a_run_that_could_not_begin_says_so(
+def test_a_run_that_could_not_start_is_reported(
     sim: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.tools.library_tests.__main__ import Run
@@ -120,7 +120,7 @@ def test_a_run_that_could_not_begin_says_so(
     assert (test["outcome"], "there is no pytest" in test["message"]) == ("broken", True)
 
 
-def test_the_tests_may_be_a_package_and_have_files_beside_them(sim: Any, checkout: Path, tmp_path: Path) -> None:
+def test_the_tests_may_be_a_package_and_have_extra_files(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests import results
     from tests.tools.library_tests.__main__ import Run
     from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests

@@ -1,4 +1,4 @@
-"""The page on sim says what is so: its example runs as it is written there, and its settings are read."""
+"""The README of sim is correct: its example runs as written, and its settings exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def example(sim: Any, tmp_path: Path) -> Any:
     )  # fmt: skip
 
 
-def test_the_example_prints_and_raises_what_its_comments_say(example: Any) -> None:
+def test_the_example_prints_and_raises_as_its_comments_state(example: Any) -> None:
     printed, raised = re.findall(r"# (?:prints|raises) (.*)", PAGE)
     assert example.stdout.strip() == printed, example.stderr
     assert example.returncode == 1

@@ -1,4 +1,4 @@
-"""What a library does at the line that a bridge answers, with the bridge and without it."""
+"""A case for each bridge: what the library does at the bridge's line, with the bridge and without it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 
 class Case(NamedTuple):
-    """A bridge put to use. What happens is what `act` returns, as text, or the exception that it ends with."""
+    """A use of a bridge; the outcome is the text of what `act` returns or raises."""
 
     act: Callable[[], Any]
     bridged: str
-    """Words of what happens with the bridge."""
+    """A part of the outcome with the bridge."""
     bare: str
-    """Words of what the library does by itself: a regular expression, as versions word it differently."""
+    """A regular expression for the outcome without the bridge; messages differ between versions."""
 
 
 def _trainer(**settings: Any) -> Any:
@@ -26,16 +26,16 @@ def _trainer(**settings: Any) -> Any:
 
 
 def _both(act: Callable[[Any], Any]) -> str:
-    """The same of the Trainer and of Fabric, whose code has each line twice."""
+    """Return the outcomes of the Trainer and of Fabric, which both have the line."""
     from lightning.fabric import Fabric
 
-    said = []
+    outcomes = []
     for make in (_trainer, lambda **settings: Fabric(**{"devices": 1, **settings})):
         try:
-            said.append(str(act(make)))
-        except Exception as error:  # noqa: BLE001 # what it says is the outcome
-            said.append(str(error))
-    return " | ".join(said)
+            outcomes.append(str(act(make)))
+        except Exception as error:  # noqa: BLE001 # the message is the outcome
+            outcomes.append(str(error))
+    return " | ".join(outcomes)
 
 
 def _accelerator() -> str:
@@ -54,7 +54,7 @@ def _process_group() -> str:
 
 
 def _one_rank(strategy: Any, **settings: Any) -> Any:
-    """A DDP strategy in a process group of one rank."""
+    """Return a DDP strategy in a process group of one rank."""
     import torch
     from lightning.fabric.plugins.environments import LightningEnvironment
 
@@ -64,7 +64,7 @@ def _one_rank(strategy: Any, **settings: Any) -> Any:
 
 
 def _ddp() -> str:
-    """One rank, up to a gradient; both strategies wrap the module by the same line."""
+    """Compute a gradient in one rank; both strategies wrap the module with the same line."""
     import torch
     from lightning.fabric.strategies import DDPStrategy
 
@@ -104,24 +104,24 @@ def _mixed_precision() -> str:
     return _both(device)
 
 
-def _sharded() -> str:
+def _fsdp() -> str:
     return _both(lambda make: _part(make(accelerator="sim", strategy="fsdp"), "strategy").__class__.__name__)
 
 
-def _exhausted() -> RuntimeError:
+def _out_of_memory_error() -> RuntimeError:
     import torch
 
     try:
         torch.empty(1 << 60, dtype=torch.uint8, device="sim")
     except RuntimeError as error:
         return error
-    raise AssertionError("there was room for an exbibyte")
+    raise AssertionError("an exbibyte was allocated")
 
 
 def _lightning_out_of_memory() -> bool:
     from lightning.pytorch.utilities.memory import is_oom_error
 
-    return bool(is_oom_error(_exhausted()))
+    return bool(is_oom_error(_out_of_memory_error()))
 
 
 def _default_device() -> str:
@@ -142,10 +142,10 @@ def _rank() -> str:
         os.environ.update(LOCAL_RANK="0", RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT="29511")
         begin = torch.distributed.init_process_group
 
-        def with_a_file(backend: str, **settings: Any) -> None:  # a port may be somebody else's
+        def init_with_file(backend: str, **settings: Any) -> None:  # a port may be in use
             begin(backend, store=store, **{"rank": 0, "world_size": 1, **settings})
 
-        torch.distributed.init_process_group = with_a_file
+        torch.distributed.init_process_group = init_with_file
         accelerator = Accelerator()
         gathered = accelerator.gather(torch.ones(1, device=accelerator.device))
         backend = torch.distributed.get_backend() if torch.distributed.is_initialized() else None
@@ -192,7 +192,7 @@ def _float16() -> str:
 def _accelerate_out_of_memory() -> bool:
     from accelerate.utils.memory import should_reduce_batch_size
 
-    return bool(should_reduce_batch_size(_exhausted()))
+    return bool(should_reduce_batch_size(_out_of_memory_error()))
 
 
 def _file_for_a_device() -> str:
@@ -237,7 +237,7 @@ CASES = {
         _gpu, "SimAccelerator | SimAccelerator", r"^No supported gpu backend found! \| No supported gpu backend found!$"
     ),
     "lightning: mixed precision": Case(_mixed_precision, "sim | sim", r"^cuda \| cuda$"),
-    "lightning: FSDP": Case(_sharded, "FSDPStrategy | FSDPStrategy", r"GPU.* \| .*GPU"),
+    "lightning: FSDP": Case(_fsdp, "FSDPStrategy | FSDPStrategy", r"GPU.* \| .*GPU"),
     "lightning: out of memory": Case(_lightning_out_of_memory, "True", "^False$"),
     "accelerate: the default device": Case(_default_device, "sim:0 1", "^cpu 1$"),
     "accelerate: ranks": Case(_rank, "sim:0 simccl", r"^sim:0 undefined$|^sim:0 None$|^cpu gloo$"),
