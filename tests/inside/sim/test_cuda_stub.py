@@ -49,13 +49,13 @@ def test_memory_and_copies_are_real_and_kernels_do_nothing(run_on_stub: Any) -> 
             "devices": torch.cuda.device_count(), "name": torch.cuda.get_device_name(),
             "copied": there.to("cuda:0").cpu().tolist(), "filled": made.cpu().tolist(),
             "added": (there + 1).cpu().tolist(), "where": str((there + 1).device),
-            "held": torch.cuda.memory_allocated(1), "pinned": [host.is_pinned(), host.pin_memory().is_pinned()],
+            "allocated": torch.cuda.memory_allocated(1), "pinned": [host.is_pinned(), host.pin_memory().is_pinned()],
         }))
     """
     given = json.loads(run_on_stub("-c", textwrap.dedent(script)).stdout)
     assert given == {
         "devices": 2, "name": "CUDA stub", "copied": [0.0, 1.0, 2.0], "filled": [0.0, 0.0], "added": [0.0, 0.0, 0.0],
-        "where": "cuda:1", "held": 512, "pinned": [False, True],
+        "where": "cuda:1", "allocated": 512, "pinned": [False, True],
     }  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class Net(torch.nn.Module):  # type: ignore[misc, name-defined] # Any here
 
 
 RECIPES: dict[str, dict[str, Any]] = {
-    "as it is": {},
+    "plain": {},
     "small buckets": {"bucket_cap_mb": 0.0005},
     "no_sync": {"accumulate": True},
     "static graph": {"static_graph": True},
