@@ -102,8 +102,8 @@ def sim(session: nox.Session, stack: str) -> None:
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def conformance(session: nox.Session, stack: str) -> None:
-    """Hold the simulated accelerator against the CPU on PyTorch's own samples, minutes [-- --against cuda ...]."""
-    run_inside(session, stack, ["expecttest"], "tests.inside.sim.conformance", *session.posargs)
+    """Compare the simulated accelerator with the CPU on PyTorch's own samples, minutes [-- --against cuda ...]."""
+    run_inside(session, stack, ["expecttest"], "tests.tools.conformance", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False, venv_backend="uv")

@@ -32,7 +32,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from .chain import told
-from .imports import when_imported
+from .sim.import_hooks import when_imported
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 """The engine sends it to ask for stacks; a real-time signal, which no training library uses."""

@@ -1,4 +1,4 @@
-"""The kept figures of `nox -s conformance`: all that differed has a reason, and the page shows what was measured."""
+"""The kept figures of `nox -s conformance`: every difference has a reason, and the page shows the figures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from repros.stacks import load_stacks
-from tests.inside.sim.conformance import figures, known
-from tests.inside.sim.conformance.run import Found
-from tests.inside.sim.rows import written
+from tests.tools.conformance import figures, known
+from tests.tools.conformance.run import Found
+from tests.tools.json_rows import dumps_by_row
 
 PAGE = Path(__file__).parents[2] / "repros" / "inside" / "sim" / "README.md"
-KEPT = figures.kept()
-OF_CUDA = figures.kept("cuda")
+KEPT = figures.load_all()
+OF_CUDA = figures.load_all("cuda")
 
 
 def version(kept: dict[str, Any]) -> str:
@@ -23,7 +23,7 @@ def version(kept: dict[str, Any]) -> str:
 
 
 def reference(kept: dict[str, Any]) -> str:
-    return f"{version(kept)} {figures.against(kept)}"
+    return f"{version(kept)} {figures.reference_name(kept)}"
 
 
 def test_each_version_that_is_claimed_was_run_on_a_stack_of_the_matrix() -> None:
@@ -35,7 +35,7 @@ def test_each_version_that_is_claimed_was_run_on_a_stack_of_the_matrix() -> None
 @pytest.mark.parametrize("kept", [*KEPT, *OF_CUDA], ids=reference)
 def test_all_that_differed_has_its_reason_and_no_sample_ended_a_process(kept: dict[str, Any]) -> None:
     found = figures.differences(kept)
-    assert known.uncovered(found, known.of_version(kept["torch"], figures.against(kept))) == []
+    assert known.uncovered(found, known.entries_for(kept["torch"], figures.reference_name(kept))) == []
     passed, sim = figures.total(kept)
     assert passed - sim == sum(one.wrong for one in found)
     assert not [one for one in found if "process" in one.first or one.first == "hung"]
@@ -44,20 +44,20 @@ def test_all_that_differed_has_its_reason_and_no_sample_ended_a_process(kept: di
 @pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: f"{entry.operator} {entry.against}")
 def test_an_entry_is_of_what_differed_on_some_version(entry: known.Known) -> None:
     kept_runs = {"cpu": KEPT, "cuda": OF_CUDA}[entry.against]
-    of_version = [kept for kept in kept_runs if entry in known.of_version(kept["torch"], entry.against)]
+    of_version = [kept for kept in kept_runs if entry in known.entries_for(kept["torch"], entry.against)]
     runs = [figures.differences(kept) for kept in of_version]
     assert any(entry.covers(*one[:3]) for found in runs for one in found)
 
 
 def test_the_page_shows_these_figures() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    remedy = "the figures have changed; run: python -m tests.inside.sim.conformance.figures repros/inside/sim/README.md"
-    assert figures.fill(text) == text, remedy
+    remedy = "the figures have changed; run: python -m tests.tools.conformance.figures repros/inside/sim/README.md"
+    assert figures.fill_page(text) == text, remedy
 
 
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="0 times"):
-        figures.fill("text")
+        figures.fill_page("text")
 
 
 def test_figures_are_written_a_line_for_each_count_and_read_back_alike() -> None:
@@ -66,10 +66,10 @@ def test_figures_are_written_a_line_for_each_count_and_read_back_alike() -> None
         Found("add", "bool", "out", 3, 2, "what"),
         Found("sub", "bool", "out", 0, 0),
     ]
-    made = figures.make("2.99.0+cpu", found)
-    text = written(made)
+    made = figures.make_figures("2.99.0+cpu", found)
+    text = dumps_by_row(made)
     assert json.loads(text) == made
     assert figures.total(made) == (7, 5)
     assert made["operators"] == 2
     assert '    "out bool": {"cpu": 7, "sim": 5}\n' in text
-    assert figures.told(made).splitlines()[-1].strip() == "0 of 1 differences are known"
+    assert figures.summary(made).splitlines()[-1].strip() == "0 of 1 differences are known"

@@ -1,41 +1,47 @@
-"""The simulated accelerator: `torch.device("sim")`, an accelerator made of host memory that holds CUDA's contracts.
+"""The simulated accelerator: `torch.device("sim")`, a device made of host memory that follows CUDA's rules.
 
-Importing this package loads nothing; `load()` does, and `arm.install()` arranges for it to happen when torch is
-imported. `REPROS_SIM_DEVICES` says how many devices there are (2 unless set).
+Importing this package loads nothing. `load()` makes the device available; `arm.install()` calls it once torch is
+imported. `REPROS_SIM_DEVICES` sets the number of devices (default: 2).
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["SimUnavailable", "load", "shared_object"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["SimUnavailableError", "load", "shared_object"]
 
 
-class SimUnavailable(RuntimeError):  # noqa: N818 # it says what is so
-    """The simulated accelerator cannot be had here; the message is one sentence that says why and what would help."""
+class SimUnavailableError(RuntimeError):
+    """The simulated accelerator cannot be built here; the message is one sentence with the reason and the remedy."""
 
 
 def shared_object() -> Path:
-    """Builds the extension for this interpreter and its torch unless it is in the cache; torch is not imported.
+    """Build the extension for this interpreter and its torch unless it is cached, without importing torch.
+
+    Returns:
+        The shared object.
 
     Raises:
-        SimUnavailable: no torch (or one too old, or without headers), no compiler, or a build that failed.
+        SimUnavailableError: torch is missing, too old or without headers; no compiler was found; or the build failed.
     """
-    from . import build  # late: arming a process imports this package, and must cost it nothing
+    from . import build  # late, because arming a process imports this package and must be nearly free
 
     return build.shared_object()
 
 
 @functools.cache
 def load() -> None:
-    """Makes `torch.device("sim")` and `torch.sim` work in this process; builds the extension first where needed.
+    """Make `torch.device("sim")` and `torch.sim` available in this process; build the extension first if needed.
 
-    Calling it again does nothing.
+    Further calls do nothing.
 
     Raises:
-        SimUnavailable: there is no shared object and none can be built.
+        SimUnavailableError: there is no shared object and none can be built.
     """
     import torch
 
@@ -49,9 +55,9 @@ def load() -> None:
 
 
 def _autoload() -> None:
-    """The `torch.backends` entry point: called at the end of `import torch` from torch 2.5 on.
+    """Load the device if `REPROS_SIM=1`: the `torch.backends` entry point, called by `import torch` from torch 2.5.
 
-    Only with `REPROS_SIM=1`: having this project installed must not change what `import torch` does, or costs.
+    Without that setting an installed copy must not change what `import torch` does, or its cost.
     """
     if os.environ.get("REPROS_SIM") == "1":
         load()

@@ -1,25 +1,25 @@
-"""Arms a process: the backend is loaded as soon as torch is imported, each library's bridge as soon as it is.
+"""Loading on demand: the backend is loaded once torch is imported, and each library's bridge once the library is.
 
-It costs nothing in a process that never imports torch. Spawned and re-launched processes arm themselves the same way,
-as the environment that armed this one is theirs too; forked ones are armed already.
+A process that never imports torch pays nothing. Spawned and re-launched processes inherit the environ that armed this
+one and arm themselves; forked processes are armed already.
 """
 
 from __future__ import annotations
 
-from ..imports import when_imported  # noqa: TID252 # this package has two names
+from .import_hooks import when_imported
 
 
 def install() -> None:
-    """Arms this process. Calling it again does nothing."""
-    if not _armed:
-        _armed.append(True)
+    """Load the backend once torch is imported in this process. Further calls do nothing."""
+    if not _installed:
+        _installed.append(True)
         when_imported("torch", _load_backend)
 
 
-_armed: list[bool] = []
+_installed: list[bool] = []
 
 
 def _load_backend(_torch: object) -> None:
     from . import load
 
-    load()  # which arms the libraries' bridges
+    load()  # also installs the libraries' bridges

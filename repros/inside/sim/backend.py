@@ -1,4 +1,4 @@
-"""Loads the extension and tells torch about the device: its name, its module, its methods, its collectives."""
+"""Registration of the device with torch: its extension, name, module, methods and collectives."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ NAME = "sim"
 
 
 def register(shared_object: Path) -> None:
-    """Loads `shared_object` and registers everything that torch lets a backend register."""
+    """Load `shared_object` and register everything that torch lets a backend register."""
     extension = _load(shared_object)
     torch.utils.rename_privateuse1_backend(NAME)
 
-    from . import collectives, moving, surface, torch_2_0
+    from . import collectives, process_transfer, serialization, surface, torch_2_0
 
-    surface.extension.use(extension)
-    surface.amp.use_cudas_default()
+    surface.extension.set_extension(extension)
+    surface.amp.set_cuda_default_dtype()
     torch._register_device_module(NAME, surface)
-    # From 2.1. The storage methods are what `torch.load(map_location="sim:0")` calls.
+    # From 2.1. `torch.load(map_location="sim:0")` calls the storage methods.
     generate = getattr(torch.utils, "generate_methods_for_privateuse1_backend", None)
     if generate is not None:
         generate(for_storage=True)
-    torch_2_0.bridge(extension)
-    moving.register(extension)
+    torch_2_0.install(extension)
+    serialization.register(extension)
+    process_transfer.register()
     collectives.register(extension)
 
 

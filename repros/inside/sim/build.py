@@ -1,6 +1,6 @@
-"""Compiles the simulated accelerator, once per torch, and keeps the result in the user's cache folder.
+"""Compilation of the simulated accelerator, once per torch, into the user's cache folder.
 
-Nothing of torch is imported here: what must be known of it is read from its folder, so that a probe can ask whether the
+Torch is not imported here. Its version and build options are read from its folder, so a probe can find out whether the
 accelerator can be built without paying for `import torch`.
 """
 
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import SimUnavailable
+from . import SimUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,7 @@ _SOURCES = Path(__file__).parent / "csrc"
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
 _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-w", "-DTORCH_EXTENSION_NAME=_sim")
-# PyTorch's headers take most of the time, so the sources are compiled in two units, side by side: each pays for them
-# once.
+# PyTorch's headers take most of the time, so the sources are compiled as two units in parallel: each parses them once.
 _BINDINGS = ("collectives.cpp", "gloo.cpp", "module.cpp", "reductions.cpp", "timer.cpp", "work.cpp")
 
 
@@ -42,23 +41,23 @@ class _Torch(NamedTuple):
 
 
 def shared_object() -> Path:
-    """Builds the extension for this interpreter and its torch unless it is in the cache.
+    """Build the extension for this interpreter and its torch unless it is cached.
 
-    Safe to call from several processes at once: one builds, the others wait for it.
+    Several processes may call it at once: one builds, the others wait for it.
 
     Returns:
         The shared object, importable as the module `_sim`.
 
     Raises:
-        SimUnavailable: no torch (or one too old, or without headers), no compiler, or a build that failed.
+        SimUnavailableError: torch is missing, too old or without headers; no compiler was found; or the build failed.
     """
     torch = _installed_torch()
-    folder = _cache() / "sim" / _key(torch)
+    folder = _cache_folder() / "sim" / _cache_key(torch)
     built = folder / f"_sim{sysconfig.get_config_var('EXT_SUFFIX')}"
     if built.exists():
         return built
     try:
-        import fcntl  # not on Windows, which has been refused by now
+        import fcntl  # absent on Windows, which has been refused above
 
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
@@ -69,31 +68,33 @@ def shared_object() -> Path:
         msg = (
             f"the simulated accelerator cannot be kept in {folder} ({error}); set REPROS_CACHE_DIR to a writable folder"
         )
-        raise SimUnavailable(msg) from error
+        raise SimUnavailableError(msg) from error
     return built
 
 
 def _installed_torch() -> _Torch:
     if sys.platform == "win32":
-        raise SimUnavailable("the simulated accelerator is built for Linux and macOS, not for Windows")
+        raise SimUnavailableError("the simulated accelerator is built for Linux and macOS, not for Windows")
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        raise SimUnavailable("the simulated accelerator needs torch, which this environment does not have")
+        raise SimUnavailableError("the simulated accelerator needs torch, which this environment does not have")
     root = Path(spec.origin).parent
-    about = (root / "version.py").read_text()
-    version = _value(about, "__version__")
+    version_file = (root / "version.py").read_text()
+    version = _assigned_string(version_file, "__version__")
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
-        raise SimUnavailable(f"the simulated accelerator needs torch 2.0 or newer, and this environment has {version}")
+        raise SimUnavailableError(
+            f"the simulated accelerator needs torch 2.0 or newer, and this environment has {version}"
+        )
     for needed in (root / "include" / "ATen" / "core" / "Tensor.h", _operator_list(root)):
         if not needed.exists():
-            raise SimUnavailable(f"this torch {version} comes without {needed}; install torch from its wheel")
+            raise SimUnavailableError(f"this torch {version} comes without {needed}; install torch from its wheel")
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        raise SimUnavailable("Python's headers are missing; install them (apt-get install python3-dev)")
-    return _Torch(root, version, _value(about, "git_version"), _uses_cxx11_abi(root))
+        raise SimUnavailableError("Python's headers are missing; install them (apt-get install python3-dev)")
+    return _Torch(root, version, _assigned_string(version_file, "git_version"), _uses_cxx11_abi(root))
 
 
-def _value(about: str, name: str) -> str:
-    found = re.search(rf"^{name}(?:: [^=]+)? = ['\"](.+)['\"]$", about, re.MULTILINE)
+def _assigned_string(source: str, name: str) -> str:
+    found = re.search(rf"^{name}(?:: [^=]+)? = ['\"](.+)['\"]$", source, re.MULTILINE)
     return found.group(1) if found else "unknown"
 
 
@@ -102,23 +103,24 @@ def _operator_list(root: Path) -> Path:
 
 
 def _uses_cxx11_abi(root: Path) -> bool:
-    # Which of libstdc++'s two strings torch was built with (wheels: the old one until 2.5) shows in the mangled name of
-    # a function that takes one: "Ss" is the old one.
+    # libstdc++ has two string types. The one that torch was built with (wheels: the old one until 2.5) shows in the
+    # mangled name of a function with a string argument: "Ss" is the old one.
     library = root / "lib" / "libc10.so"
     return not library.exists() or b"torchCheckFailEPKcS2_jRKSs" not in library.read_bytes()
 
 
-def _cache() -> Path:
-    own = os.environ.get("REPROS_CACHE_DIR")
-    if own:
-        return Path(own)
+def _cache_folder() -> Path:
+    chosen = os.environ.get("REPROS_CACHE_DIR")
+    if chosen:
+        # Absolute, because the processes of one job may have different working directories.
+        return Path(chosen).expanduser().absolute()
     shared = os.environ.get("XDG_CACHE_HOME")
     return (Path(shared) if shared else Path.home() / ".cache") / "repros"
 
 
-def _key(torch: _Torch) -> str:
-    """Everything that a shared object depends on, so that one made for something else is never loaded."""
-    content = hashlib.sha256(repr((torch, platform.machine(), _flags(torch), _compiler_named())).encode())
+def _cache_key(torch: _Torch) -> str:
+    """Return a name made of everything that a shared object depends on, so that a wrong one is never loaded."""
+    content = hashlib.sha256(repr((torch, platform.machine(), _flags(torch), _requested_compiler())).encode())
     for source in sorted(_SOURCES.iterdir()):
         content.update(source.name.encode() + source.read_bytes())
     tag = sys.implementation.cache_tag
@@ -137,32 +139,32 @@ def _flags(torch: _Torch) -> list[str]:
     ]
 
 
-def _compiler_named() -> str | None:
+def _requested_compiler() -> str | None:
     return os.environ.get("CXX") or None
 
 
 def _compiler() -> str:
-    wanted = _compiler_named()
-    for name in [wanted] if wanted else _COMPILERS:
+    requested = _requested_compiler()
+    for name in [requested] if requested else _COMPILERS:
         if shutil.which(name):
             return name
-    looked_for = f"$CXX ({wanted})" if wanted else ", ".join(_COMPILERS)
+    looked_for = f"$CXX ({requested})" if requested else ", ".join(_COMPILERS)
     msg = (
         f"the simulated accelerator needs a C++ compiler and found none of {looked_for};"
         " install one (apt-get install g++)"
     )
-    raise SimUnavailable(msg)
+    raise SimUnavailableError(msg)
 
 
 def _build(torch: _Torch, folder: Path, built: Path) -> None:
     compiler = _compiler()
     log = folder / "build.log"
-    # In the cache folder, so that the last step is a rename within one file system.
+    # In the cache folder, so that the final rename stays within one file system.
     with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
         work = Path(name)
-        (work / "operators.h").write_text(_operators(torch.root))
+        (work / "operators.h").write_text(_operators_header(torch.root))
         flags = [*_flags(torch), f"-I{work}", f"-I{_SOURCES}", *_pybind_flags(torch.root)]
-        units = _units(work)
+        units = _write_units(work)
         objects = [unit.with_suffix(".o") for unit in units]
         steps = [[compiler, *flags, "-c", str(unit), "-o", str(made)] for unit, made in zip(units, objects)]
         with ThreadPoolExecutor(len(steps)) as pool:
@@ -181,12 +183,12 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
                 f"the simulated accelerator did not compile with {compiler} for torch {torch.version};"
                 f" the compiler's messages are in {log}"
             )
-            raise SimUnavailable(msg)
+            raise SimUnavailableError(msg)
         linked.replace(built)
     log.unlink()
 
 
-def _units(work: Path) -> list[Path]:
+def _write_units(work: Path) -> list[Path]:
     bindings = [_SOURCES / name for name in _BINDINGS]
     core = [source for source in sorted(_SOURCES.glob("*.cpp")) if source not in bindings]
     units = {work / "core.cpp": core, work / "bindings.cpp": bindings}
@@ -200,8 +202,8 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _pybind_flags(root: Path) -> list[str]:
-    # Until torch 2.8, pybind11 types are shared only between extensions that spell these alike. The library says how
-    # torch itself was compiled.
+    # Until torch 2.8, pybind11 types are shared only between extensions with equal values of these. The library's
+    # symbols have the values that torch was compiled with.
     text = (root / "lib" / "libtorch_python.so").read_bytes() if sys.platform == "linux" else b""
     found = re.search(rb"__pybind11_internals_v\d+(_gcc|_clang)?(_libstdcpp)?(_cxxabi\d+)__", text)
     if found is None:
@@ -210,32 +212,32 @@ def _pybind_flags(root: Path) -> list[str]:
     return [f'-DPYBIND11_{name}="{value.decode()}"' for name, value in zip(names, found.groups()) if value]
 
 
-def _operators(root: Path) -> str:
-    """A C++ header naming the operators that placement.cpp has to know, by what PyTorch's list of operators says."""
-    entries = {entry["func"]: entry for entry in _entries(_operator_list(root).read_text())}
-    named: dict[str, list[str]] = {
+def _operators_header(root: Path) -> str:
+    """Return the C++ header that lists operators by their placement check, from PyTorch's list of operators."""
+    entries = {entry["func"]: entry for entry in _parse_operators(_operator_list(root).read_text())}
+    arrays: dict[str, list[str]] = {
         "unchecked_operators": [],
         "operators_without_iterator": [],
         "operators_with_composite_for_others": [],
     }
     for name, entry in entries.items():
         if "NoCheck" in entry.get("device_check", ""):
-            named["unchecked_operators"].append(name)
+            arrays["unchecked_operators"].append(name)
         structured = entries.get(entry.get("structured_delegate", name), entry)
         if "structured" in structured and "structured_inherits" not in structured:
-            named["operators_without_iterator"].append(name)
+            arrays["operators_without_iterator"].append(name)
         keys = re.split(r"[ ,]+", entry.get("dispatch", ""))
         if {"CPU", "CUDA"} <= set(keys) and any(key.startswith("Composite") for key in keys):
-            named["operators_with_composite_for_others"].append(name)
-    arrays = (
+            arrays["operators_with_composite_for_others"].append(name)
+    definitions = (
         f"constexpr std::string_view {array}[] = {{\n" + "".join(f'    "aten::{name}",\n' for name in names) + "};\n"
-        for array, names in named.items()
+        for array, names in arrays.items()
     )
-    return "#pragma once\n#include <string_view>\n" + "".join(arrays)
+    return "#pragma once\n#include <string_view>\n" + "".join(definitions)
 
 
-def _entries(text: str) -> Iterator[dict[str, str]]:
-    """The operators of a native_functions.yaml, of which a subset is read: names, flat keys, keys of `dispatch`."""
+def _parse_operators(text: str) -> Iterator[dict[str, str]]:
+    """Yield the operators of a native_functions.yaml, each with its name, flat keys and the keys of `dispatch`."""
     for block in text.split("\n- func: ")[1:]:
         entry = {"func": re.split(r"[( ]", block, maxsplit=1)[0]}
         entry.update(re.findall(r"^  (\w+): +(.+?) *(?:#.*)?$", block, re.MULTILINE))

@@ -16,7 +16,7 @@ _SIM = torch.device("sim")
 
 
 def register(extension: ModuleType) -> None:
-    """Registers the backend and makes it the default for sim devices; nothing where torch has no such registry."""
+    """Register the backend as the default for sim devices; do nothing where torch has no such registry."""
     if not torch.distributed.is_available() or not hasattr(extension, "collectives"):
         return
 
@@ -28,8 +28,8 @@ def register(extension: ModuleType) -> None:
 
 
 # --- torch/distributed/distributed_c10d.py `Backend.backend_capability`: `GLOO: ["cpu", "cuda"]`
-#     A Gloo group is one for CUDA tensors too, which it copies by way of the host; in a job whose ranks are bound to a
-#     device, `_new_process_group_helper` asks the new group for its backend for that device, and raises without one.
+#     A Gloo group serves CUDA tensors too, by copying them to the host. In a job whose ranks are bound to a device,
+#     `_new_process_group_helper` asks the new group for its backend for that device, and raises if there is none.
 #     Gloo itself refuses tensors on this device, so its group gets a backend for them that aliases their host memory.
 
 
@@ -41,7 +41,7 @@ def _let_gloo_take_sim_tensors(extension: ModuleType) -> None:
     original = c10d._new_process_group_helper
 
     @functools.wraps(original)
-    def make(*arguments: Any, **options: Any) -> Any:
+    def new_process_group(*arguments: Any, **options: Any) -> Any:
         made = original(*arguments, **options)
         group = made[0]
         if isinstance(group, c10d.ProcessGroup) and _SIM in group._device_types:
@@ -50,4 +50,4 @@ def _let_gloo_take_sim_tensors(extension: ModuleType) -> None:
                 group._register_backend(_SIM, c10d.ProcessGroup.BackendType.CUSTOM, extension.collectives(backend))
         return made
 
-    c10d._new_process_group_helper = make
+    c10d._new_process_group_helper = new_process_group

@@ -1,6 +1,7 @@
-"""What torch 2.0 does for CUDA by name and later versions do for every backend. Nothing here runs on 2.1 or newer.
+"""Workarounds for torch 2.0: what it does for CUDA by name, and later versions for every backend.
 
-Not bridged, as it lies in compiled code: `torch.Generator(device="sim")`, and collectives.
+Nothing here runs on torch 2.1 or newer. `torch.Generator(device="sim")` and collectives are left out, because torch 2.0
+decides about them in compiled code.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 import torch
 
 
-def bridge(extension: Any) -> None:
-    """Bridges what this torch lacks."""
+def install(extension: Any) -> None:
+    """Install the workarounds if this torch needs them."""
     if hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
         return
     _seed_with_cuda()
@@ -35,8 +36,8 @@ def _seed_with_cuda() -> None:
     torch.cuda.manual_seed_all = manual_seed_all
 
 
-# torch/storage.py `cpu` and `clone`, torch/_tensor.py and torch/_utils.py through `Tensor.set_`: code that is handed a
-# storage from Python knows those on "cpu" and "cuda" only. `torch.save`, `torch.load` and `copy.deepcopy` use it.
+# torch/storage.py `cpu` and `clone`, torch/_tensor.py and torch/_utils.py through `Tensor.set_`: these accept a storage
+# from Python on "cpu" and "cuda" only. `torch.save`, `torch.load` and `copy.deepcopy` use them.
 
 
 def _accept_storages(extension: Any) -> None:
@@ -47,22 +48,22 @@ def _accept_storages(extension: Any) -> None:
         return tensor
 
     @functools.wraps(cpu)
-    def to_cpu(self: Any) -> Any:
+    def storage_cpu(self: Any) -> Any:
         return all_bytes(self).cpu().untyped_storage() if self.device.type == "sim" else cpu(self)
 
     @functools.wraps(clone)
-    def cloned(self: Any) -> Any:
+    def storage_clone(self: Any) -> Any:
         return all_bytes(self).clone().untyped_storage() if self.device.type == "sim" else clone(self)
 
     @functools.wraps(set_)
-    def set_to(self: Any, source: Any = None, *shape: Any, **named: Any) -> Any:
+    def tensor_set(self: Any, source: Any = None, *shape: Any, **named: Any) -> Any:
         storage = getattr(source, "_untyped_storage", source)
         if not isinstance(storage, torch.UntypedStorage) or storage.device.type != "sim":
             return set_(self, *(() if source is None else (source,)), *shape, **named)
         whole = (0, (storage.nbytes() // self.element_size(),), (1,))
         return set_(self, all_bytes(storage).view(self.dtype), *(shape or (() if named else whole)), **named)
 
-    torch.UntypedStorage.cpu, torch.UntypedStorage.clone, torch.Tensor.set_ = to_cpu, cloned, set_to
+    torch.UntypedStorage.cpu, torch.UntypedStorage.clone, torch.Tensor.set_ = storage_cpu, storage_clone, tensor_set
 
 
 # torch/optim/adam.py and adamw.py: "`fused=True` requires all the params to be CUDA, floating point Tensor"

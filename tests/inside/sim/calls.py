@@ -1,4 +1,4 @@
-"""One collective call as plain data, and what each rank gives to it."""
+"""A collective call as plain data, and the ranks' inputs to it."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Call:
     """The rank that sends or collects: one of `members`, for the operations that have one."""
     dtype: str
     shape: tuple[int, ...]
-    """Of one rank's part."""
+    """The shape of one rank's part."""
     reduce: str = "SUM"
     """The reduction's name, for the operations that reduce."""
     factor: float = 1.0
-    """For PREMUL_SUM."""
+    """The factor of PREMUL_SUM."""
     asynchronous: bool = False
-    """Whether the work is begun first and waited for later."""
+    """Whether the call starts the work and waits for it later."""
     exact: bool = True
-    """Whether the values are so few that no reduction rounds."""
+    """Whether the values are chosen so that no reduction rounds."""
     seed: int = 0
 
     @property
     def size(self) -> int:
-        """How many ranks take part."""
+        """The number of ranks that take part."""
         return len(self.members)
 
 
 def values(call: Call, rank: int, part: int = 0, shape: tuple[int, ...] | None = None) -> Any:
-    """The tensor, on the CPU, that `rank` gives as its number `part`."""
+    """Return the CPU tensor that `rank` puts in as its part number `part`."""
     shape = call.shape if shape is None else shape
     generator = torch.Generator().manual_seed(call.seed * 1_000_003 + rank * 1009 + part)
     dtype = getattr(torch, call.dtype)
@@ -64,6 +64,6 @@ def _numbers(call: Call, shape: tuple[int, ...], dtype: Any, generator: Any) -> 
 
 
 def splits(call: Call) -> list[list[int]]:
-    """How many rows each member (outer) sends to each (inner) in an uneven all-to-all."""
-    chance = random.Random(call.seed)  # noqa: S311 # an example, not a secret
-    return [[chance.randrange(3) for _ in call.members] for _ in call.members]
+    """Return the number of rows that each member (outer) sends to each (inner) in an uneven all-to-all."""
+    generator = random.Random(call.seed)  # noqa: S311 # an example, not a secret
+    return [[generator.randrange(3) for _ in call.members] for _ in call.members]

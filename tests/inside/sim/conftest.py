@@ -1,4 +1,4 @@
-"""Loads the simulated accelerator for the tests here; those that need it skip where it cannot be had."""
+"""Fixtures: the simulated accelerator. Tests that need it skip where it cannot be built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if str(ROOT) not in sys.path:
 
 @pytest.fixture
 def root() -> Path:
-    """The clone: what an interpreter needs on its path to find `repros`."""
+    """The clone's root, which an interpreter needs on its path to import `repros`."""
     return ROOT
 
 
@@ -30,7 +30,7 @@ def sim() -> Any:
 
     try:
         package.load()
-    except package.SimUnavailable as unavailable:
+    except package.SimUnavailableError as unavailable:
         pytest.skip(str(unavailable))
     return torch.sim
 
@@ -45,7 +45,7 @@ def fresh_device(sim: Any) -> Any:
 
 @pytest.fixture
 def run_python() -> Any:
-    """Runs a script in a fresh interpreter of this environment, with settings added to the environment."""
+    """Run a script in a fresh interpreter of this environment, with additional environment variables."""
 
     def run(script: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         places = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -60,7 +60,7 @@ def run_python() -> Any:
 
 @pytest.fixture
 def collectives(sim: Any) -> Any:
-    """`torch.sim`, where it has process groups."""
+    """`torch.sim`; skips where it has no process groups."""
     torch = pytest.importorskip("torch")
     if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
         pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
@@ -69,7 +69,7 @@ def collectives(sim: Any) -> Any:
 
 @pytest.fixture
 def armed(root: Path, tmp_path: Path) -> Any:
-    """Runs a script as the engine does: nothing installed, the hook's folder on the path."""
+    """Run a script as the engine does: nothing installed, the hook's folder on the path."""
 
     def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "script.py").write_text(textwrap.dedent(script))

@@ -1,4 +1,4 @@
-"""Collective calls made: what each rank has, on a device, when a call is done."""
+"""Execution of collective calls: the tensors of a rank, on a device, after a call."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ dist = torch.distributed
 
 
 def perform(call: Call, rank: int, device: str, group: Any) -> list[Bits]:
-    """Makes the call as `rank` on `device`; gives the tensors that its definition fills on this rank."""
+    """Make the call as `rank` on `device`; return the tensors that its definition fills on this rank."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some of the operations are called deprecated
+        warnings.simplefilter("ignore")  # some of the operations are deprecated
         outputs = OPERATIONS[call.operation](_Side(call, rank, device, group))
     return [Bits.of(output) for output in outputs]
 
 
 class _Side:
-    """What an operation below needs to know of the rank it runs in."""
+    """The rank that runs an operation: its inputs, its outputs, its process group."""
 
     def __init__(self, call: Call, rank: int, device: str, group: Any) -> None:
         self.call = call
@@ -32,14 +32,14 @@ class _Side:
         self.group = group
         self.at = call.members.index(rank)
 
-    def given(self, part: int = 0, shape: tuple[int, ...] | None = None) -> Any:
+    def input(self, part: int = 0, shape: tuple[int, ...] | None = None) -> Any:
         return values(self.call, self.rank, part, shape).to(self.device)
 
     def empty(self, *before: int) -> Any:
         shape = (*before, *self.call.shape)
         return torch.empty(shape, dtype=getattr(torch, self.call.dtype), device=self.device)
 
-    def room(self) -> list[Any]:
+    def empty_parts(self) -> list[Any]:
         return [self.empty() for _ in self.call.members]
 
     @property
@@ -52,96 +52,96 @@ class _Side:
         work = function(*arguments, group=self.group, async_op=self.call.asynchronous, **options)
         if self.call.asynchronous:
             work.wait()
-            # The coalesced all-reduce answers with a future, and some of Gloo's work on the CPU never says it is done.
+            # The coalesced all-reduce returns a future, and some of Gloo's work on the CPU never reports completion.
             if isinstance(work, dist.Work) and self.device != "cpu":
                 assert work.is_completed()
                 assert work.is_success()
 
 
 def _broadcast(side: _Side) -> list[Any]:
-    tensor = side.given()
+    tensor = side.input()
     side.run(dist.broadcast, tensor, src=side.call.root)
     return [tensor]
 
 
 def _all_reduce(side: _Side) -> list[Any]:
-    tensor = side.given()
+    tensor = side.input()
     side.run(dist.all_reduce, tensor, op=side.op)
     return [tensor]
 
 
 def _all_reduce_coalesced(side: _Side) -> list[Any]:
-    tensors = [side.given(0), side.given(1)]
+    tensors = [side.input(0), side.input(1)]
     side.run(dist.all_reduce_coalesced, tensors, op=side.op)
     return tensors
 
 
 def _reduce(side: _Side) -> list[Any]:
-    tensor = side.given()
+    tensor = side.input()
     side.run(dist.reduce, tensor, dst=side.call.root, op=side.op)
     return [tensor] if side.rank == side.call.root else []
 
 
 def _all_gather(side: _Side) -> list[Any]:
-    parts = side.room()
-    side.run(dist.all_gather, parts, side.given())
+    parts = side.empty_parts()
+    side.run(dist.all_gather, parts, side.input())
     return parts
 
 
 def _all_gather_coalesced(side: _Side) -> list[Any]:
     parts = [[side.empty(), side.empty()] for _ in side.call.members]
-    side.run(dist.all_gather_coalesced, parts, [side.given(0), side.given(1)])
+    side.run(dist.all_gather_coalesced, parts, [side.input(0), side.input(1)])
     return [tensor for part in parts for tensor in part]
 
 
 def _all_gather_into_tensor(side: _Side) -> list[Any]:
     whole = side.empty(side.call.size)
-    side.run(dist.all_gather_into_tensor, whole, side.given())
+    side.run(dist.all_gather_into_tensor, whole, side.input())
     return [whole]
 
 
 def _gather(side: _Side) -> list[Any]:
-    parts = side.room() if side.rank == side.call.root else None
-    side.run(dist.gather, side.given(), parts, dst=side.call.root)
+    parts = side.empty_parts() if side.rank == side.call.root else None
+    side.run(dist.gather, side.input(), parts, dst=side.call.root)
     return parts or []
 
 
 def _scatter(side: _Side) -> list[Any]:
     tensor = side.empty()
-    parts = [side.given(part) for part in range(side.call.size)] if side.rank == side.call.root else None
+    parts = [side.input(part) for part in range(side.call.size)] if side.rank == side.call.root else None
     side.run(dist.scatter, tensor, parts, src=side.call.root)
     return [tensor]
 
 
 def _reduce_scatter(side: _Side) -> list[Any]:
     tensor = side.empty()
-    side.run(dist.reduce_scatter, tensor, [side.given(part) for part in range(side.call.size)], op=side.op)
+    side.run(dist.reduce_scatter, tensor, [side.input(part) for part in range(side.call.size)], op=side.op)
     return [tensor]
 
 
 def _reduce_scatter_tensor(side: _Side) -> list[Any]:
     tensor = side.empty().reshape(-1)
-    whole = torch.cat([side.given(part).reshape(-1) for part in range(side.call.size)])  # Gloo aborts on other shapes
+    whole = torch.cat([side.input(part).reshape(-1) for part in range(side.call.size)])  # Gloo aborts on other shapes
     side.run(dist.reduce_scatter_tensor, tensor, whole, op=side.op)
     return [tensor.reshape(side.call.shape)]
 
 
 def _all_to_all(side: _Side) -> list[Any]:
-    received = side.room()
-    side.run(dist.all_to_all, received, [side.given(to) for to in range(side.call.size)])
+    received = side.empty_parts()
+    side.run(dist.all_to_all, received, [side.input(to) for to in range(side.call.size)])
     return received
 
 
 def _all_to_all_uneven(side: _Side) -> list[Any]:
     counts = splits(side.call)
-    sent = [side.given(to, (count, *side.call.shape)) for to, count in enumerate(counts[side.at])]
+    sent = [side.input(to, (count, *side.call.shape)) for to, count in enumerate(counts[side.at])]
     received = [side.empty(row[side.at]) for row in counts]
     side.run(dist.all_to_all, received, sent)
     return received
 
 
 def _all_to_all_single(side: _Side) -> list[Any]:
-    sent = torch.stack([side.given(to) for to in range(side.call.size)])
+    sent = torch.stack([side.input(to) for to in range(side.call.size)])
     received = torch.empty_like(sent)
     side.run(dist.all_to_all_single, received, sent)
     return [received]
@@ -149,10 +149,10 @@ def _all_to_all_single(side: _Side) -> list[Any]:
 
 def _all_to_all_single_uneven(side: _Side) -> list[Any]:
     counts = splits(side.call)
-    sent = torch.cat([side.given(to, (count, *side.call.shape)) for to, count in enumerate(counts[side.at])])
-    arriving = [row[side.at] for row in counts]
-    received = side.empty(sum(arriving))
-    side.run(dist.all_to_all_single, received, sent, arriving, counts[side.at])
+    sent = torch.cat([side.input(to, (count, *side.call.shape)) for to, count in enumerate(counts[side.at])])
+    received_counts = [row[side.at] for row in counts]
+    received = side.empty(sum(received_counts))
+    side.run(dist.all_to_all_single, received, sent, received_counts, counts[side.at])
     return [received]
 
 
@@ -162,12 +162,12 @@ def _neighbours(side: _Side) -> tuple[int, int]:
 
 
 def _send_and_recv(side: _Side) -> list[Any]:
-    """From the root to each of the others, one by one."""
+    """Send from the root to each of the others, one after another."""
     call = side.call
     if side.rank == call.root:
         for other in call.members:
             if other != call.root:
-                dist.send(side.given(), other, group=side.group)
+                dist.send(side.input(), other, group=side.group)
         return []
     tensor = side.empty()
     dist.recv(tensor, call.root, group=side.group)
@@ -175,23 +175,23 @@ def _send_and_recv(side: _Side) -> list[Any]:
 
 
 def _isend_and_irecv(side: _Side) -> list[Any]:
-    """Round the ring, two messages told apart by their tags, the second received first."""
-    following, before = _neighbours(side)
-    sent = [side.given(0), side.given(1)]
+    """Send two messages to the next rank of the ring, distinguished by tags, the second received first."""
+    next_rank, previous_rank = _neighbours(side)
+    sent = [side.input(0), side.input(1)]
     received = [torch.empty_like(tensor) for tensor in sent]
-    works = [dist.isend(tensor, following, group=side.group, tag=tag) for tag, tensor in enumerate(sent)]
-    works += [dist.irecv(received[tag], before, group=side.group, tag=tag) for tag in (1, 0)]
+    works = [dist.isend(tensor, next_rank, group=side.group, tag=tag) for tag, tensor in enumerate(sent)]
+    works += [dist.irecv(received[tag], previous_rank, group=side.group, tag=tag) for tag in (1, 0)]
     for work in works:
         work.wait()
     return received
 
 
 def _batch_isend_irecv(side: _Side) -> list[Any]:
-    following, before = _neighbours(side)
+    next_rank, previous_rank = _neighbours(side)
     received = side.empty()
     batch = [
-        dist.P2POp(dist.irecv, received, before, group=side.group),
-        dist.P2POp(dist.isend, side.given(), following, group=side.group),
+        dist.P2POp(dist.irecv, received, previous_rank, group=side.group),
+        dist.P2POp(dist.isend, side.input(), next_rank, group=side.group),
     ]
     for work in dist.batch_isend_irecv(batch):
         work.wait()
@@ -207,7 +207,7 @@ def _coalesce(side: _Side, begin: Callable[..., None], *, device: Any = None) ->
 
 
 def _coalesced_all_reduce(side: _Side) -> list[Any]:
-    tensors = [side.given(0), side.given(1)]
+    tensors = [side.input(0), side.input(1)]
 
     def begin() -> None:
         for tensor in tensors:
@@ -222,7 +222,7 @@ def _coalesced_all_gather(side: _Side) -> list[Any]:
 
     def begin() -> None:
         for part, whole in enumerate(wholes):
-            dist.all_gather_into_tensor(whole, side.given(part), group=side.group)
+            dist.all_gather_into_tensor(whole, side.input(part), group=side.group)
 
     _coalesce(side, begin)
     return wholes
@@ -233,7 +233,7 @@ def _coalesced_reduce_scatter(side: _Side) -> list[Any]:
 
     def begin() -> None:
         for half, tensor in enumerate(tensors):
-            parts = [side.given(half * side.call.size + part).reshape(-1) for part in range(side.call.size)]
+            parts = [side.input(half * side.call.size + part).reshape(-1) for part in range(side.call.size)]
             dist.reduce_scatter_tensor(tensor, torch.cat(parts), op=side.op, group=side.group)
 
     _coalesce(side, begin)
@@ -241,8 +241,8 @@ def _coalesced_reduce_scatter(side: _Side) -> list[Any]:
 
 
 def _coalesced_broadcasts(side: _Side) -> list[Any]:
-    """The manager's other way, for what has no coalesced form: the backend is told where the batch begins and ends."""
-    tensors = [side.given(0), side.given(1)]
+    """Use the manager for an operation without a coalesced form: the backend gets the batch's begin and end."""
+    tensors = [side.input(0), side.input(1)]
 
     def begin() -> None:
         for tensor in tensors:
@@ -277,4 +277,4 @@ OPERATIONS: dict[str, Callable[[_Side], list[Any]]] = {
     "coalesced_broadcasts": _coalesced_broadcasts,
 }
 REDUCING = {name for name in OPERATIONS if "reduce" in name}
-"""Those that take a reduction."""
+"""The operations with a reduction."""

@@ -1,7 +1,7 @@
-"""Rank processes that live as long as a test session: starting them costs seconds, a call little.
+"""Rank processes that are reused by many tests: starting them takes seconds, a call is cheap.
 
-A call is a function of a test module and its arguments, which every rank gets pickled; what it returns comes back so.
-Tensors run_selection as `Bits`, since a tensor in a pipe would be shared memory of a process that may be gone.
+A call sends a function of a test module and its arguments to every rank, pickled, and receives the results. Tensors are
+sent as `Bits`, because a tensor in a pipe would be shared memory of a process that may have ended.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PATIENCE = dt.timedelta(seconds=15)  # the process group's
-LONG = 90.0  # seconds within which ranks have started, and within which a group that waits in vain has given up
+LONG = 90.0  # seconds, enough for ranks to start and for a process group to time out
 
 
 class Bits(NamedTuple):
-    """A tensor, bit for bit."""
+    """A tensor's bits."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class Bits(NamedTuple):
 
 
 class RankFailedError(Exception):
-    """What a rank raised, or that it is gone."""
+    """A rank raised an exception, or has ended."""
 
     def __init__(self, rank: int, kind: str, message: str, trace: str) -> None:
         super().__init__(f"rank {rank}: {kind}: {message}\n{trace}")
@@ -48,7 +48,7 @@ class RankFailedError(Exception):
 
 
 class Ranks:
-    """`size` processes, each with its sim device current and joined in a process group of `backend`."""
+    """`size` processes in a process group of `backend`, each with its own current sim device."""
 
     def __init__(
         self, size: int, folder: Path, *, backend: str = "simccl", timeout: dt.timedelta = PATIENCE, bound: bool = False
@@ -70,10 +70,11 @@ class Ranks:
             self._processes.append(process)
 
     def call(self, function: Callable[..., Any], *arguments: Any, only: Iterable[int] | None = None) -> list[Any]:
-        """What `function(rank, *arguments)` returned in each rank, or in those of `only`.
+        """Return the results of `function(rank, *arguments)` in all ranks, or in those of `only`.
 
         Raises:
-            RankFailedError: a rank raised; of several, the lowest. After one without an answer, nobody is asked again.
+            RankFailedError: a rank raised; if several did, the lowest one. After a rank that does not answer, every
+                further call raises.
         """
         if self._lost is not None:
             raise self._lost
@@ -100,12 +101,12 @@ class Ranks:
             return False, ("EOFError", "the process is gone", "")
 
     def kill(self, rank: int) -> None:
-        """Ends a rank as the out-of-memory killer does."""
+        """Kill a rank, as the out-of-memory killer does."""
         self._processes[rank].kill()
         self._processes[rank].join()
 
     def close(self) -> None:
-        """Ends all of them."""
+        """End all ranks."""
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
@@ -136,8 +137,8 @@ def _serve(pipe: Any, rank: int, size: int, folder: str, backend: str, timeout: 
             break
         try:
             answer = (True, function(rank, *arguments))
-        except Exception as error:  # noqa: BLE001 # whatever it is, it is the answer
+        except Exception as error:  # noqa: BLE001 # any exception is an answer
             answer = (False, (type(error).__name__, str(error), traceback.format_exc()))
         pipe.send(answer)
     sys.stdout.flush()
-    os._exit(0)  # a group that a test has broken must not keep the process
+    os._exit(0)  # a broken process group must not keep the process alive

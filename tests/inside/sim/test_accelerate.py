@@ -1,4 +1,4 @@
-"""accelerate as it is: an Accelerator alone and with two ranks, and models dispatched over devices."""
+"""accelerate, unmodified: an Accelerator in one process and in two ranks, and models dispatched over devices."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RANKS = """
         accelerator.backward(loss)
         gradients = accelerator.gather(layer.module.weight.grad)
         optimizer.zero_grad()
-    told = (accelerator.device, accelerator.distributed_type.value, len(loader), gradients.device)
+    state = (accelerator.device, accelerator.distributed_type.value, len(loader), gradients.device)
     equal = torch.equal(gradients[0], gradients[1])
     seen = int(accelerator.gather(batch).sum())
-    # in one go: two ranks share the pipe
-    sys.stdout.write(" ".join(map(str, (*told, type(layer).__name__, equal, seen))) + "\\n")
+    # one write, because two ranks share the pipe
+    sys.stdout.write(" ".join(map(str, (*state, type(layer).__name__, equal, seen))) + "\\n")
     torch.distributed.destroy_process_group()
 """
 
@@ -50,14 +50,14 @@ def model() -> Any:
 
 @pytest.mark.usefixtures("collectives")
 def test_two_ranks_train_alike(accelerate: Any, armed: Any) -> None:
-    from repros.inside.sim.bridges import release
+    from repros.inside.sim.bridges import installed_release
 
-    if release("accelerate") < (0, 29):
+    if installed_release("accelerate") < (0, 29):
         pytest.skip("accelerate chose the backend of its ranks inside a constructor up to 0.28")
     ended = armed(RANKS)
-    said = sorted(line for line in ended.stdout.splitlines() if line.startswith("sim:"))
-    # Each rank sees half of the batches; the last two hold 8 to 15.
-    assert said == [
+    lines = sorted(line for line in ended.stdout.splitlines() if line.startswith("sim:"))
+    # Each rank sees half of the batches; the last two contain 8 to 15.
+    assert lines == [
         f"sim:{rank} MULTI_GPU 2 sim:{rank} DistributedDataParallel True {sum(range(8, 16))}" for rank in range(2)
     ], ended.stdout + ended.stderr
 
@@ -77,7 +77,7 @@ def test_a_dispatched_model_computes_the_same(accelerate: Any, model: Any, devic
     main = next(device for device in device_map.values() if device != "cpu")
     there = accelerate.dispatch_model(model, dict(device_map), main_device=main)
     assert {str(tensor.device) for tensor in there.parameters()} <= {"sim:0", "sim:1", "meta"}
-    # A model that is whole on one device gets no hooks that would bring its input there.
+    # A model on one device gets no hooks that move its input.
     assert torch.equal(there(x.to(main) if len(device_map) == 1 else x).cpu(), expected)
 
 

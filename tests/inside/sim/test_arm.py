@@ -1,4 +1,4 @@
-"""A process armed by the engine: the backend comes with torch, the bridges with the libraries, and neither before."""
+"""A process started by the engine: the backend is loaded with torch, a bridge with its library, and neither earlier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_nothing_is_loaded_before_torch_is(armed: Any) -> None:
         print(sorted(name for name in sys.modules if name == "torch" or "sim." in name or "lightning" in name))
     """
     ended = armed(script)
-    assert ended.stdout.strip() == "['repros_inside.sim.arm']", ended.stderr
+    assert ended.stdout.strip() == "['repros_inside.sim.arm', 'repros_inside.sim.import_hooks']", ended.stderr
 
 
 def test_importing_torch_loads_the_backend(sim: Any, armed: Any) -> None:

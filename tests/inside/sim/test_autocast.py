@@ -1,4 +1,4 @@
-"""Autocast computes each operator in the type that CUDA's autocast computes it in."""
+"""Autocast computes each operator in the type of CUDA's autocast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.usefixtures("sim"),
     pytest.mark.skipif(
         not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"),
-        reason="torch 2.0 knows no autocast but CUDA's and the CPU's",
+        reason="torch 2.0 has autocast for CUDA and the CPU only",
     ),
 ]
 
@@ -96,8 +96,8 @@ def test_the_modules_own_context_is_the_same() -> None:
         assert (rows() @ rows().t()).dtype == torch.bfloat16
 
 
-# What the policies of autocast.cpp do not name is computed in float32: these. An operator that a new PyTorch adds to
-# CUDA's autocast is to be looked up and put into one list or the other.
+# Operators that autocast.cpp does not list, which are computed in float32. Look up an operator that a new PyTorch adds
+# to CUDA's autocast, and add it to one list or the other.
 IN_FLOAT32 = frozenset(
     """
     acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity dist erfinv exp expm1
@@ -111,7 +111,7 @@ IN_FLOAT32 = frozenset(
     """.split()  # noqa: SIM905 # one to a line would fill a page
 )
 OF_CUDNN = frozenset(["_cudnn_rnn", "cudnn_convolution", "cudnn_convolution_transpose"])
-"""No other device runs these."""
+"""Operators that only CUDA has."""
 
 
 def test_every_operator_of_cudas_autocast_has_a_policy(root: Any) -> None:

@@ -16,9 +16,9 @@ def bnb(sim: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def version(bnb: Any) -> Any:
-    from repros.inside.sim.bridges import release
+    from repros.inside.sim.bridges import installed_release
 
-    return release("bitsandbytes")
+    return installed_release("bitsandbytes")
 
 
 def quantized(bnb: Any, device: Any, kind: Any) -> Any:
@@ -35,7 +35,7 @@ def quantized(bnb: Any, device: Any, kind: Any) -> Any:
 @pytest.mark.parametrize("kind", ["4 bits", "8 bits"])
 def test_a_quantized_layer(bnb: Any, version: Any, kind: Any) -> None:
     if version < (0, 48):
-        # It quantizes in `Tensor.cuda` and `Module.to("cuda")` alone, and so finds weights that nobody quantized.
+        # It quantizes in `Tensor.cuda` and `Module.to("cuda")` only, so these weights are not quantized.
         words = (
             r"^$" if kind == "4 bits" else r"on the same GPU|no NVIDIA driver"
         )  # a bare assert on its quantization state
@@ -63,7 +63,7 @@ def test_an_optimizer_with_eight_bits(bnb: Any, version: Any) -> None:
     weight.grad = torch.ones_like(weight)
     optimizer = bnb.optim.Adam8bit([weight], lr=0.1)
     if version < (0, 50):
-        # 0.43 and 0.44 ask for a driver; 0.45 has its functions, 0.48 and 0.49 the operator's kernels for CUDA alone.
+        # 0.43 and 0.44 need a driver; 0.45 has its functions, 0.48 and 0.49 the operator's kernels for CUDA only.
         words = r"no NVIDIA driver|str2optimizer8bit_blockwise|no CPU kernel to run it with"
         with pytest.raises((RuntimeError, NotImplementedError, NameError), match=words):
             optimizer.step()

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from repros.inside.sim import bridges
-from repros.inside.sim.bridges import release
-from repros.inside.sim.bridges.accelerate import _numbers_are_its_devices
-from tests.inside.sim.bridged.cases import CASES
+from repros.inside.sim.bridges import installed_release
+from repros.inside.sim.bridges.accelerate import _numbers_name_sim_devices
+from tests.inside.sim.bridge_cases.cases import CASES
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 
-# What torch 2.0 has for the CPU and CUDA alone.
+# Features that torch 2.0 has for the CPU and CUDA only.
 NEEDS_TORCH_2_1 = {
     "lightning: DDP's stream": "process-group backends",
     "lightning: DDP's communication hooks": "process-group backends",
@@ -29,9 +29,9 @@ NEEDS_TORCH_2_1 = {
 
 
 @pytest.fixture(scope="module")
-def happened(sim: Any) -> Any:
+def outcomes(sim: Any) -> Any:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.inside.sim.bridged"],
+        [sys.executable, "-W", "ignore", "-m", "tests.inside.sim.bridge_cases"],
         cwd=Path(__file__).parents[3],
         env={name: value for name, value in os.environ.items() if name != "REPROS_SIM"},
         capture_output=True, text=True, timeout=600, check=False,
@@ -40,38 +40,38 @@ def happened(sim: Any) -> Any:
     return {(name, there): what for name, there, what in json.loads(done.stdout.splitlines()[-1])}
 
 
-def unless_here(bridge: Any, happened: Any) -> None:
-    if (bridge.name, True) not in happened:
+def skip_if_not_applicable(bridge: Any, outcomes: Any) -> None:
+    if (bridge.name, True) not in outcomes:
         pytest.skip(f"{bridge.library} is not installed in this environment")
     if bridge.name in NEEDS_TORCH_2_1 and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
-        pytest.skip(f"torch 2.0 has {NEEDS_TORCH_2_1[bridge.name]} for the CPU and CUDA alone")
-    if bridge.name == "accelerate: ranks" and release("accelerate") < (0, 29):
+        pytest.skip(f"torch 2.0 has {NEEDS_TORCH_2_1[bridge.name]} for the CPU and CUDA only")
+    if bridge.name == "accelerate: ranks" and installed_release("accelerate") < (0, 29):
         pytest.skip("accelerate chose the backend of its ranks inside a constructor up to 0.28")
     if bridge.name == "accelerate: float16" and (
-        release("accelerate") < (1, 1) or not hasattr(torch.amp, "GradScaler")
+        installed_release("accelerate") < (1, 1) or not hasattr(torch.amp, "GradScaler")
     ):
         pytest.skip("accelerate made its scaler inside a constructor up to 1.0; torch's scalers are CUDA's up to 2.2")
-    if bridge.name == "accelerate: the memory of devices" and not _numbers_are_its_devices():
-        pytest.skip("this torch takes bare numbers, of which accelerate's device maps are made, for CUDA's devices")
+    if bridge.name == "accelerate: the memory of devices" and not _numbers_name_sim_devices():
+        pytest.skip("this torch reads the bare numbers of accelerate's device maps as CUDA's devices")
 
 
-@pytest.mark.parametrize("bridge", bridges.every(), ids=lambda bridge: bridge.name)
-def test_a_bridge_does_what_it_is_for(bridge: Any, happened: Any) -> None:
-    unless_here(bridge, happened)
-    assert CASES[bridge.name].bridged in happened[bridge.name, True]
+@pytest.mark.parametrize("bridge", bridges.all_bridges(), ids=lambda bridge: bridge.name)
+def test_a_bridge_works(bridge: Any, outcomes: Any) -> None:
+    skip_if_not_applicable(bridge, outcomes)
+    assert CASES[bridge.name].bridged in outcomes[bridge.name, True]
 
 
-@pytest.mark.parametrize("bridge", bridges.every(), ids=lambda bridge: bridge.name)
-def test_the_library_still_needs_the_bridge(bridge: Any, happened: Any) -> None:
-    unless_here(bridge, happened)
-    without = happened[bridge.name, False]
-    if bridge.before is not None and release(bridge.library) >= bridge.before:
-        assert CASES[bridge.name].bridged in without, "it is said to need it no longer"
+@pytest.mark.parametrize("bridge", bridges.all_bridges(), ids=lambda bridge: bridge.name)
+def test_the_library_still_needs_the_bridge(bridge: Any, outcomes: Any) -> None:
+    skip_if_not_applicable(bridge, outcomes)
+    without = outcomes[bridge.name, False]
+    if bridge.unneeded_from is not None and installed_release(bridge.library) >= bridge.unneeded_from:
+        assert CASES[bridge.name].bridged in without, "the bridge claims to be unneeded from this release"
     else:
-        assert re.search(CASES[bridge.name].bare, without), f"take the bridge away, or narrow its versions: {without}"
+        assert re.search(CASES[bridge.name].bare, without), f"delete the bridge, or narrow its versions: {without}"
 
 
-def test_every_bridge_has_a_case_and_says_what_it_answers() -> None:
-    every = bridges.every()
+def test_every_bridge_has_a_case_and_names_its_line() -> None:
+    every = bridges.all_bridges()
     assert sorted(bridge.name for bridge in every) == sorted(CASES)
     assert all(bridge.line and bridge.versions and bridge.modules for bridge in every)

@@ -1,4 +1,4 @@
-"""Building the extension: once, by one of many, and with a sentence that helps where it cannot be built."""
+"""Building the extension: once, by one of many processes, and with a helpful error where it cannot be built."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from repros.inside.sim import SimUnavailable, build
+from repros.inside.sim import SimUnavailableError, build
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="not built for Windows")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="runs in an environment with torch")
 
-# Writes down that it was called and makes its output, slowly enough for two builds to overlap.
+# Records each call and creates its output, slowly enough for two builds to overlap.
 COMPILER = """#!{python}
 import sys, time
 with open({calls!r}, "a") as calls:
@@ -72,7 +72,7 @@ def test_what_is_built_is_not_built_again(cache: Any, tmp_path: Path, monkeypatc
 @needs_torch
 def test_a_build_that_fails_keeps_its_log(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", compiler(tmp_path, "#!/bin/sh\necho no such header\nexit 1\n"))
-    with pytest.raises(SimUnavailable, match="did not compile") as raised:
+    with pytest.raises(SimUnavailableError, match="did not compile") as raised:
         build.shared_object()
     log = str(raised.value).rpartition(" ")[2]
     assert "no such header" in Path(log).read_text()
@@ -83,14 +83,14 @@ def test_a_build_that_fails_keeps_its_log(cache: Any, tmp_path: Path, monkeypatc
 def test_without_a_compiler(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(SimUnavailable) as raised:
+    with pytest.raises(SimUnavailableError) as raised:
         build.shared_object()
     assert str(raised.value) == (
         "the simulated accelerator needs a C++ compiler and found none of g++, c++, clang++;"
         " install one (apt-get install g++)"
     )
     monkeypatch.setenv("CXX", "/nowhere/g++")
-    with pytest.raises(SimUnavailable, match=r"found none of \$CXX \(/nowhere/g\+\+\)"):
+    with pytest.raises(SimUnavailableError, match=r"found none of \$CXX \(/nowhere/g\+\+\)"):
         build.shared_object()
 
 
@@ -105,25 +105,26 @@ def torch_of(version: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_torch(cache: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SimUnavailable, match="needs torch, which this environment does not have"):
+    with pytest.raises(SimUnavailableError, match="needs torch, which this environment does not have"):
         build.shared_object()
 
 
 def test_with_a_torch_too_old(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch_of("1.13.1", tmp_path, monkeypatch)
-    with pytest.raises(SimUnavailable, match=r"needs torch 2\.0 or newer, and this environment has 1\.13\.1"):
+    with pytest.raises(SimUnavailableError, match=r"needs torch 2\.0 or newer, and this environment has 1\.13\.1"):
         build.shared_object()
 
 
 def test_with_a_torch_without_headers(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch_of("2.1.0", tmp_path, monkeypatch)
-    with pytest.raises(SimUnavailable, match=r"torch 2\.1\.0 comes without .*Tensor\.h; install torch from its wheel"):
+    without_header = r"torch 2\.1\.0 comes without .*Tensor\.h; install torch from its wheel"
+    with pytest.raises(SimUnavailableError, match=without_header):
         build.shared_object()
 
 
 def test_on_windows(cache: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(SimUnavailable, match="not for Windows"):
+    with pytest.raises(SimUnavailableError, match="not for Windows"):
         build.shared_object()
 
 
@@ -132,8 +133,23 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
         pytest.skip("runs in an environment with torch")
     (tmp_path / "file").touch()
     monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "file"))
-    with pytest.raises(SimUnavailable, match="set REPROS_CACHE_DIR to a writable folder"):
+    with pytest.raises(SimUnavailableError, match="set REPROS_CACHE_DIR to a writable folder"):
         build.shared_object()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "folder"),
+    [("~/kept", "home/kept"), ("kept", "work/kept"), ("/kept", "/kept"), ("", "home/.cache/repros")],
+)
+def test_the_cache_folder_is_absolute(
+    chosen: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("REPROS_CACHE_DIR", chosen)
+    assert build._cache_folder() == tmp_path / folder
 
 
 OPERATORS = """
@@ -172,11 +188,11 @@ OPERATORS = """
 """
 
 
-def test_operators_are_sorted_by_what_pytorchs_list_says(tmp_path: Path) -> None:
+def test_operators_are_classified_by_pytorchs_list(tmp_path: Path) -> None:
     listed = tmp_path / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
     listed.parent.mkdir(parents=True)
     listed.write_text(OPERATORS)
-    header = build._operators(tmp_path / "torch")
+    header = build._operators_header(tmp_path / "torch")
     arrays = {part.split("[")[0]: re.findall(r'"aten::(.+)"', part) for part in header.split("std::string_view ")[1:]}
     assert arrays == {
         "unchecked_operators": ["add.out", "add", "sum.out"],

@@ -1,6 +1,6 @@
-"""Every collective on sim against the same one on CPU tensors over Gloo, and against its definition, bit for bit.
+"""Every collective on sim compared with Gloo on CPU tensors, and with its definition, bit for bit.
 
-Gloo has fewer types and reductions than NCCL, early versions fewer still: where it refuses, the definition is held.
+Gloo has fewer types and reductions than NCCL, early versions fewer still. Where it refuses, only the definition counts.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ dist = torch.distributed
 WORLD = 3
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 GROUPS = [(0,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
-# Gloo's list form, from 2.13, is for parts of one size: ranks that see another refuse it, and the others wait for ever.
+# Gloo's list form, from 2.13, needs parts of one size: ranks with other sizes refuse, and the others wait forever.
 NOT_ON_GLOO = {"all_to_all_uneven"}
 ADDS_ONLY = {"reduce_scatter_tensor", "coalesced_reduce_scatter"} if VERSION < (2, 9) else set()
-PEERS = {"isend_and_irecv", "batch_isend_irecv"}  # nobody sends to itself
+PEERS = {"isend_and_irecv", "batch_isend_irecv"}  # no rank sends to itself
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "uint8", "int32", "int64"]
 COMPLEX = ["complex64", "complex128"]
@@ -45,7 +45,7 @@ REDUCTIONS = {
 
 
 class Outcome(NamedTuple):
-    """What a call came to on one rank and one kind of device."""
+    """The result of a call on one rank and one kind of device."""
 
     refusal: str
     outputs: list[Bits]
@@ -100,20 +100,20 @@ def calls(draw: Any, operation: str) -> Call:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_it_gives_what_gloo_gives_and_what_its_definition_says(operation: str, ranks: Ranks) -> None:
+def test_it_agrees_with_gloo_and_its_definition(operation: str, ranks: Ranks) -> None:
     @settings(max_examples=100, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(calls(operation))
-    def hold(call: Call) -> None:
+    def check(call: Call) -> None:
         answers = ranks.call(_both, call, only=call.members)
         for rank, (gloo, sim) in zip(call.members, answers):  # noqa: B905 # `strict` is from Python 3.10
             assert sim.refusal == ""
             assert {output.device for output in sim.outputs} <= {"sim"}
             found = [output._replace(device="") for output in sim.outputs]
-            # Gloo counts to 2 in a bool; and where its reduce_scatter_tensor is new, it adds whatever it is asked for.
+            # Gloo counts to 2 in a bool, and its first reduce_scatter_tensor adds, whatever the reduction.
             beyond_gloo = call.dtype == "bool" if call.reduce == "SUM" else operation in ADDS_ONLY
             if not gloo.refusal and not beyond_gloo:
                 assert found == [output._replace(device="") for output in gloo.outputs]
             if call.exact or operation not in REDUCING:
                 assert found == [output._replace(device="") for output in definition(call, rank)]
 
-    hold()
+    check()

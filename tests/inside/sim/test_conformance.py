@@ -1,6 +1,6 @@
-"""PyTorch's own samples, on a few operators of each family, and that the whole run (`nox -s conformance`) can fail.
+"""PyTorch's own samples on a few operators of each family, and checks that a run (`nox -s conformance`) can fail.
 
-The operators here are those whose way through the simulated accelerator differs: a kernel of its own, TensorIterator's
+The operators here take different paths through the simulated accelerator: a kernel of its own, TensorIterator's
 checks, structured ones, composites that ask for a device type, lazy conjugation and zeros, views, random numbers.
 """
 
@@ -15,11 +15,11 @@ torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytest.importorskip("expecttest", reason="torch's samples need it")
 pytestmark = pytest.mark.usefixtures("sim")
 
-HERE = "tests.inside.sim.conformance"
+HERE = "tests.tools.conformance"
 compare, forms, known, run, samples = (
     importlib.import_module(f"{HERE}.{name}") for name in ("compare", "forms", "known", "run", "samples")
 )
-judged = importlib.import_module(f"{HERE}.__main__").judged
+report = importlib.import_module(f"{HERE}.__main__").report
 
 OPERATORS = (
     "add", "addmm", "as_strided", "bernoulli", "cat", "cumsum", "empty", "fft.ihfftn", "index_put", "linalg.cholesky",
@@ -38,20 +38,20 @@ def database() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_samples_give_on_the_device_what_they_give_on_the_cpu(name: str, database: dict[str, list[Any]]) -> None:
-    entries, passed = known.of_version(torch.__version__), 0
+def test_samples_give_the_same_on_the_device_and_the_cpu(name: str, database: dict[str, list[Any]]) -> None:
+    entries, passed = known.entries_for(torch.__version__), 0
     for operator in database.get(name, []):
         for dtype_name, dtype in samples.DTYPES.items():
             for form in forms.FORMS:
                 if any(entry.covers(name, dtype_name, form) for entry in entries):
                     continue
-                found = list(forms.run(operator, dtype, form)) if forms.offered(operator, dtype, form) else []
+                found = list(forms.run(operator, dtype, form)) if forms.is_supported(operator, dtype, form) else []
                 assert [what for what in found if what] == [], f"{dtype_name} {form}"
                 passed += len(found)
     assert passed, f"this torch has no samples for {name}"
 
 
-def test_what_differs_is_found() -> None:
+def test_differences_are_found() -> None:
     here = torch.arange(6.0).reshape(2, 3)
     there = here.to("sim")
     assert compare.difference([here, 1], [there, 1]) is None
@@ -61,17 +61,17 @@ def test_what_differs_is_found() -> None:
     assert compare.difference(here, there[:1]) == "shape torch.Size([1, 3]) instead of torch.Size([2, 3])"
     assert compare.difference(here, there.t().contiguous().t()) == "strides (1, 2) instead of (3, 1)"
     assert compare.difference(here, there.clone().requires_grad_()) == "requires_grad True instead of False"
-    assert compare.difference(here, here) == "lies on cpu"
-    assert compare.difference(here, here.to("sim:1")) == "lies on sim:1"
+    assert compare.difference(here, here) == "is on cpu"
+    assert compare.difference(here, here.to("sim:1")) == "is on sim:1"
     assert compare.difference([here, 1], [there, 2]) == "2 instead of 1"
     assert compare.difference([here, 1], [there]) is not None
 
 
-def test_a_sample_keeps_its_strides_its_offset_and_what_shares_its_memory() -> None:
+def test_a_sample_keeps_its_strides_its_offset_and_shared_memory() -> None:
     whole = torch.arange(12.0).reshape(3, 4)
     part = whole.t()[1:]
     twin = samples.Twin("sim:0")
-    there, there_part = twin.of([whole, part])
+    there, there_part = twin.convert([whole, part])
     assert compare.difference([whole, part], [there, there_part]) is None
     assert there_part.storage_offset() == part.storage_offset()
     there.zero_()
@@ -79,8 +79,8 @@ def test_a_sample_keeps_its_strides_its_offset_and_what_shares_its_memory() -> N
     assert whole.sum().item() != 0
 
 
-def test_an_operator_that_takes_its_process_down_is_told_and_the_others_are_run(tmp_path: Any) -> None:
-    # In the place of the worker: goes down in each combination, on the CPU, then on the device, until none is left.
+def test_an_operator_that_ends_its_process_is_reported_and_the_others_run(tmp_path: Any) -> None:
+    # A worker that ends its process in each combination, on the CPU, then on the device, until none is left.
     worker = tmp_path / "falls.py"
     worker.write_text(
         "import json, os, sys\n"
@@ -97,35 +97,35 @@ def test_an_operator_that_takes_its_process_down_is_told_and_the_others_are_run(
         "print(json.dumps({'passed': last, 'samples': 3}))\n"
         "print(json.dumps({'end': last, 'samples': 3, 'wrong': 1, 'first': ['what']}))\n"
     )
-    told: list[Any] = []
-    found = run.operators([0, 1], 1, told.extend, worker=(str(worker),))
-    assert found == told
+    printed: list[Any] = []
+    found = run.run_operators([0, 1], 1, printed.extend, worker=(str(worker),))
+    assert found == printed
     assert found == [
-        run.Found("mul", "bool", "out", 0, 0, "took its process down (-6)"),
-        run.Found("mul.device", "bool", "out", 5, 5, "took its process down (-6)"),
+        run.Found("mul", "bool", "out", 0, 0, "ended its process (-6)"),
+        run.Found("mul.device", "bool", "out", 5, 5, "ended its process (-6)"),
         run.Found("mul.whole", "bool", "out", 3, 1, "what"),
     ]
 
 
-def test_an_entry_for_what_passes_fails_the_run(
+def test_an_entry_that_no_longer_differs_fails_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Any
 ) -> None:
     monkeypatch.chdir(root)
     version, names = torch.__version__, [operator.name for operator in samples.operators()]
-    found = run.operators([names.index("trapz")], 1, lambda part: None)
+    found = run.run_operators([names.index("trapz")], 1, lambda part: None)
     assert {one.operator for one in found if one.samples} == {"trapz"}
     monkeypatch.setattr(known, "KNOWN", ())
-    assert judged(version, found) == 0
-    assert judged(version, [found[0]._replace(wrong=1, first="what")]) == 1
+    assert report(version, found) == 0
+    assert report(version, [found[0]._replace(wrong=1, first="what")]) == 1
     assert capsys.readouterr().out.count("trapz") == 1
     monkeypatch.setattr(known, "KNOWN", (known.Known("trapz", "no reason"), known.Known("mul", "was not run")))
-    assert judged(version, found) == 1
-    told = capsys.readouterr().out
-    assert "trapz passes everywhere now and has to leave known.py: no reason" in told
-    assert "was not run" not in told
+    assert report(version, found) == 1
+    printed = capsys.readouterr().out
+    assert "trapz now passes everywhere; remove it from known.py: no reason" in printed
+    assert "was not run" not in printed
 
 
-def test_an_entry_covers_what_it_names_and_nothing_else() -> None:
+def test_an_entry_covers_only_what_it_names() -> None:
     wrong = run.Found("add", "bool", "out", 3, 1, "what")
     assert known.uncovered([wrong], []) == [wrong]
     assert known.uncovered([wrong._replace(wrong=0)], []) == []

@@ -1,4 +1,4 @@
-"""DistributedDataParallel on sim against the same training on CPU tensors over Gloo: losses, weights and buffers."""
+"""DistributedDataParallel on sim compared with Gloo on CPU tensors: losses, weights and buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 class Net(torch.nn.Module):  # type: ignore[misc, name-defined] # Any here
-    """Two branches, of which one step uses one or both."""
+    """Two branches; a step uses one or both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Net(torch.nn.Module):  # type: ignore[misc, name-defined] # Any here
 
 
 RECIPES: dict[str, dict[str, Any]] = {
-    "as it is": {},
+    "plain": {},
     "small buckets": {"bucket_cap_mb": 0.0005},
     "no_sync": {"accumulate": True},
     "static graph": {"static_graph": True},
@@ -109,7 +109,7 @@ def test_training_is_bit_for_bit_that_on_the_cpu(name: str, ranks: Ranks) -> Non
             ranks.call(_train, "sim", RECIPES[name])
         return
     if (2, 3) <= VERSION <= (2, 4) and (name == "static graph" or name.startswith("unused")):
-        # Seen in 2.3.1 and 2.4.1: only CUDA's pinned memory passes for pinned. 2.2.2 does not ask, 2.6.0 asks sim.
+        # Seen in 2.3.1 and 2.4.1: only CUDA's pinned memory counts as pinned. 2.2.2 does not check, 2.6.0 asks sim.
         with pytest.raises(RankFailedError, match=r"local_used_map_tmp.is_pinned\(\) INTERNAL ASSERT FAILED"):
             ranks.call(_train, "sim", RECIPES[name])
         return
@@ -118,14 +118,14 @@ def test_training_is_bit_for_bit_that_on_the_cpu(name: str, ranks: Ranks) -> Non
     assert losses[0] != losses[-1]
     assert weights == other[1]
     if name == "hook: bf16_compress" and VERSION < (2, 2):
-        with pytest.raises(RankFailedError, match=r"Invalid scalar type"):  # Gloo has no bfloat16 yet: sim does more
+        with pytest.raises(RankFailedError, match=r"Invalid scalar type"):  # Gloo has no bfloat16 yet, sim does
             ranks.call(_train, "cpu", RECIPES[name])
         return
     assert _content(on_sim) == _content(ranks.call(_train, "cpu", RECIPES[name]))
 
 
-def _normalised(rank: int, kind: str) -> list[Any]:
-    """Batch norm over both ranks' rows: synchronised on sim, and of all rows at once on the CPU, with gradients."""
+def _batch_norm(rank: int, kind: str) -> list[Any]:
+    """Return batch norm's results and gradients: synchronised over ranks on sim, or of all rows at once on the CPU."""
     rows = torch.randn(12, 3, 5, generator=torch.Generator().manual_seed(7))
     share = slice(0, 4) if rank == 0 else slice(4, 12)  # ranks of different weight
     norm = torch.nn.BatchNorm1d(3)
@@ -147,7 +147,7 @@ def _normalised(rank: int, kind: str) -> list[Any]:
 
 
 def test_synchronised_batch_norm_is_batch_norm_of_all_ranks_rows(ranks: Ranks) -> None:
-    """PyTorch lets this device in (torch/nn/modules/batchnorm.py), with operators for CUDA alone: sim has its own."""
-    for on_sim, on_cpu in zip(*(ranks.call(_normalised, kind) for kind in ("sim", "cpu"))):  # noqa: B905 # as above
+    """PyTorch accepts this device (torch/nn/modules/batchnorm.py) but has operators for CUDA only; sim has its own."""
+    for on_sim, on_cpu in zip(*(ranks.call(_batch_norm, kind) for kind in ("sim", "cpu"))):  # noqa: B905 # as above
         for found, expected in zip(on_sim, on_cpu):  # noqa: B905
             torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Making tensors, and `torch.sim` as users of `torch.cuda` expect it."""
+"""Creating tensors, and `torch.sim` as users of `torch.cuda` expect it."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_streams_and_events_are_there_and_never_wait(sim: Any) -> None:
     sim.synchronize()
 
 
-def test_the_seventh_device_exists_when_asked_for(run_python: Any) -> None:
+def test_the_seventh_device_exists_when_requested(run_python: Any) -> None:
     script = "from repros.inside import sim; sim.load(); import torch; print(torch.zeros(1, device='sim:6').device)"
     assert run_python(script, REPROS_SIM_DEVICES="7").stdout.strip() == "sim:6"
 
 
-def test_a_number_of_devices_that_is_none(run_python: Any) -> None:
+def test_an_invalid_number_of_devices(run_python: Any) -> None:
     script = "from repros.inside import sim; sim.load(); import torch; torch.sim.device_count()"
     ended = run_python(script, REPROS_SIM_DEVICES="many")
     assert ended.returncode != 0

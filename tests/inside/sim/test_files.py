@@ -40,7 +40,7 @@ def saved(tmp_path: Path) -> Any:
     ids=["none", "cpu", "sim:0", "sim", "device cpu", "device sim", "dict", "dict to cpu", "function"],
 )
 def test_loading_with_each_form_of_map_location(saved: Any, where: Any, device: Any) -> None:
-    # There is no such torch.device before the backend is loaded, so none when tests are collected.
+    # torch.device("sim") is valid only after the backend is loaded, so not when tests are collected.
     loaded = torch.load(saved, map_location=torch.device("sim:0") if where is DEVICE else where)
     assert loaded["base"].device == torch.device(device)
     assert loaded["base"].tolist() == [0.0, 1.0, 2.0, 3.0]

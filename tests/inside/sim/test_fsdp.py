@@ -1,6 +1,6 @@
-"""Sharded training on sim against the same on CPU tensors over Gloo: FSDP1, FSDP2, their checkpoints, and DTensor.
+"""Sharded training on sim compared with Gloo on CPU tensors: FSDP1, FSDP2, their checkpoints, and DTensor.
 
-Where a version keeps one of them to CUDA, or has it not, the test holds that version's own error.
+Where a version has one of them for CUDA only, or not at all, the test expects that version's own error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS = 4
 
 needs_fsdp2 = pytest.mark.skipif(VERSION < (2, 4), reason="FSDP2 is from torch 2.4 on")
 keeps_fsdp2_to_cuda = VERSION < (2, 6)
-"""Seen: 2.4.1 asks for `torch.cuda`'s streams whatever the mesh's device."""
+"""Seen: 2.4.1 uses `torch.cuda`'s streams whatever the mesh's device."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     made.close()
 
 
-def _of_version(*places: str) -> Any:
-    """The first of `module:name` that this version has."""
+def _first_available(*places: str) -> Any:
+    """Return the first `module:name` that this version has."""
     for place in places:
         module, _, name = place.partition(":")
         try:
@@ -70,18 +70,18 @@ def _bits(tensors: Any) -> dict[str, Bits]:
     return {name: Bits.of(tensor) for name, tensor in sorted(tensors.items())}
 
 
-def _roughly(norm: Any) -> Bits:
-    """A norm without its last bits, which depend on where its tensors lie in memory: 1 run of 25, on the CPU too."""
+def _rounded_bits(norm: Any) -> Bits:
+    """Return a norm without its last bits, which depend on memory addresses: 1 run of 25, on the CPU too."""
     return Bits.of(norm.bfloat16())
 
 
-def _anywhere(answers: Any) -> Any:
-    """The same without the names of devices."""
+def _without_devices(answers: Any) -> Any:
+    """Return answers without the names of devices."""
     if isinstance(answers, Bits):
         return answers._replace(device="")
     if isinstance(answers, dict):
-        return {name: _anywhere(value) for name, value in answers.items()}
-    return [_anywhere(value) for value in answers] if isinstance(answers, (list, tuple)) else answers
+        return {name: _without_devices(value) for name, value in answers.items()}
+    return [_without_devices(value) for value in answers] if isinstance(answers, (list, tuple)) else answers
 
 
 # --- FSDP1
@@ -90,7 +90,7 @@ def _anywhere(answers: Any) -> Any:
 def _fsdp1(rank: int, device: str, strategy: str, original: bool) -> list[Any]:
     from torch.distributed import fsdp
 
-    policy = _of_version("torch.distributed.fsdp.wrap:ModuleWrapPolicy")({torch.nn.Sequential})
+    policy = _first_available("torch.distributed.fsdp.wrap:ModuleWrapPolicy")({torch.nn.Sequential})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         net = fsdp.FullyShardedDataParallel(
@@ -101,7 +101,7 @@ def _fsdp1(rank: int, device: str, strategy: str, original: bool) -> list[Any]:
             device_id=torch.device("sim", rank) if device == "sim" else torch.device("cpu"),
         )
         losses, optimizer = _train(net, device, rank)
-        norm = _roughly(net.clip_grad_norm_(0.01))
+        norm = _rounded_bits(net.clip_grad_norm_(0.01))
         whole = _bits(net.state_dict())
         state = fsdp.FullyShardedDataParallel.optim_state_dict(net, optimizer)["state"]
         momenta = {name: Bits.of(value["exp_avg"]) for name, value in sorted(state.items())}
@@ -109,7 +109,7 @@ def _fsdp1(rank: int, device: str, strategy: str, original: bool) -> list[Any]:
 
 
 def _ddp(rank: int) -> list[Any]:
-    """DDP on the CPU, which is the same mathematics."""
+    """Train with DDP on the CPU, which is the same computation."""
     net = torch.nn.parallel.DistributedDataParallel(_net("cpu"))
     losses, optimizer = _train(net, "cpu", rank)
     names = [name for name, _ in net.module.named_parameters()]
@@ -121,29 +121,33 @@ def _ddp(rank: int) -> list[Any]:
 @pytest.mark.parametrize("strategy", ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"])
 def test_fsdp1_trains_bit_for_bit_as_on_the_cpu(strategy: str, original: bool, ranks: Ranks) -> None:
     if (2, 2) <= VERSION < (2, 4) and original and strategy != "NO_SHARD":
-        # Seen in 2.2.2 (memory_summary, for its log) and 2.3.1 (synchronize): FSDP asks CUDA, whatever the device.
+        # Seen in 2.2.2 (memory_summary, for its log) and 2.3.1 (synchronize): FSDP calls CUDA, whatever the device.
         with pytest.raises(RankFailedError, match=r"_allgather_orig_param_states\n *torch\.cuda\."):
             ranks.call(_fsdp1, "sim", strategy, original)
         return
     on_sim = ranks.call(_fsdp1, "sim", strategy, original)
     assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], answer[1], *answer[2].values()))
     for (losses, _, weights, momenta), ddp in zip(on_sim, ranks.call(_ddp)):  # noqa: B905 # as above
-        # On the CPU FSDP1 itself gives a momentum the values of the state gathered after it, as it hands out views.
-        assert _anywhere([losses, weights, momenta]) == _anywhere(ddp)
+        # On the CPU FSDP1 itself returns views: a momentum has the values of the state gathered later.
+        assert _without_devices([losses, weights, momenta]) == _without_devices(ddp)
     if VERSION < (2, 2):
         with pytest.raises(RankFailedError, match=r"Stream\(\) takes no arguments"):
             ranks.call(_fsdp1, "cpu", strategy, original)
     else:
         on_cpu = ranks.call(_fsdp1, "cpu", strategy, original)
-        assert _anywhere([answer[:3] for answer in on_sim]) == _anywhere([answer[:3] for answer in on_cpu])
+        assert _without_devices([answer[:3] for answer in on_sim]) == _without_devices(
+            [answer[:3] for answer in on_cpu]
+        )
 
 
 # --- FSDP2
 
 
 def _fsdp2_net(device: str) -> Any:
-    fully_shard = _of_version("torch.distributed.fsdp:fully_shard", "torch.distributed._composable.fsdp:fully_shard")
-    mesh = _of_version("torch.distributed.device_mesh:init_device_mesh")(device, (2,))
+    fully_shard = _first_available(
+        "torch.distributed.fsdp:fully_shard", "torch.distributed._composable.fsdp:fully_shard"
+    )
+    mesh = _first_available("torch.distributed.device_mesh:init_device_mesh")(device, (2,))
     net = _net(device)
     fully_shard(net[2], mesh=mesh)
     fully_shard(net, mesh=mesh)
@@ -157,7 +161,7 @@ def _fsdp2(rank: int, device: str, folder: str) -> list[Any]:
         warnings.simplefilter("ignore")
         net = _fsdp2_net(device)
         losses, optimizer = _train(net, device, rank)
-        norm = _roughly(torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01).full_tensor())
+        norm = _rounded_bits(torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01).full_tensor())
         whole = _bits(state_dicts.get_model_state_dict(net, options=state_dicts.StateDictOptions(full_state_dict=True)))
         shards = {name: Bits.of(shard.to_local()) for name, shard in net.state_dict().items()}
         model, state = state_dicts.get_state_dict(net, optimizer)
@@ -184,7 +188,7 @@ def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_pa
         assert "torch/cuda/" in str(kept.value)
         return
     on_sim = ranks.call(_fsdp2, "sim", str(tmp_path))
-    assert _anywhere([[answer[0], answer[2]] for answer in on_sim]) == _anywhere(
+    assert _without_devices([[answer[0], answer[2]] for answer in on_sim]) == _without_devices(
         [each[:2] for each in ranks.call(_ddp)]
     )
     assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], *answer[2].values(), *answer[3]))
@@ -192,7 +196,7 @@ def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_pa
         with pytest.raises(RankFailedError, match=r"'Stream' object has no attribute 'record_event'"):
             ranks.call(_fsdp2, "cpu", str(tmp_path))
     else:
-        assert _anywhere(on_sim) == _anywhere(ranks.call(_fsdp2, "cpu", str(tmp_path)))
+        assert _without_devices(on_sim) == _without_devices(ranks.call(_fsdp2, "cpu", str(tmp_path)))
 
 
 # --- DTensor
@@ -201,13 +205,13 @@ def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_pa
 def _dtensor(rank: int, device: str) -> list[Any]:
     place = "torch.distributed.tensor", "torch.distributed._tensor"
     distribute, shard, replicate, device_mesh = (
-        _of_version(*(f"{module}:{name}" for module in place))
+        _first_available(*(f"{module}:{name}" for module in place))
         for name in ("distribute_tensor", "Shard", "Replicate", "DeviceMesh")
     )
     mesh = device_mesh(device, list(range(2)))
     numbers = torch.arange(20.0).reshape(4, 5).to(device)
     rows, columns = distribute(numbers, mesh, [shard(0)]), distribute(numbers.t().contiguous(), mesh, [shard(1)])
-    # Early versions answer with a tensor that has yet to arrive; an operator waits for it.
+    # Early versions return a tensor that is not yet there; an operator waits for it.
     product = (columns @ rows).redistribute(mesh, [replicate()]).to_local() + 0
     turned = rows.redistribute(mesh, [shard(1)]).to_local() + 0
     return [Bits.of(product), Bits.of(turned), tuple(turned.shape)]
@@ -217,4 +221,4 @@ def test_dtensors_are_multiplied_and_redistributed(ranks: Ranks) -> None:
     on_sim = ranks.call(_dtensor, "sim")
     assert {bits.device for answer in on_sim for bits in answer[:2]} == {"sim"}
     assert [answer[2] for answer in on_sim] == [(4, 3), (4, 2)]
-    assert _anywhere(on_sim) == _anywhere(ranks.call(_dtensor, "cpu"))
+    assert _without_devices(on_sim) == _without_devices(ranks.call(_dtensor, "cpu"))

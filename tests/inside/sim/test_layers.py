@@ -1,4 +1,4 @@
-"""Layers whose algorithm PyTorch chooses by device type give on the device what they give on the CPU."""
+"""Layers whose algorithm PyTorch chooses by device type compute the CPU's results on the device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = torch.nn.functional
 
 
 def results(call: Any, *inputs: Any, device: Any) -> list[Any]:
-    """What a call gives on a device, and the gradients of its inputs, on the CPU."""
+    """Return a call's result on a device and the gradients of its inputs, moved to the CPU."""
     there = [each.detach().to(device).requires_grad_() for each in inputs]
     given = call(*there)
     (given * torch.arange(float(given.numel()), device=device).reshape(given.shape)).sum().backward()

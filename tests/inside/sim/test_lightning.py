@@ -1,4 +1,4 @@
-"""Lightning's Trainer and Fabric train on sim devices as they are, with one rank and with two."""
+"""Lightning's Trainer and Fabric, unmodified, train on sim devices, with one rank and with two."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def library_of(name: Any) -> Any:
 @pytest.mark.usefixtures("collectives")
 def test_lightnings_trainer_trains_in_two_ranks(strategy: Any, armed: Any) -> None:
     ended = armed(TRAINER.format(library=library_of("lightning")), strategy)
-    said = [line for line in ended.stdout.splitlines() if "trained" in line]
-    assert len(said) == (2 if strategy == "ddp" else 1), ended.stdout + ended.stderr
-    assert all("SimAccelerator" in line for line in said)
+    lines = [line for line in ended.stdout.splitlines() if "trained" in line]
+    assert len(lines) == (2 if strategy == "ddp" else 1), ended.stdout + ended.stderr
+    assert all("SimAccelerator" in line for line in lines)
 
 
 @pytest.mark.usefixtures("sim")
@@ -71,7 +71,7 @@ def test_fabric_trains_in_two_ranks(armed: Any) -> None:
         fabric.backward(layer(torch.ones(1, 2, device=fabric.device) * fabric.global_rank).sum())
         gathered = fabric.all_gather(layer.weight.grad)
         equal = torch.equal(gathered[0], gathered[1])
-        sys.stdout.write(f"equal {equal} {fabric.device.type}\\n")  # in one go: two ranks share the pipe
+        sys.stdout.write(f"equal {equal} {fabric.device.type}\\n")  # one write, because two ranks share the pipe
     """
     ended = armed(script)
     assert ended.stdout.count("equal True sim") == 2, ended.stdout + ended.stderr

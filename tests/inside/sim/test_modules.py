@@ -1,4 +1,4 @@
-"""Every module that PyTorch keeps sample inputs for (`module_db`, in the wheel) does on sim what it does on the CPU."""
+"""Every module that PyTorch keeps sample inputs for (`module_db`, in the wheel) computes the CPU's results on sim."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ with warnings.catch_warnings():
     module_db = importlib.import_module("torch.testing._internal.common_modules").module_db
 
 
-def moved(value: Any, device: Any) -> Any:
-    """The same inputs on a device, their gradients wanted as before."""
+def move(value: Any, device: Any) -> Any:
+    """Return the inputs on a device, with the same `requires_grad`."""
     if isinstance(value, torch.Tensor):
         there = value.detach().to(device)
         return there.requires_grad_(value.requires_grad)
     if isinstance(value, (list, tuple)):
-        return type(value)(moved(one, device) for one in value)
-    return {name: moved(one, device) for name, one in value.items()} if isinstance(value, dict) else value
+        return type(value)(move(one, device) for one in value)
+    return {name: move(one, device) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def tensors(value: Any) -> Any:
@@ -35,8 +35,8 @@ def tensors(value: Any) -> Any:
             yield from tensors(one)
 
 
-def computed(module: Any, args: Any, kwargs: Any) -> Any:
-    """The outputs and the parameters' gradients."""
+def compute(module: Any, args: Any, kwargs: Any) -> Any:
+    """Return the outputs and the parameters' gradients."""
     torch.manual_seed(1)
     made = [tensor for tensor in tensors(module(*args, **kwargs)) if tensor is not None]
     wanted = [tensor for tensor in made if tensor.requires_grad]
@@ -49,7 +49,7 @@ def computed(module: Any, args: Any, kwargs: Any) -> Any:
 def passes(act: Any) -> Any:
     try:
         return act()
-    except Exception:  # noqa: BLE001 # what the CPU does not compute says nothing of sim
+    except Exception:  # noqa: BLE001 # samples that the CPU does not compute are left out
         return None
 
 
@@ -67,16 +67,16 @@ def test_a_module_computes_the_same(sim: Any, info: Any) -> None:
             torch.manual_seed(0)
             here = info.module_cls(*made.args, **made.kwargs).train(training)
             there = copy.deepcopy(here).to("sim:1")
-            on_cpu, on_sim = ((moved(given.args, to), moved(given.kwargs, to)) for to in ("cpu", "sim:1"))
-            expected = passes(functools.partial(computed, here, *on_cpu))
+            on_cpu, on_sim = ((move(given.args, to), move(given.kwargs, to)) for to in ("cpu", "sim:1"))
+            expected = passes(functools.partial(compute, here, *on_cpu))
             if expected is None:
                 continue
-            found = computed(there, *on_sim)
+            found = compute(there, *on_sim)
             assert len(found) == len(expected)
             compared += 1
             for a, b in zip(found, expected):  # noqa: B905 # `strict` is from Python 3.10
                 assert a.device == torch.device("sim:1")
-                # Attention is another algorithm on the CPU than on a device, and adds up in another order.
+                # Attention has another algorithm on the CPU than on a device, with another order of additions.
                 torch.testing.assert_close(a.cpu(), b, equal_nan=True, rtol=1e-4, atol=1e-4)
     if not compared:
         pytest.skip("the CPU computes none of its samples")

@@ -1,7 +1,7 @@
-"""Every optimizer that PyTorch keeps sample settings of (`optim_db`, in the wheel) does on sim what it does on the CPU.
+"""Every optimizer with sample settings in PyTorch (`optim_db`, in the wheel) computes the CPU's results on sim.
 
-The settings are those for CUDA, `capturable` and learning rates that are tensors among them, in each of the ways that
-an optimizer has there: a loop, foreach, fused, and the one it chooses by itself.
+The settings are those for CUDA, including `capturable` and learning rates that are tensors, in each implementation that
+an optimizer has there: a loop, foreach, fused, and its default.
 """
 
 from __future__ import annotations
@@ -34,29 +34,34 @@ TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 STEPS = 4
 
 
-def ways(info: Any) -> list[str]:
-    """The ways in which CUDA has it; an optimizer that has but one has nothing to choose."""
+def implementations(info: Any) -> list[str]:
+    """Return the implementations on CUDA; an optimizer with only one has no choice."""
     has = set(info.supported_impls)
     if "cuda" not in getattr(info, "supports_fused_on", ("cuda",)):
         has.discard("fused")
-    return ["loop", *(way for way in ("foreach", "fused") if way in has), "chosen"]
+    return ["loop", *(implementation for implementation in ("foreach", "fused") if implementation in has), "chosen"]
 
 
 # Sparse tensors are not simulated.
-CASES = [(info, way) for info in samples.optim_db if not info.only_supports_sparse_grads for way in ways(info)]
+CASES = [
+    (info, implementation)
+    for info in samples.optim_db
+    if not info.only_supports_sparse_grads
+    for implementation in implementations(info)
+]
 
 
-def settings(info: Any, sample: Any, way: str) -> Any:
-    """The sample's settings together with those of a way, as far as the optimizer knows them."""
-    return {**sample, **{name: on for name, on in WAYS[way].items() if name in info.supported_impls}}
+def settings(info: Any, sample: Any, implementation: str) -> Any:
+    """Return the sample's settings with those of an implementation, if the optimizer has them."""
+    return {**sample, **{name: on for name, on in WAYS[implementation].items() if name in info.supported_impls}}
 
 
 class Run:
-    """Some steps of an optimizer on two parameters, always from the same beginning towards the same targets."""
+    """Some steps of an optimizer on two parameters, always from the same start to the same targets."""
 
     def __init__(self, info: Any, device: Any, options: Any) -> None:
         self.device = torch.device(device)
-        shapes = [(4, 3), (3, 2) if info.name == "Muon" else (5,)]  # Muon is for matrices alone
+        shapes = [(4, 3), (3, 2) if info.name == "Muon" else (5,)]  # Muon is for matrices only
         generator = torch.Generator().manual_seed(0)
         drawn = [torch.randn(2, *shape, generator=generator) for shape in shapes]
         self.parameters = [torch.nn.Parameter(one[0].to(device)) for one in drawn]
@@ -76,7 +81,7 @@ class Run:
         return self
 
     def made(self) -> dict[str, Any]:
-        """Parameters and state, by name; tensors in lists (L-BFGS) and plain numbers too."""
+        """Return parameters and state by name, including tensors in lists (L-BFGS) and plain numbers."""
         found = {f"parameter {i}": parameter.detach() for i, parameter in enumerate(self.parameters)}
         for i, parameter in enumerate(self.parameters):
             for name, value in self.optimizer.state[parameter].items():
@@ -86,7 +91,7 @@ class Run:
 
 
 def attempt(info: Any, device: Any, options: Any) -> Any:
-    """A run, or the exception with which the optimizer refuses."""
+    """Return a run, or the exception that the optimizer raises."""
     try:
         return Run(info, device, options).go()
     except (AssertionError, RuntimeError, ValueError) as refusal:
@@ -94,13 +99,13 @@ def attempt(info: Any, device: Any, options: Any) -> Any:
 
 
 def on_device(info: Any, options: Any, name: str) -> bool:
-    """Whether CUDA has a part of the state on the device. Source: `_init_group` in each of torch/optim/*.py."""
+    """Return whether CUDA keeps a part of the state on the device. Source: `_init_group` in each torch/optim/*.py."""
     part = name.split(maxsplit=1)[0]
     if part == "step":
         return bool(options.get("capturable") or options.get("fused") or info.name == "ASGD")
     if part == "mu_product":  # NAdam's
         return bool(options.get("capturable"))
-    return (info.name, part) != ("LBFGS", "t")  # the learning rate that it was given
+    return (info.name, part) != ("LBFGS", "t")  # the learning rate of the settings
 
 
 def compare(there: Run, here: Run, *, exactly: bool) -> None:
@@ -116,27 +121,27 @@ def compare(there: Run, here: Run, *, exactly: bool) -> None:
             torch.testing.assert_close(found[name].cpu(), value)
 
 
-def on_cpu(info: Any, options: Any, way: str) -> tuple[Any, bool]:
-    """The settings by which the CPU comes to what CUDA does, and whether to the last bit."""
+def on_cpu(info: Any, options: Any, implementation: str) -> tuple[Any, bool]:
+    """Return the settings with which the CPU computes CUDA's results, and whether to the last bit."""
     if options.get("capturable"):  # for CUDA only; corrects biases in tensors of float32, not in Python's numbers
         return settings(info, {**options, "capturable": False}, "loop"), False
     if options.get("fused") and TORCH < (2, 4):  # for CUDA only
         return settings(info, options, "loop"), False
-    if way == "chosen" and info.name != "Adafactor":  # the CPU chooses the loop, CUDA foreach
+    if implementation == "chosen" and info.name != "Adafactor":  # the CPU chooses the loop, CUDA foreach
         return settings(info, options, "foreach"), True
     return options, True
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("info", "way"), CASES, ids=lambda value: getattr(value, "name", value))
-def test_an_optimizer_computes_the_same(sim: Any, info: Any, way: str) -> None:
+@pytest.mark.parametrize(("info", "implementation"), CASES, ids=lambda value: getattr(value, "name", value))
+def test_an_optimizer_computes_the_same(sim: Any, info: Any, implementation: str) -> None:
     for sample in info.optim_inputs_func("cuda"):
-        options = settings(info, sample.kwargs, way)
+        options = settings(info, sample.kwargs, implementation)
         there = attempt(info, SIM, options)
         if options.get("capturable") and not options.get("fused") and TORCH < (2, 4):
             assert re.match(r"If capturable=True, .* must be CUDA", str(there)), sample.desc  # by name
             continue
-        same, exactly = on_cpu(info, options, way)
+        same, exactly = on_cpu(info, options, implementation)
         here = attempt(info, "cpu", same)
         if isinstance(here, Exception):
             assert (type(there), str(there)) == (type(here), str(here)), sample.desc
@@ -150,10 +155,10 @@ def test_an_optimizer_computes_the_same(sim: Any, info: Any, way: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("where", [SIM, "cpu"])
-@pytest.mark.parametrize(("info", "way"), CASES, ids=lambda value: getattr(value, "name", value))
-def test_an_optimizer_resumes(sim: Any, info: Any, way: str, where: str) -> None:
+@pytest.mark.parametrize(("info", "implementation"), CASES, ids=lambda value: getattr(value, "name", value))
+def test_an_optimizer_resumes(sim: Any, info: Any, implementation: str, where: str) -> None:
     for sample in info.optim_inputs_func("cuda"):
-        options = settings(info, sample.kwargs, way)
+        options = settings(info, sample.kwargs, implementation)
         before = attempt(info, SIM, options)
         if isinstance(before, Exception):
             continue

@@ -1,9 +1,10 @@
-"""The page on sim says what is so: its example runs as it is written there, and its settings are read."""
+"""The README of sim is correct: its example runs as written, and its settings exist."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def example(sim: Any, tmp_path: Path) -> Any:
     )  # fmt: skip
 
 
-def test_the_example_prints_and_raises_what_its_comments_say(example: Any) -> None:
+def test_the_example_prints_and_raises_as_its_comments_state(example: Any) -> None:
     printed, raised = re.findall(r"# (?:prints|raises) (.*)", PAGE)
     assert example.stdout.strip() == printed, example.stderr
     assert example.returncode == 1
@@ -40,3 +41,16 @@ def test_the_example_prints_and_raises_what_its_comments_say(example: Any) -> No
 def test_a_setting_of_the_page_is_read(setting: str) -> None:
     sources = [*SIM.rglob("*.py"), *SIM.rglob("*.cpp"), *SIM.parent.glob("site/*.py")]
     assert any(f'"{setting}"' in file.read_text(encoding="utf-8") for file in sources)
+
+
+def test_the_example_runs_on_a_copy_of_the_folder_alone(sim: Any, tmp_path: Path) -> None:
+    shutil.copytree(SIM, tmp_path / "lifted", ignore=shutil.ignore_patterns("__pycache__"))
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    alone = text.replace("from repros.inside import sim", "import lifted as sim")
+    assert alone != text
+    ended = subprocess.run(
+        [sys.executable, "-c", alone], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    (printed,) = re.findall(r"# prints (.*)", PAGE)
+    assert ended.stdout.strip() == printed, ended.stderr
+    assert ended.stderr.strip().splitlines()[-1].startswith("RuntimeError: Expected all tensors")

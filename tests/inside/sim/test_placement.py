@@ -1,7 +1,7 @@
-"""Tensors and generators on different devices are refused where CUDA refuses them, in the words of torch's version.
+"""Tensors and generators on different devices are refused where CUDA refuses them, with that version's message.
 
-The table is in `placement/`: its expectations are CUDA's, derived line by line from the rules of PyTorch's dispatch,
-and held against what CUDA's own code says, as recorded in `placement/observed/`.
+The table is in `tests/tools/placement`. Its expectations are CUDA's, derived line by line from the rules of PyTorch's
+dispatch, and compared with the outcomes of CUDA's own code in `tests/tools/placement/observed`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
-observe = importlib.import_module("tests.inside.sim.placement.observe")
-records = importlib.import_module("tests.inside.sim.placement.recorded")
-differences = importlib.import_module("tests.inside.sim.placement.differences")
+observe = importlib.import_module("tests.tools.placement.observe")
+records = importlib.import_module("tests.tools.placement.recorded")
+differences = importlib.import_module("tests.tools.placement.differences")
 pytestmark = pytest.mark.usefixtures("sim")
 
 
@@ -30,76 +30,76 @@ def is_makeable(line: Any) -> bool:
     return not observe.uses_generators(line) or hasattr(torch.utils, "generate_methods_for_privateuse1_backend")
 
 
-def skip_unless_it_can_be_said(line: Any) -> None:
+def skip_if_not_applicable(line: Any) -> None:
     if line.torch > observe.TORCH:
-        pytest.skip(f"is about torch {line.torch[0]}.{line.torch[1]} and later")
+        pytest.skip(f"applies to torch {line.torch[0]}.{line.torch[1]} and later")
     if not is_makeable(line):
         pytest.skip("torch 2.0 makes generators for the CPU, CUDA and MPS only")
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=line.name, marks=differs(line.name)) for line in observe.LINES])
-def test_a_device_does_what_the_rule_says(line: Any) -> None:
-    skip_unless_it_can_be_said(line)
+def test_the_device_follows_the_table(line: Any) -> None:
+    skip_if_not_applicable(line)
     assert line.expected.disagreement(observe.TORCH, observe.observe(line, "sim")) is None
 
 
 @pytest.mark.parametrize("file", records.FILES, ids=lambda file: file.stem)
-def test_cuda_did_what_the_table_says(file: Any) -> None:
-    kept = records.read(file)
+def test_cuda_agrees_with_the_table(file: Any) -> None:
+    kept = records.load(file)
     assert records.disagreements(kept, observe.LINES) == {}
-    of_version = [line for line in observe.LINES if line.torch <= records.version(kept)]
-    assert sum(records.speaks_of(kept, line) for line in of_version) > 0.98 * len(of_version)
+    of_version = [line for line in observe.LINES if line.torch <= records.torch_version(kept)]
+    assert sum(records.covers(kept, line) for line in of_version) > 0.98 * len(of_version)
 
 
 @pytest.mark.parametrize("file", records.FILES, ids=lambda file: file.stem)
-def test_a_device_does_what_cuda_did(file: Any) -> None:
-    kept = records.read(file)
-    if records.version(kept) != observe.TORCH:
+def test_the_device_agrees_with_cuda(file: Any) -> None:
+    kept = records.load(file)
+    if records.torch_version(kept) != observe.TORCH:
         pytest.skip(f"was recorded on torch {kept['torch']}")
-    lines = [line for line in observe.LINES if records.speaks_of(kept, line) and is_alike(line)]
+    lines = [line for line in observe.LINES if records.covers(kept, line) and is_alike(line)]
     here = {line.name: plain(observe.observe(line, "sim")) for line in lines}
     assert here == {line.name: plain(kept["observed"][line.name]) for line in lines}
 
 
-IN_OTHER_WORDS = {
+DIFFERENT_MESSAGES = {
     "cpu_sum_out_on_device": "CUDA's guard names itself",
     "poisson_on_cpu": "CUDA's kernel names itself",
-    "attention_mask": "the algorithm is chosen by device type, and each checks in its way (seen on 2.15)",
-    "gru_cell_on_cpu": "fused on CUDA, which begins with the other product (seen on 2.0 to 2.2)",
-    "lstm_cell_on_cpu": "fused on CUDA, which begins with the other product (seen on 2.0 to 2.2)",
+    "attention_mask": "the algorithm is chosen by device type, and each has its own check (seen on 2.15)",
+    "gru_cell_on_cpu": "fused on CUDA, which computes the other product first (seen on 2.0 to 2.2)",
+    "lstm_cell_on_cpu": "fused on CUDA, which computes the other product first (seen on 2.0 to 2.2)",
 }
-"""Refused on both, but not in the same words."""
+"""Lines that both refuse, with different messages."""
 
 
 def is_alike(line: Any) -> bool:
-    """Whether a device is to give the very same."""
-    differs_in_words = line.expected.by_kernel or line.name in IN_OTHER_WORDS
+    """Return whether the device's outcome must equal CUDA's."""
+    differs_in_words = line.expected.by_kernel or line.name in DIFFERENT_MESSAGES
     return is_makeable(line) and not differs_in_words and not differs(line.name)
 
 
-def test_a_record_is_held_against_the_lines_that_it_speaks_of() -> None:
+def test_a_record_is_compared_with_the_lines_that_it_covers() -> None:
     line = next(line for line in observe.LINES if line.name == "mm")
-    said = {"error": "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"}
-    gpu = {"torch": "2.9.1", "name": "a GPU", "observed": {"mm": said}}
+    observed = {"error": "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"}
+    gpu = {"torch": "2.9.1", "name": "a GPU", "observed": {"mm": observed}}
     assert records.disagreements(gpu, [line]).keys() == {"mm"}
-    assert not records.speaks_of({**gpu, "name": "hollow"}, line)
-    assert not records.speaks_of({**gpu, "observed": {}}, line)
+    assert not records.covers({**gpu, "name": "CUDA stub"}, line)
+    assert not records.covers({**gpu, "observed": {}}, line)
     for name in [*records.COMPUTED, "bernoulli_out"]:
         one = next(line for line in observe.LINES if line.name == name)
         seen = {**gpu, "observed": {name: {"devices": ["cpu"]}}}
-        assert records.speaks_of(seen, one)
-        assert not records.speaks_of({**seen, "name": "hollow"}, one)
+        assert records.covers(seen, one)
+        assert not records.covers({**seen, "name": "CUDA stub"}, one)
 
 
 def plain(given: Any) -> Any:
-    """What was given without the name of the wrapper or operator that the generated check was in."""
+    """Return an outcome without the name of the wrapper or operator with the generated check."""
     if "error" in given:
         return {"error": re.sub(r"in method \S+\)", "in method)", given["error"])}
     return given
 
 
 def operators() -> dict[str, list[bool]]:
-    """For each operator by its base name: of its overloads, which are checked by generated code."""
+    """Return, for each operator's base name, whether each overload has a generated check."""
     torchgen = Path(torch.__file__).parents[1] / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
     found: dict[str, list[bool]] = {}
     for entry in torchgen.read_text(encoding="utf-8").split("\n- func: ")[1:]:
@@ -107,14 +107,14 @@ def operators() -> dict[str, list[bool]]:
     return found
 
 
-def test_the_operators_whose_generated_check_refuses_have_one() -> None:
+def test_the_operators_with_an_expected_generated_check_have_one() -> None:
     checked = operators()
     named = {line.expected.operator for line in observe.LINES if line.expected.operator}
     newer = {"_fused_sgd_", "_embedding_bag_forward_only"} - checked.keys()
     assert {name for name in named - newer if not any(checked.get(name, []))} == set()
 
 
-def test_every_line_has_a_name_of_its_own_and_every_difference_is_of_a_line() -> None:
+def test_line_names_are_unique_and_differences_name_lines() -> None:
     names = [line.name for line in observe.LINES]
     assert len(names) == len(set(names))
     assert differences.DIFFERENCES.keys() <= set(names)
@@ -122,7 +122,7 @@ def test_every_line_has_a_name_of_its_own_and_every_difference_is_of_a_line() ->
 
 def test_recording_a_device(run_python: Any, tmp_path: Path) -> None:
     file = tmp_path / "observed" / "sim.json"
-    script = "import runpy, sys; runpy.run_module('tests.inside.sim.placement', run_name='__main__')"
+    script = "import runpy, sys; runpy.run_module('tests.tools.placement', run_name='__main__')"
     ended = run_python(script, "--device", "sim", "--out", str(file))
     assert ended.returncode == 0, ended.stderr
     recorded = json.loads(file.read_text(encoding="utf-8"))
@@ -132,18 +132,18 @@ def test_recording_a_device(run_python: Any, tmp_path: Path) -> None:
     assert recorded["observed"]["mm"] == observe.observe(product, "sim")
 
 
-def test_an_observation_says_where_tensors_lie_or_what_was_said() -> None:
-    line = importlib.import_module("tests.inside.sim.placement.line")
-    assert observe.observe(line.Line("one", "(x, cx, x1, 1)", line.lies(), ""), "sim") == {
+def test_an_observation_has_the_devices_or_the_error() -> None:
+    line = importlib.import_module("tests.tools.placement.line")
+    assert observe.observe(line.Line("one", "(x, cx, x1, 1)", line.on(), ""), "sim") == {
         "devices": ["D:0", "cpu", "D:1"]
     }
-    assert observe.observe(line.Line("two", "torch.sim.Nothing", line.lies(), ""), "sim")["error"].startswith(
+    assert observe.observe(line.Line("two", "torch.sim.Nothing", line.on(), ""), "sim")["error"].startswith(
         "AttributeError"
     )
-    assert line.lies("D:0").disagreement((2, 9), {"devices": ["cpu"]}) == "expected ('D:0',), got {'devices': ['cpu']}"
-    both = line.generated("D:0", "cpu", "mat2", "mm")
+    assert line.on("D:0").disagreement((2, 9), {"devices": ["cpu"]}) == "expected ('D:0',), got {'devices': ['cpu']}"
+    both = line.codegen("D:0", "cpu", "mat2", "mm")
     for method in ("aten::mm", "wrapper_CUDA_mm", "wrapper_CUDA__mm", "wrapper_CUDA_mm_out_out"):
         place = f"(when checking argument for argument mat2 in method {method})"
-        said = {"error": f"RuntimeError: {line.SAME} found at least two devices, D:0 and cpu! {place}"}
-        assert both.disagreement((2, 7), said) is None
-        assert both.disagreement((2, 8), said) is not None
+        observed = {"error": f"RuntimeError: {line.SAME} found at least two devices, D:0 and cpu! {place}"}
+        assert both.disagreement((2, 7), observed) is None
+        assert both.disagreement((2, 8), observed) is not None

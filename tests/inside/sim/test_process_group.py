@@ -1,6 +1,6 @@
-"""What surrounds the collectives: what is refused, groups of other backends, objects, deadlines, ranks that die.
+"""Process groups: refusals, groups of other backends, objects, timeouts, ranks that die.
 
-What NCCL says was read from PyTorch's CUDA library (the texts that ProcessGroupNCCL.cpp raises), not seen on a GPU.
+NCCL's messages were read from PyTorch's CUDA library (the texts of ProcessGroupNCCL.cpp), not observed on a GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BINDS_DEVICES = VERSION >= (2, 9)
 
 @pytest.fixture(scope="module")
 def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two ranks, each bound to its device where the version can do so."""
+    """Two ranks, each bound to its device if the version can do so."""
     made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=BINDS_DEVICES)
     yield made
     made.close()
@@ -91,17 +91,17 @@ REFUSED = {
 
 def _refusals(rank: int) -> dict[str, str]:
     found = {name: _raised(call) for name, (call, _) in REFUSED.items()}
-    dist.barrier()  # Gloo's own refusals come late and spoil this
+    dist.barrier()  # Gloo's own refusals come late and make this fail
     return found
 
 
-def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_whole(ranks: Ranks) -> None:
+def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_intact(ranks: Ranks) -> None:
     expected = {name: words for name, (_, words) in REFUSED.items()}
     assert ranks.call(_refusals) == [expected, expected]
 
 
 def _layouts(rank: int) -> list[Any]:
-    """Results where NCCL takes what is not laid out row by row, and shapes that differ while the sizes agree."""
+    """Return the results for layouts that NCCL accepts: not row by row, and other shapes of the same size."""
     square = torch.arange(4.0, device="sim").reshape(2, 2) + rank
     parts = [torch.zeros(2, 2, device="sim").t() for _ in range(2)]
     dist.all_gather(parts, square)
@@ -114,7 +114,7 @@ def _layouts(rank: int) -> list[Any]:
     return [[part.tolist() for part in parts], images.flatten().tolist(), flat.tolist(), untouched.tolist()]
 
 
-def test_layouts_that_nccl_takes_are_taken(ranks: Ranks) -> None:
+def test_layouts_that_nccl_accepts_are_accepted(ranks: Ranks) -> None:
     gathered = [[[0.0, 1.0], [2.0, 3.0]], [[1.0, 2.0], [3.0, 4.0]]]
     doubled = [2.0 * value for value in range(16)]
     assert ranks.call(_layouts) == [
@@ -124,7 +124,7 @@ def test_layouts_that_nccl_takes_are_taken(ranks: Ranks) -> None:
 
 
 def _uneven(rank: int) -> list[Any]:
-    """Parts of several sizes, which Gloo refuses and NCCL's group takes (FSDP1 gathers its shards so in torch 2.1)."""
+    """Gather parts of several sizes, which Gloo refuses and NCCL's group accepts (FSDP1 does so in torch 2.1)."""
     parts = [torch.zeros(size, device="sim") for size in (3, 0)]
     dist.all_gather(parts, torch.arange(3.0, device="sim") if rank == 0 else torch.zeros(0, device="sim"))
     own = torch.zeros(2 + rank, device="sim")
@@ -138,7 +138,7 @@ def test_parts_may_differ_in_size(ranks: Ranks) -> None:
 
 
 def _to_itself(rank: int) -> list[Any]:
-    """Sent by a rank to itself, and in the same batch to the other; it arrives in the order of sending."""
+    """Send to itself, and in the same batch to the other rank; tensors arrive in the order of sending."""
     kept = [torch.zeros(2, 2, device="sim") for _ in range(2)]
     given = torch.zeros(2, device="sim")
     mine = torch.arange(4.0, device="sim").reshape(2, 2) + rank
@@ -152,21 +152,21 @@ def _to_itself(rank: int) -> list[Any]:
 
 
 def test_a_rank_may_send_to_itself_in_a_batch(ranks: Ranks) -> None:
-    # torch/testing/_internal/distributed/distributed_test.py `test_batch_isend_irecv_self_nccl` holds NCCL to it
+    # torch/testing/_internal/distributed/distributed_test.py `test_batch_isend_irecv_self_nccl` checks it of NCCL
     assert ranks.call(_to_itself) == [
         [[[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]], [1.0, 1.0]],
         [[[1.0, 2.0, 3.0, 4.0], [11.0, 12.0, 13.0, 14.0]], [0.0, 0.0]],
     ]
 
 
-def _receives_what_nobody_sent(rank: int) -> str:
+def _receive_without_send(rank: int) -> str:
     batch = [dist.P2POp(dist.irecv, ones(), rank)]
     return _raised(lambda: [work.wait() for work in dist.batch_isend_irecv(batch)])
 
 
-def test_a_rank_that_only_receives_from_itself_is_told(ranks: Ranks) -> None:
+def test_receiving_from_itself_without_sending_raises(ranks: Ranks) -> None:
     words = "RuntimeError: a rank that receives from itself has to send to itself in the same batch"
-    assert ranks.call(_receives_what_nobody_sent) == [words] * 2
+    assert ranks.call(_receive_without_send) == [words] * 2
 
 
 def _objects(rank: int) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _objects(rank: int) -> dict[str, Any]:
     return found
 
 
-def test_objects_travel(ranks: Ranks) -> None:
+def test_objects_are_exchanged(ranks: Ranks) -> None:
     same: dict[str, Any] = {"all_gather": [{"rank": 0}, {"rank": 1}], "broadcast": [0, "mine"]}
     if hasattr(dist, "send_object_list"):
         same["send"] = ["sent", 7]
@@ -204,7 +204,7 @@ def _futures(rank: int) -> list[Any]:
     return [first.tolist(), str(first.device), work.result()[0].tolist(), bfloat.result()[0].tolist()]
 
 
-def test_a_future_holds_the_finished_tensors_on_the_device(ranks: Ranks) -> None:
+def test_a_future_contains_the_finished_tensors_on_the_device(ranks: Ranks) -> None:
     assert ranks.call(_futures) == [[[1.5, 1.5], f"sim:{rank}", [0.5, 0.5], [2.0, 2.0]] for rank in (0, 1)]
 
 
@@ -219,7 +219,7 @@ def test_the_factor_of_a_premultiplied_sum_may_be_a_tensor(ranks: Ranks) -> None
     assert ranks.call(_premultiplied) == [[1.5, 1.5, 0.5]] * 2
 
 
-def _beside(rank: int) -> dict[str, Any]:
+def _with_gloo_group(rank: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gloo = dist.new_group(backend="gloo")
@@ -245,8 +245,8 @@ def _beside(rank: int) -> dict[str, Any]:
 
 
 def test_a_gloo_group_beside_it_takes_tensors_of_both_devices(ranks: Ranks) -> None:
-    """As beside NCCL: Gloo is registered for the CPU and for the accelerator, also in ranks bound to a device."""
-    for found in ranks.call(_beside):
+    """As with NCCL: Gloo is registered for the CPU and the accelerator, also in ranks bound to a device."""
+    for found in ranks.call(_with_gloo_group):
         assert re.match(r"monitored_barrier .*GLOO", found.pop("monitored"))
         assert found == {
             "names": ["gloo", "simccl"],
@@ -268,7 +268,7 @@ def _subgroups(rank: int) -> list[Any]:
 
 def test_subgroups(ranks: Ranks) -> None:
     first, second = ranks.call(_subgroups)
-    assert first == [[1.0, 1.0], 1, -1, "nothing", 1]  # who is not in a group is warned, and nothing is done
+    assert first == [[1.0, 1.0], 1, -1, "nothing", 1]  # a rank outside a group gets a warning, and nothing is done
     assert second == [[1.0, 1.0], 1, 0, "nothing", 1]
 
 
@@ -294,9 +294,9 @@ def _named_by_the_device(rank: int, folder: str) -> str:
 
 @pytest.mark.skipif(
     not BINDS_DEVICES,
-    reason="torch 2.6 and before (between 2.6 and 2.9 not seen) bind ranks to CUDA devices alone",
+    reason="torch 2.6 and before (between 2.6 and 2.9 not seen) bind ranks to CUDA devices only",
 )
-def test_without_a_backends_name_the_device_says_which(sim: Any, tmp_path: Path) -> None:
+def test_without_a_backends_name_the_device_determines_it(sim: Any, tmp_path: Path) -> None:
     ranks = Ranks(2, tmp_path)
     try:
         assert ranks.call(_named_by_the_device, str(tmp_path)) == ["simccl", "simccl"]

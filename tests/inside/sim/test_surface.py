@@ -1,4 +1,4 @@
-"""What `torch.sim` offers to libraries that ask a device's module."""
+"""The functions of `torch.sim` that libraries look up in a device's module."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from repros.inside.sim.bridges import release
+from repros.inside.sim.bridges import installed_release
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytestmark = pytest.mark.usefixtures("sim")
 
-# What torch itself (FSDP, checkpointing, torch.accelerator), Lightning and accelerate look for on a device's module.
-ASKED_FOR = """
+# Names that torch itself (FSDP, checkpointing, torch.accelerator), Lightning and accelerate use in a device's module.
+USED_BY_LIBRARIES = """
     Event Stream current_device current_stream default_stream device device_count device_of empty_cache
     get_amp_supported_dtype get_device_name get_device_properties get_rng_state get_rng_state_all init is_available
     is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated max_memory_reserved mem_get_info
@@ -21,8 +21,8 @@ ASKED_FOR = """
     """.split()  # noqa: SIM905 # one to a line would fill a page
 
 
-@pytest.mark.parametrize("name", ASKED_FOR)
-def test_it_offers_what_libraries_ask_for_under_cudas_names(name: str) -> None:
+@pytest.mark.parametrize("name", USED_BY_LIBRARIES)
+def test_it_has_the_names_that_libraries_use(name: str) -> None:
     assert hasattr(torch.cuda, name) or name == "get_amp_supported_dtype"
     assert callable(getattr(torch.sim, name))
 
@@ -34,7 +34,7 @@ def test_every_public_name_is_one_of_cudas_or_of_the_interface_for_backends(sim:
     assert public - of_backends - set(dir(torch.cuda)) == set()
 
 
-def test_what_is_there_is_said_to_be_there(sim: Any) -> None:
+def test_available_features_are_reported(sim: Any) -> None:
     assert (sim.is_available(), sim.is_initialized(), sim.is_bf16_supported()) == (True, True, True)
     assert sim.device_count() == 2
     assert sim.get_device_name(1) == "Simulated accelerator 1"
@@ -87,15 +87,15 @@ def test_streams_and_events_are_there_and_never_wait(fresh_device: Any) -> None:
 
 
 def test_properties_of_a_device(run_python: Any) -> None:
-    told = torch.sim.get_device_properties("sim:1")
-    assert (told.name, told.total_memory) == ("Simulated accelerator 1", torch.sim.mem_get_info(1)[1])
+    properties = torch.sim.get_device_properties("sim:1")
+    assert (properties.name, properties.total_memory) == ("Simulated accelerator 1", torch.sim.mem_get_info(1)[1])
     script = (
         "from repros.inside import sim; sim.load(); import torch; print(torch.sim.get_device_properties().total_memory)"
     )
     assert run_python(script, REPROS_SIM_MEMORY="1000000").stdout == "1000000\n"
 
 
-def test_memory_ends_where_it_is_said_to_end_with_torchs_own_error(run_python: Any) -> None:
+def test_memory_has_its_limit_and_torchs_own_error(run_python: Any) -> None:
     script = """
 from repros.inside import sim; sim.load()
 import torch
@@ -109,8 +109,8 @@ del kept
 print(torch.empty(200_000, dtype=torch.uint8, device="sim").numel())
 """
     done = run_python(script, REPROS_SIM_MEMORY=str(1 << 20))
-    told, other, freed = done.stdout.splitlines()
-    assert told == (
+    message, other, freed = done.stdout.splitlines()
+    assert message == (
         "sim out of memory. Tried to allocate 195.31 KiB. Device 0 has a total capacity of 1.00 MiB of which 145.09 KiB"
         " is free. Of the allocated memory 878.91 KiB is allocated by PyTorch."
     )
@@ -132,7 +132,7 @@ def test_a_kernels_results_need_room_too() -> None:
     assert torch.add(tensor, tensor, out=out).cpu().tolist() == [4.0] * 4
 
 
-def test_a_pinned_tensor_says_so() -> None:
+def test_a_pinned_tensor_reports_it() -> None:
     tensor = torch.arange(3.0)
     assert not tensor.is_pinned("sim")
     pinned = tensor.pin_memory("sim")
@@ -151,7 +151,7 @@ def test_a_pinned_address_is_forgotten_with_its_memory() -> None:
     assert not any(tensor.is_pinned("sim") for tensor in again), freed
 
 
-accelerator = pytest.mark.skipif(not hasattr(torch, "accelerator"), reason="torch.accelerator is there from torch 2.6")
+accelerator = pytest.mark.skipif(not hasattr(torch, "accelerator"), reason="torch.accelerator exists from torch 2.6")
 
 
 @accelerator
@@ -182,27 +182,27 @@ def test_data_parallel_is_refused_rather_than_run_on_one_device() -> None:
     if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
         pytest.skip("torch 2.0's DataParallel sees CUDA devices only and calls the module as it is")
     model = torch.nn.DataParallel(torch.nn.Linear(2, 2).to("sim"))
-    # What comes first differs: without CUDA there is no `_scatter`, with CUDA it finds no driver.
+    # The first failure differs: without CUDA there is no `_scatter`, with CUDA there is no driver.
     with pytest.raises((AttributeError, RuntimeError), match=r"_scatter|NVIDIA|CUDA"):
         model(torch.ones(4, 2, device="sim"))
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_pins_for_it(workers: int) -> None:
-    # Up to 2.6 a loader pins for CUDA unless it is told for which device; later (seen in 2.9) for the accelerator.
+    # Up to 2.6 a loader pins for CUDA unless the device is named; later (seen in 2.9) for the accelerator.
     if workers and not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
-        pytest.skip("torch 2.0's thread that pins sets CUDA's device first, whichever it pins for")
-    told = {"pin_memory_device": "sim"} if release("torch") < (2, 7) else {}
+        pytest.skip("torch 2.0's pinning thread sets CUDA's device first, whatever the device")
+    device = {"pin_memory_device": "sim"} if installed_release("torch") < (2, 7) else {}
     data = torch.utils.data.TensorDataset(torch.arange(4.0))
-    for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True, num_workers=workers, **told):
-        assert batch.is_pinned(*told.values())
+    for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True, num_workers=workers, **device):
+        assert batch.is_pinned(*device.values())
         assert batch.to("sim", non_blocking=True).device.type == "sim"
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_a_recomputed_forward_draws_the_same_numbers(reentrant: bool) -> None:
     if not getattr(torch.sim, "_initialized", False):
-        pytest.skip("early checkpoints put back the random state of the CPU and of CUDA alone")
+        pytest.skip("early checkpoints restore the random states of the CPU and of CUDA only")
     from torch.utils.checkpoint import checkpoint
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""transformers' `from_pretrained` and Trainer as they are, on a model of a few thousand weights that is made here."""
+"""transformers' `from_pretrained` and Trainer, unmodified, on a generated model of a few thousand weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from repros.inside.sim.bridges.accelerate import _numbers_are_its_devices
+from repros.inside.sim.bridges.accelerate import _numbers_name_sim_devices
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 LAYERS = 4
@@ -54,11 +54,11 @@ TOKENS = torch.arange(6)[None]
     ],
     ids=["auto", "balanced", "sequential", "whole", "whole by number", "by name", "split over three"],
 )
-def test_a_model_lies_where_its_map_says_and_computes_the_same(
+def test_a_model_follows_its_device_map_and_computes_the_same(
     transformers: Any, saved: Path, device_map: Any, devices: Any
 ) -> None:
-    if (device_map in ("auto", "balanced", "sequential") or device_map == {"": 1}) and not _numbers_are_its_devices():
-        pytest.skip("this torch takes bare numbers, of which accelerate's device maps are made, for CUDA's devices")
+    if (device_map in ("auto", "balanced", "sequential") or device_map == {"": 1}) and not _numbers_name_sim_devices():
+        pytest.skip("this torch reads the bare numbers of accelerate's device maps as CUDA's devices")
     expected = transformers.AutoModelForCausalLM.from_pretrained(saved)(TOKENS).logits
     model = transformers.AutoModelForCausalLM.from_pretrained(saved, device_map=device_map)
     assert {str(tensor.device) for tensor in model.parameters()} == devices

@@ -1,7 +1,7 @@
-"""Libraries and CUDA: what a library does for `cuda` by name, it is taught here to do for `sim`.
+"""Bridges: adapters that make a library do for `sim` what it does for `cuda` by name.
 
-A bridge answers a line of one library and is built when the module with that line has been imported. A test takes each
-of them away and expects what the library then does: when it does the right thing by itself, the bridge has to go.
+A bridge adapts one line of one library, and is applied once the module with that line has been imported. A test removes
+each bridge and checks that the library fails without it; a bridge that a library no longer needs is deleted.
 """
 
 from __future__ import annotations
@@ -13,53 +13,54 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...imports import when_imported  # noqa: TID252 # this package has two names
+from ..import_hooks import when_imported  # noqa: TID252 # this package is loaded under two names
 
 
 class Bridge(NamedTuple):
-    """What one line of a library needs."""
+    """An adapter for one line of a library."""
 
     name: str
-    """The library and what it is about."""
+    """The library and the subject: `library: subject`."""
     modules: tuple[str, ...]
-    """Where the line stands; a library that is published under two names has it twice."""
+    """The modules with the line; a library that is published under two names has two."""
     line: str
-    """The line that is answered, as a reader finds it there."""
+    """The file and the line that is adapted, as a reader finds it there."""
     versions: str
-    """The library's versions that were seen to need it."""
-    build: Callable[[Any], None]
-    """Takes one of the modules, just imported."""
-    before: tuple[int, ...] | None = None
-    """The first release that needs it no longer."""
+    """The library's versions that were seen to need the bridge."""
+    apply: Callable[[Any], None]
+    """The function that adapts one of the modules, just imported."""
+    unneeded_from: tuple[int, ...] | None = None
+    """The first release that works without the bridge."""
 
     @property
     def library(self) -> str:
-        """The distribution that it is about."""
+        """The distribution that the bridge adapts."""
         return self.name.partition(":")[0]
 
 
-def every() -> tuple[Bridge, ...]:
-    """All bridges."""
+def all_bridges() -> tuple[Bridge, ...]:
+    """Return all bridges."""
     from . import accelerate, lightning, safetensors, transformers
 
     return (*lightning.BRIDGES, *accelerate.BRIDGES, *safetensors.BRIDGES, *transformers.BRIDGES)
 
 
-def install(but: str | None = None) -> None:
-    """Arms the bridges, all but the one that is named."""
-    for bridge in every():
-        if bridge.name != but:
+def install(without: str | None = None) -> None:
+    """Apply the bridges as their modules are imported, all except the one of the name `without`."""
+    for bridge in all_bridges():
+        if bridge.name != without:
             for module in bridge.modules:
-                when_imported(module, functools.partial(_build, bridge))
+                when_imported(module, functools.partial(_apply, bridge))
 
 
-def _build(bridge: Bridge, module: Any) -> None:
-    if bridge.before is None or release(module.__name__.partition(".")[0]) < bridge.before:
-        bridge.build(module)
+def _apply(bridge: Bridge, module: Any) -> None:
+    package = module.__name__.partition(".")[0]
+    if bridge.unneeded_from is None or installed_release(package) < bridge.unneeded_from:
+        bridge.apply(module)
 
 
-def release(package: str) -> tuple[int, ...]:
-    """The numbers of a package's version, without what makes it a candidate; none where it is not installed as one."""
+def installed_release(package: str) -> tuple[int, ...]:
+    """Return the numbers of a package's version, without a pre-release suffix; () if the package is not installed."""
     try:
         version = importlib.metadata.version(package.replace("_", "-"))
     except importlib.metadata.PackageNotFoundError:
@@ -68,37 +69,37 @@ def release(package: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found.group().split(".")) if found else ()
 
 
-def replace(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Puts `around(original, *arguments)` in the place of a function, or of a method that may be static."""
+def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    """Replace a function, or a method that may be static, by `wrapper(original, *arguments)`."""
     original = getattr(owner, name)
     static = isinstance(owner, type) and isinstance(vars(owner).get(name), staticmethod)
 
     @functools.wraps(original)
-    def replaced(*args: Any, **kwargs: Any) -> Any:
-        return around(original, *args, **kwargs)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(original, *args, **kwargs)
 
-    setattr(owner, name, staticmethod(replaced) if static else replaced)
+    setattr(owner, name, staticmethod(wrapped) if static else wrapped)
 
 
-def let_cuda_be_sim(module: Any, function: str, **names: Any) -> None:
-    """Lets one function of a module, and no other, find `torch.sim` where it says `torch.cuda`.
+def use_sim_as_cuda(module: Any, function: str, **names: Any) -> None:
+    """Make one function of a module, and no other, use `torch.sim` as its `torch.cuda`.
 
     Args:
-        module: the one that has the function, and `torch` among its names.
-        function: its name; where this version has none of that name, nothing is done.
-        names: further globals that the function shall find.
+        module: the module with the function, which has imported `torch`.
+        function: the function's name; nothing is done if this version does not have it.
+        names: further globals to replace for the function.
     """
     original = getattr(module, function, None)
     if original is None:
         return
-    seen = {**original.__globals__, "torch": _TorchWithSim(), **names}
-    bridged = types.FunctionType(original.__code__, seen, function, original.__defaults__, original.__closure__)
+    global_names = {**original.__globals__, "torch": _TorchWithSimAsCuda(), **names}
+    bridged = types.FunctionType(original.__code__, global_names, function, original.__defaults__, original.__closure__)
     bridged.__kwdefaults__ = original.__kwdefaults__
     setattr(module, function, functools.wraps(original)(bridged))
 
 
-class _TorchWithSim:
-    """`torch` as a library sees it whose CUDA is `sim`."""
+class _TorchWithSimAsCuda:
+    """A stand-in for `torch` with `torch.sim` as its `torch.cuda`."""
 
     def __getattr__(self, name: str) -> Any:
         import torch
@@ -109,7 +110,7 @@ class _TorchWithSim:
 
     @staticmethod
     def _device(*args: Any) -> Any:
-        # A bare number is the current accelerator's device, which the caller is about to compare with "cuda".
+        # A bare number names a device of the current accelerator. The caller compares its type with "cuda".
         import torch
 
         return torch.device("cuda", *args) if isinstance(args[0], int) else torch.device(*args)

@@ -1,33 +1,36 @@
-"""accelerate, and with it transformers' `device_map="auto"`. Lines as of 1.15.0; 0.20.3 reads alike unless said."""
+"""Bridges for accelerate, and so for transformers' `device_map="auto"`.
+
+The lines are those of 1.15.0; 0.20.3 has the same unless noted.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from . import Bridge, let_cuda_be_sim, replace
+from . import Bridge, use_sim_as_cuda, wrap
 
 
 def _default_device(module: Any) -> None:
     import torch
 
-    found = module.PartialState.default_device.fget
+    original = module.PartialState.default_device.fget
 
     def default_device(self: Any) -> torch.device:
-        device = found(self)
+        device = original(self)
         return torch.device("sim") if device.type == "cpu" else device
 
-    module.PartialState.default_device = property(default_device, doc=found.__doc__)
+    module.PartialState.default_device = property(default_device, doc=original.__doc__)
 
 
 def _join_a_process_group(module: Any) -> None:
-    from ..collectives import BACKEND  # noqa: TID252 # this package has two names
+    from ..collectives import BACKEND  # noqa: TID252 # this package is loaded under two names
 
     kinds = module.DistributedType
 
     def prepare(original: Any, self: Any, cpu: bool = False, sagemaker: bool = False, backend: Any = None) -> Any:
         chosen, kind = original(self, cpu, sagemaker, backend)
-        # Without a device that it knows it is MULTI_CPU up to 1.12, and from 1.13 NO.
+        # Without a device that accelerate knows, the kind is MULTI_CPU up to 1.12, and NO from 1.13.
         if cpu or kind not in {kinds.NO, kinds.MULTI_CPU} or int(os.environ.get("LOCAL_RANK", "-1")) < 0:
             return chosen, kind
         return backend or BACKEND, kinds.MULTI_GPU
@@ -41,19 +44,19 @@ def _join_a_process_group(module: Any) -> None:
         original(self)
 
     if hasattr(module.PartialState, "_prepare_backend"):
-        replace(module.PartialState, "_prepare_backend", prepare)
-        replace(module.PartialState, "set_device", set_device)
+        wrap(module.PartialState, "_prepare_backend", prepare)
+        wrap(module.PartialState, "set_device", set_device)
 
 
-def _count_its_memory(module: Any) -> None:
-    if not _numbers_are_its_devices():
+def _use_sim_memory(module: Any) -> None:
+    if not _numbers_name_sim_devices():
         return
-    let_cuda_be_sim(module, "get_max_memory")
-    let_cuda_be_sim(module, "get_balanced_memory", get_max_memory=module.get_max_memory)
+    use_sim_as_cuda(module, "get_max_memory")
+    use_sim_as_cuda(module, "get_balanced_memory", get_max_memory=module.get_max_memory)
 
 
-def _numbers_are_its_devices() -> bool:
-    # A device map made by accelerate has bare numbers. On torch 2.1 and 2.2 compiled code takes them for CUDA's.
+def _numbers_name_sim_devices() -> bool:
+    # accelerate's device maps have bare numbers, which compiled code of torch 2.1 and 2.2 reads as CUDA's devices.
     import torch
 
     try:
@@ -62,16 +65,16 @@ def _numbers_are_its_devices() -> bool:
         return False
 
 
-def _keep_its_random_state(module: Any) -> None:
+def _save_sim_random_state(module: Any) -> None:
     for function in ("save_accelerator_state", "load_accelerator_state"):
-        let_cuda_be_sim(module, function, is_cuda_available=lambda: True)
+        use_sim_as_cuda(module, function, is_cuda_available=lambda: True)
 
 
-def _scale_gradients_on_it(module: Any) -> None:
+def _scale_sim_gradients(module: Any) -> None:
     import torch
 
     if not hasattr(module, "get_grad_scaler") or not hasattr(torch.amp, "GradScaler"):
-        return  # the scaler is made in the constructor itself up to 1.0, and for CUDA alone up to torch 2.2
+        return  # up to 1.0 the constructor makes the scaler itself; up to torch 2.2 the scaler is CUDA's only
     construct, known = module.Accelerator.__init__, {"cuda", "npu", "xpu"}
     construct.__code__ = construct.__code__.replace(
         co_consts=tuple(
@@ -85,13 +88,13 @@ def _scale_gradients_on_it(module: Any) -> None:
             return original(distributed_type, **settings)
         return torch.amp.GradScaler("sim", **settings)
 
-    replace(module, "get_grad_scaler", scaler)
+    wrap(module, "get_grad_scaler", scaler)
 
 
-def _know_its_exhaustion(module: Any) -> None:
-    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package has two names
+def _recognise_out_of_memory(module: Any) -> None:
+    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package is loaded under two names
 
-    replace(
+    wrap(
         module,
         "should_reduce_batch_size",
         lambda original, exception: isinstance(exception, OutOfMemoryError) or original(exception),
@@ -118,28 +121,28 @@ BRIDGES = (
         ("accelerate.utils.modeling",),
         "utils/modeling.py get_max_memory: for i in range(torch.cuda.device_count())",
         "0.34.2 to 1.15.0; not with torch 2.1 and 2.2, where it cannot be reached",
-        _count_its_memory,
+        _use_sim_memory,
     ),
     Bridge(
         "accelerate: random state in checkpoints",
         ("accelerate.checkpointing",),
         'checkpointing.py: states["torch_cuda_manual_seed"] = torch.cuda.get_rng_state_all()',
         "0.20.3 to 1.15.0",
-        _keep_its_random_state,
+        _save_sim_random_state,
     ),
     Bridge(
         "accelerate: float16",
         ("accelerate.accelerator",),
         'accelerator.py Accelerator.__init__: supported_device = ("xpu", "cuda", "npu", "xla", "mlu", "musa", ...)',
         "1.3.0 to 1.15.0; up to 1.0 and torch 2.2 it cannot be reached",
-        _scale_gradients_on_it,
+        _scale_sim_gradients,
     ),
     Bridge(
         "accelerate: out of memory",
         ("accelerate.utils.memory",),
         'utils/memory.py should_reduce_batch_size: "CUDA out of memory."; from 1.6 " out of memory."',
         "0.20.3 to 1.3.0",
-        _know_its_exhaustion,
-        before=(1, 6),
+        _recognise_out_of_memory,
+        unneeded_from=(1, 6),
     ),
 )

@@ -1,13 +1,14 @@
-"""Lightning: the Trainer and Fabric. Lines as of 2.1.3; 2.0.9 and 2.6.6 read alike unless said.
+"""Bridges for Lightning: the Trainer and Fabric.
 
-The namespaces `lightning`, `lightning_fabric` and `pytorch_lightning` hold the same code.
+The lines are those of 2.1.3; 2.0.9 and 2.6.6 have the same unless noted. The namespaces `lightning`, `lightning_fabric`
+and `pytorch_lightning` contain the same code.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import Bridge, replace
+from . import Bridge, wrap
 
 _FABRIC = ("lightning.fabric", "lightning_fabric")
 _PYTORCH = ("lightning.pytorch", "pytorch_lightning")
@@ -18,8 +19,8 @@ _CONNECTORS = (
 
 
 def _register_accelerator(module: Any) -> None:
-    accelerator = _accelerator(module.Accelerator)
-    # Found by its name, so that a strategy that holds one can be pickled to a spawned process.
+    accelerator = _accelerator_class(module.Accelerator)
+    # Importable by name, so that a strategy with an accelerator can be pickled for a spawned process.
     accelerator.__module__, accelerator.__qualname__ = module.__name__, accelerator.__name__
     setattr(module, accelerator.__name__, accelerator)
     registry = getattr(module, "ACCELERATOR_REGISTRY", None)
@@ -28,7 +29,7 @@ def _register_accelerator(module: Any) -> None:
     registry.register("sim", accelerator, description="Simulated accelerator")
 
 
-def _accelerator(base: Any) -> Any:  # noqa: C901 # one class, whose base is known late
+def _accelerator_class(base: Any) -> Any:  # noqa: C901 # one class, whose base is known at run time only
     import torch
 
     class SimAccelerator(base):
@@ -39,7 +40,7 @@ def _accelerator(base: Any) -> Any:  # noqa: C901 # one class, whose base is kno
                 raise ValueError(f"Device should be of type sim, got {device} instead.")
             torch.sim.set_device(device)
 
-        def setup(self, trainer: Any) -> None:  # noqa: ARG002 # the Trainer's accelerators have it, Fabric's do not
+        def setup(self, trainer: Any) -> None:  # noqa: ARG002 # an argument of the Trainer's accelerators, not of Fabric's
             torch.sim.empty_cache()
 
         def teardown(self) -> None:
@@ -72,7 +73,7 @@ def _accelerator(base: Any) -> Any:  # noqa: C901 # one class, whose base is kno
 
 
 def _parse_devices(devices: int | str | list[int], count: int) -> list[int] | None:
-    """What `_parse_gpu_ids` makes of the argument `devices`: "2" and 2 are a number, "0,1" and "1," a list."""
+    """Parse `devices` as `_parse_gpu_ids` does: "2" and 2 are a number of devices, "0,1" and "1," a list."""
     if devices in ("auto", -1, "-1"):
         return list(range(count))
     if isinstance(devices, str):
@@ -90,9 +91,9 @@ def _parse_devices(devices: int | str | list[int], count: int) -> list[int] | No
 
 
 def _choose_process_group_backend(module: Any) -> None:
-    from ..collectives import BACKEND  # noqa: TID252 # this package has two names
+    from ..collectives import BACKEND  # noqa: TID252 # this package is loaded under two names
 
-    replace(
+    wrap(
         module,
         "_get_default_process_group_backend_for_device",
         lambda original, device: BACKEND if device.type == "sim" else original(device),
@@ -100,10 +101,10 @@ def _choose_process_group_backend(module: Any) -> None:
 
 
 def _wrap_without_cuda_stream(module: Any) -> None:
-    # DDP needs device ids only to scatter over several devices per process, which neither does.
+    # DDP needs device ids to scatter over several devices in one process, which neither the Trainer nor Fabric does.
     strategy = module.DDPStrategy
     name = "determine_ddp_device_ids"
-    replace(
+    wrap(
         strategy,
         name if hasattr(strategy, name) else f"_{name}",
         lambda original, self: None if self.root_device.type == "sim" else original(self),
@@ -113,7 +114,7 @@ def _wrap_without_cuda_stream(module: Any) -> None:
 def _register_communication_hooks(module: Any) -> None:
     import torch
 
-    class OnCuda:
+    class StrategyOnCuda:
         root_device = torch.device("cuda")
 
         def __init__(self, strategy: Any) -> None:
@@ -122,10 +123,10 @@ def _register_communication_hooks(module: Any) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._strategy, name)
 
-    replace(
+    wrap(
         module.DDPStrategy,
         "_register_ddp_hooks",
-        lambda original, self: original(OnCuda(self) if self.root_device.type == "sim" else self),
+        lambda original, self: original(StrategyOnCuda(self) if self.root_device.type == "sim" else self),
     )
 
 
@@ -141,19 +142,19 @@ def _choose_single_device(module: Any) -> None:
             return module.SingleDeviceStrategy(device=device)
         return chosen
 
-    replace(_connector(module), "_choose_strategy", choose)
+    wrap(_connector(module), "_choose_strategy", choose)
 
 
-def _choose_it_as_auto(module: Any) -> None:
+def _choose_sim_as_auto(module: Any) -> None:
     def choose(original: Any, *self: Any) -> str:
         chosen = str(original(*self))
         return "sim" if chosen == "cpu" else chosen
 
-    replace(_connector(module), "_choose_auto_accelerator", choose)
+    wrap(_connector(module), "_choose_auto_accelerator", choose)
 
 
-def _choose_it_as_gpu(module: Any) -> None:
-    replace(
+def _choose_sim_as_gpu(module: Any) -> None:
+    wrap(
         _connector(module),
         "_choose_gpu_accelerator_backend",
         lambda original: original() if module.CUDAAccelerator.is_available() else "sim",
@@ -165,22 +166,22 @@ def _is_sim(connector: Any) -> bool:
     return flag == "sim" or type(flag).__name__ == "SimAccelerator"
 
 
-def _mix_precision_on_it(module: Any) -> None:
+def _use_sim_autocast(module: Any) -> None:
     import torch
 
     def choose(original: Any, self: Any) -> Any:
         chosen = original(self)
         given = (getattr(self, "_precision_plugin_flag", None), getattr(self, "_precision_instance", None))
         if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
-            return chosen  # torch 2.0 has autocast for the CPU and CUDA alone
+            return chosen  # torch 2.0 has autocast for the CPU and CUDA only
         if getattr(chosen, "device", None) != "cuda" or chosen in given or not _is_sim(self):
             return chosen
         return type(chosen)(chosen.precision, "sim")
 
-    replace(_connector(module), "_check_and_init_precision", choose)
+    wrap(_connector(module), "_check_and_init_precision", choose)
 
 
-def _shard_on_it(module: Any) -> None:
+def _allow_fsdp(module: Any) -> None:
     def check(original: Any, self: Any) -> None:
         flag = self._accelerator_flag
         if _is_sim(self):
@@ -190,13 +191,13 @@ def _shard_on_it(module: Any) -> None:
         finally:
             self._accelerator_flag = flag
 
-    replace(_connector(module), "_check_strategy_and_fallback", check)
+    wrap(_connector(module), "_check_strategy_and_fallback", check)
 
 
-def _know_its_exhaustion(module: Any) -> None:
-    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package has two names
+def _recognise_out_of_memory(module: Any) -> None:
+    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package is loaded under two names
 
-    replace(
+    wrap(
         module,
         "is_cuda_out_of_memory",
         lambda original, exception: isinstance(exception, OutOfMemoryError) or original(exception),
@@ -207,7 +208,7 @@ BRIDGES = (
     Bridge(
         "lightning: the registry of accelerators",
         tuple(f"{package}.accelerators" for package in (*_FABRIC, *_PYTORCH)),
-        "fabric/accelerators/__init__.py: _register_classes(ACCELERATOR_REGISTRY, ...), which finds Lightning's own",
+        "fabric/accelerators/__init__.py: _register_classes(ACCELERATOR_REGISTRY, ...), Lightning's own only",
         "2.0.9 to 2.6.6",
         _register_accelerator,
     ),
@@ -217,7 +218,7 @@ BRIDGES = (
         'fabric/utilities/distributed.py: return "nccl" if device.type == "cuda" else "gloo"',
         "2.0.9 to 2.5.0",
         _choose_process_group_backend,
-        before=(2, 5, 5),
+        unneeded_from=(2, 5, 5),
     ),
     Bridge(
         "lightning: DDP's stream",
@@ -245,34 +246,34 @@ BRIDGES = (
         _CONNECTORS,
         'fabric/connector.py _choose_auto_accelerator: if CUDAAccelerator.is_available(): return "cuda"',
         "2.0.9 to 2.6.6",
-        _choose_it_as_auto,
+        _choose_sim_as_auto,
     ),
     Bridge(
         'lightning: accelerator="gpu"',
         _CONNECTORS,
         'fabric/connector.py _choose_gpu_accelerator_backend: if CUDAAccelerator.is_available(): return "cuda"',
         "2.0.9 to 2.6.6",
-        _choose_it_as_gpu,
+        _choose_sim_as_gpu,
     ),
     Bridge(
         "lightning: mixed precision",
         _CONNECTORS,
         'fabric/connector.py _check_and_init_precision: device = "cpu" if self._accelerator_flag == "cpu" else "cuda"',
         "2.0.9 to 2.6.6",
-        _mix_precision_on_it,
+        _use_sim_autocast,
     ),
     Bridge(
         "lightning: FSDP",
         _CONNECTORS,
         'fabric/connector.py _check_strategy_and_fallback: and self._accelerator_flag not in ("cuda", "gpu")',
         "2.0.9 to 2.6.6",
-        _shard_on_it,
+        _allow_fsdp,
     ),
     Bridge(
         "lightning: out of memory",
         tuple(f"{pytorch}.utilities.memory" for pytorch in _PYTORCH),
         'pytorch/utilities/memory.py is_cuda_out_of_memory: "CUDA" in exception.args[0]',
         "2.0.9 to 2.6.6",
-        _know_its_exhaustion,
+        _recognise_out_of_memory,
     ),
 )

@@ -1,17 +1,17 @@
-"""safetensors, through which accelerate and transformers read files."""
+"""Bridge for safetensors, with which accelerate and transformers read files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import Bridge, replace
+from . import Bridge, wrap
 
 if TYPE_CHECKING:
     import torch
 
 
 class _File:
-    """An open file whose tensors go to a sim device."""
+    """An open file whose tensors are loaded to a sim device."""
 
     def __init__(self, file: Any, device: Any) -> None:
         self._file, self._device = file, device
@@ -37,7 +37,7 @@ class _File:
 
 
 class _Slice:
-    """A tensor of it, of which a part is wanted."""
+    """A tensor in an open file, of which a part is loaded."""
 
     def __init__(self, part: Any, device: Any) -> None:
         self._part, self._device = part, device
@@ -49,21 +49,21 @@ class _Slice:
         return getattr(self._part, name)
 
 
-def _open_for_it(module: Any) -> None:
+def _open_for_sim(module: Any) -> None:
     def safe_open(original: Any, filename: Any, framework: str, device: Any = "cpu", **settings: Any) -> Any:
         if not str(device).startswith("sim"):
             return original(filename, framework, device=device, **settings)
         return _File(original(filename, framework, device="cpu", **settings), device)
 
-    replace(module, "safe_open", safe_open)
+    wrap(module, "safe_open", safe_open)
 
 
 BRIDGES = (
     Bridge(
         "safetensors: a file for a device",
         ("safetensors",),
-        "safe_open is compiled, and knows the devices that it names; others are `device ... is invalid`",
+        "safe_open is compiled and lists its devices; for any other it raises `device ... is invalid`",
         "0.4.1 to 0.8.0",
-        _open_for_it,
+        _open_for_sim,
     ),
 )

@@ -1,4 +1,4 @@
-"""transformers. `from_pretrained(device_map=...)` needs no bridge of its own: accelerate's suffice."""
+"""Bridge for transformers; `from_pretrained(device_map=...)` needs none besides those for accelerate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from . import Bridge
 
 
-def _train_on_it(module: Any) -> None:
+def _use_sim_as_trainer_device(module: Any) -> None:
     import torch
 
     arguments = module.TrainingArguments
@@ -20,7 +20,7 @@ def _train_on_it(module: Any) -> None:
         device: torch.device = original(self)
         if device.type != "cpu" or self.distributed_state.device.type != "sim":
             return device
-        self._n_gpu = 1  # with more of them it would take torch.nn.DataParallel, which knows CUDA alone
+        self._n_gpu = 1  # for more than one it would choose torch.nn.DataParallel, which supports CUDA only
         torch.sim.set_device(0)
         return torch.device("sim:0")
 
@@ -35,6 +35,6 @@ BRIDGES = (
         ("transformers.training_args",),
         'training_args.py _setup_devices: torch.device("cuda:0" if torch.cuda.is_available() else ... "cpu")',
         "4.44.2 to 5.23.0",
-        _train_on_it,
+        _use_sim_as_trainer_device,
     ),
 )

@@ -1,5 +1,5 @@
-// The accounts. A device's memory ends where its limit says, with the error that CUDA's allocator raises, so that a program
-// that runs out of memory can be tried on a machine that does not.
+// A device has a memory limit of its own and raises the error of CUDA's allocator beyond it, so running out of device memory
+// can be reproduced on a machine with enough.
 #include "accounts.h"
 
 #include "sim.h"
@@ -19,26 +19,26 @@ namespace sim {
 
 namespace {
 
-// As CUDA's allocator words it: "2.00 GiB".
-std::string in_words(uint64_t bytes) {
-  std::ostringstream words;
-  words << std::fixed << std::setprecision(2);
+// In the format of CUDA's allocator: "2.00 GiB".
+std::string format_bytes(uint64_t bytes) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(2);
   if (bytes >= uint64_t{1} << 30) {
-    words << static_cast<double>(bytes) / (1 << 30) << " GiB";
+    text << static_cast<double>(bytes) / (1 << 30) << " GiB";
   } else if (bytes >= uint64_t{1} << 20) {
-    words << static_cast<double>(bytes) / (1 << 20) << " MiB";
+    text << static_cast<double>(bytes) / (1 << 20) << " MiB";
   } else if (bytes >= uint64_t{1} << 10) {
-    words << static_cast<double>(bytes) / (1 << 10) << " KiB";
+    text << static_cast<double>(bytes) / (1 << 10) << " KiB";
   } else {
-    words << bytes << " bytes";
+    text << bytes << " bytes";
   }
-  return words.str();
+  return text.str();
 }
 
 void add(Count& count, uint64_t amount) {
-  count.now += amount;
-  count.taken += amount;
-  count.peak = std::max(count.peak, count.now);
+  count.current += amount;
+  count.allocated += amount;
+  count.peak = std::max(count.peak, count.current);
 }
 
 }  // namespace
@@ -56,38 +56,39 @@ uint64_t device_bytes() {
 
 Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, 0, device_bytes()} {}
 
-void Account::refuse(uint64_t bytes, uint64_t in_use) {
+void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
   ++memory_.refused;
   TORCH_CHECK_WITH(
-      OutOfMemoryError, false, "sim out of memory. Tried to allocate ", in_words(bytes), ". Device ", static_cast<int>(index_),
-      " has a total capacity of ", in_words(memory_.limit), " of which ", in_words(memory_.limit - std::min(memory_.limit, in_use)),
-      " is free. Of the allocated memory ", in_words(in_use), " is allocated by PyTorch.");
+      OutOfMemoryError, false, "sim out of memory. Tried to allocate ", format_bytes(bytes), ". Device ",
+      static_cast<int>(index_), " has a total capacity of ", format_bytes(memory_.limit), " of which ",
+      format_bytes(memory_.limit - std::min(memory_.limit, in_use)), " is free. Of the allocated memory ", format_bytes(in_use),
+      " is allocated by PyTorch.");
 }
 
 void Account::check_room(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_.bytes.now + bytes > memory_.limit) {
-    refuse(bytes, memory_.bytes.now);
+  if (memory_.bytes.current + bytes > memory_.limit) {
+    throw_out_of_memory(bytes, memory_.bytes.current);
   }
 }
 
-void Account::take(uint64_t bytes) {
+void Account::allocate(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   add(memory_.bytes, bytes);
   add(memory_.blocks, 1);
 }
 
-void Account::check_taken(uint64_t bytes) {
+void Account::check_limit(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_.bytes.now > memory_.limit) {
-    refuse(bytes, memory_.bytes.now - bytes);
+  if (memory_.bytes.current > memory_.limit) {
+    throw_out_of_memory(bytes, memory_.bytes.current - bytes);
   }
 }
 
-void Account::give_back(uint64_t bytes) {
+void Account::free(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.now -= bytes;
-  --memory_.blocks.now;
+  memory_.bytes.current -= bytes;
+  --memory_.blocks.current;
 }
 
 Memory Account::memory() {
@@ -95,16 +96,16 @@ Memory Account::memory() {
   return memory_;
 }
 
-void Account::forget_peak() {
+void Account::reset_peak() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.peak = memory_.bytes.now;
-  memory_.blocks.peak = memory_.blocks.now;
+  memory_.bytes.peak = memory_.bytes.current;
+  memory_.blocks.peak = memory_.blocks.current;
 }
 
-void Account::forget_taken() {
+void Account::reset_allocated() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.taken = memory_.bytes.now;
-  memory_.blocks.taken = memory_.blocks.now;
+  memory_.bytes.allocated = memory_.bytes.current;
+  memory_.blocks.allocated = memory_.blocks.current;
   memory_.refused = 0;
 }
 

@@ -1,4 +1,4 @@
-// What every device's memory amounts to, and how much there is.
+// Accounting of every device's memory: what is in use, and the limit.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,15 +9,15 @@
 namespace sim {
 
 struct Count {
-  uint64_t now;    // in use
-  uint64_t peak;   // most in use at once since the last `forget_peak`
-  uint64_t taken;  // handed out since the start or the last `forget_taken`
+  uint64_t current;    // in use
+  uint64_t peak;       // most in use at once since the last `reset_peak`
+  uint64_t allocated;  // allocated since the start or the last `reset_allocated`
 };
 
 struct Memory {
   Count bytes;
   Count blocks;
-  uint64_t refused;  // requests for which there was no room
+  uint64_t refused;  // allocations that exceeded the limit
   uint64_t limit;    // bytes that the device has
 };
 
@@ -25,21 +25,21 @@ class Account {
  public:
   explicit Account(c10::DeviceIndex index);
 
-  // Throws c10::OutOfMemoryError when the device has no room for so many bytes more.
+  // Throws c10::OutOfMemoryError if `bytes` more would exceed the limit.
   void check_room(uint64_t bytes);
-  void take(uint64_t bytes);
-  // Throws it when bytes that have been taken go beyond the limit: a kernel has resized its result, and what it resized must
-  // be as it says before anybody may hear of it.
-  void check_taken(uint64_t bytes);
-  void give_back(uint64_t bytes);
+  void allocate(uint64_t bytes);
+  // Throws it if `bytes`, which are allocated already, exceed the limit. A kernel that resized its result has changed the
+  // storage, which must be consistent before the error is raised.
+  void check_limit(uint64_t bytes);
+  void free(uint64_t bytes);
 
   Memory memory();
-  void forget_peak();
-  void forget_taken();
+  void reset_peak();
+  void reset_allocated();
   void set_limit(uint64_t bytes);
 
  private:
-  [[noreturn]] void refuse(uint64_t bytes, uint64_t in_use);
+  [[noreturn]] void throw_out_of_memory(uint64_t bytes, uint64_t in_use);
 
   std::mutex mutex_;
   c10::DeviceIndex index_;
@@ -48,7 +48,7 @@ class Account {
 
 Account& account_of(c10::DeviceIndex index);
 
-// Bytes that a device has unless a limit is set: REPROS_SIM_MEMORY, else what the machine has.
+// A device's bytes unless a limit is set: REPROS_SIM_MEMORY, else the machine's memory.
 uint64_t device_bytes();
 
 }  // namespace sim

@@ -1,7 +1,7 @@
-// Scaled dot-product attention, whose algorithm PyTorch chooses by device type: here the CPU's choice is made.
+// Scaled dot-product attention, whose algorithm PyTorch chooses by device type: this device makes the CPU's choice.
 //
 // Contract held: ATen/native/transformers/attention.cpp asks the device for its choice (from 2.5 any device, before only those it
-// names) and, where that is a fused one, calls the CPU's fused operator for every device but CUDA.
+// lists) and, where that is a fused one, calls the CPU's fused operator for every device but CUDA.
 #include "sim.h"
 
 #if SIM_HAS_ATTENTION_CHOICE
@@ -16,7 +16,7 @@ at::Tensor to_host(const at::Tensor& tensor) {
   return host_alias(tensor).set_requires_grad(tensor.requires_grad());
 }
 
-// The last arguments are the version's: the scale, and from 2.5 whether heads are grouped.
+// The last arguments depend on the version: the scale, and from 2.5 whether heads are grouped.
 template <class... Rest>
 int64_t choose(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const SIM_OPTIONAL<at::Tensor>& mask, double dropout,

@@ -1,9 +1,8 @@
-// Autocast on the simulated accelerator: what CUDA's does, operator by operator.
+// Autocast on the simulated accelerator: the same as CUDA's, operator by operator.
 //
-// Contract held: ATen/autocast_mode.cpp. Which operators autocast touches is asked of the dispatcher: those with a kernel
-// for CUDA's autocast, which every build of PyTorch has. What it does to each is one of the policies below; the tables
-// name the operators of the smaller ones, and the rest compute in float32. test_autocast.py holds the tables against the
-// lists of each PyTorch.
+// Contract held: ATen/autocast_mode.cpp. The dispatcher tells which operators autocast affects: those with a kernel for
+// CUDA's autocast, which every build of PyTorch has. Each follows one of the policies below; the tables list the operators
+// of the smaller ones, and the rest compute in float32. test_autocast.py compares the tables with the lists of each PyTorch.
 #include "sim.h"
 
 #if SIM_HAS_AUTOCAST
@@ -30,7 +29,7 @@ const Names& lower_precision() {
   return names;
 }
 
-// These take a result type: float32, unless the caller names one.
+// Operators with a result type: float32, unless the caller passes one.
 const Names& result_in_float32() {
   static const Names names{"prod", "softmax", "log_softmax", "cumprod", "cumsum", "linalg_vector_norm", "linalg_matrix_norm",
                            "sum"};
@@ -48,7 +47,7 @@ std::string bare_name(const c10::OperatorName& name) {
   return name.name.substr(std::string("aten::").size());
 }
 
-bool is_cast(const at::Tensor& tensor) {
+bool is_castable(const at::Tensor& tensor) {
   return at::autocast::is_eligible(tensor, kDevice);
 }
 
@@ -59,31 +58,32 @@ c10::IValue cast(const c10::IValue& value, at::ScalarType type) {
   }
   if (value.isTensorList()) {
     const auto tensors = value.toTensorVector();
-    return cached_cast(type, at::TensorList(tensors), kDevice);  // a vector would meet the template that casts nothing
+    // With a vector, overload resolution would pick the template that casts nothing.
+    return cached_cast(type, at::TensorList(tensors), kDevice);
   }
   return value;
 }
 
-at::ScalarType widest_of(c10::ArrayRef<c10::IValue> arguments) {
+at::ScalarType widest_type(c10::ArrayRef<c10::IValue> arguments) {
   auto type = at::autocast::get_lower_precision_fp_from_device_type(kDevice);
-  const auto see = [&](const at::Tensor& tensor) {
-    if (is_cast(tensor) && tensor.scalar_type() == at::kFloat) {
+  const auto widen = [&](const at::Tensor& tensor) {
+    if (is_castable(tensor) && tensor.scalar_type() == at::kFloat) {
       type = at::kFloat;
     }
   };
   for (const auto& argument : arguments) {
     if (argument.isTensor()) {
-      see(argument.toTensor());
+      widen(argument.toTensor());
     } else if (argument.isTensorList()) {
       for (const at::Tensor& tensor : argument.toTensorList()) {
-        see(tensor);
+        widen(tensor);
       }
     }
   }
   return type;
 }
 
-c10::OperatorHandle taking_a_type(const c10::OperatorHandle& norm) {
+c10::OperatorHandle norm_with_dtype(const c10::OperatorHandle& norm) {
   const bool whole = norm.operator_name().overload_name == "Scalar";
   return c10::Dispatcher::singleton().findSchemaOrThrow("aten::norm", whole ? "ScalarOpt_dtype" : "ScalarOpt_dim_dtype");
 }
@@ -96,25 +96,25 @@ void run_with_casts(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/,
 
   const auto name = bare_name(op.operator_name());
   if (name == "binary_cross_entropy") {
-    // Refused under CUDA's autocast, in words that name what to use instead.
+    // CUDA's autocast refuses it, with a message that names the alternative.
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutocastCUDA), stack);
     return;
   }
   if (name == "norm") {
     const auto type = arguments[0].toTensor().scalar_type();
-    torch::jit::push(*stack, is_cast(arguments[0].toTensor()) ? at::kFloat : type);
-    taking_a_type(op).callBoxed(stack);
+    torch::jit::push(*stack, is_castable(arguments[0].toTensor()) ? at::kFloat : type);
+    norm_with_dtype(op).callBoxed(stack);
     return;
   }
   if (result_in_float32().count(name) != 0) {
     const auto position = schema.argumentIndexWithName("dtype");
     auto& type = (*stack)[begin + static_cast<size_t>(*position)];
-    if (type.isNone() && is_cast(arguments[0].toTensor())) {
+    if (type.isNone() && is_castable(arguments[0].toTensor())) {
       type = at::kFloat;
     }
   } else {
     const auto type = lower_precision().count(name) != 0 ? at::autocast::get_lower_precision_fp_from_device_type(kDevice)
-        : widest().count(name) != 0                      ? widest_of(arguments)
+        : widest().count(name) != 0                      ? widest_type(arguments)
                                                          : at::kFloat;
     for (size_t i = begin; i < stack->size(); ++i) {
       (*stack)[i] = cast((*stack)[i], type);

@@ -1,8 +1,9 @@
-// Collectives: a c10d backend for this device type alone, on top of a Gloo group.
+// Collectives: a c10d backend for this device type only, on top of a Gloo group.
 //
 // Contracts held: torch/csrc/distributed/c10d/Backend.hpp and Work.hpp. Only the device type "sim" is registered, as NCCL
 // registers "cuda" only, so a collective on a CPU tensor fails with PyTorch's own "No backend type associated with device
-// type cpu". What only moves is here; reductions.cpp has what is reduced, gloo.cpp what NCCL has and Gloo lacks.
+// type cpu". Collectives that only move data are here; those that reduce are in reductions.cpp, and gloo.cpp supplies what NCCL
+// has and Gloo lacks.
 #include "sim.h"
 
 #if SIM_HAS_COLLECTIVES
@@ -47,7 +48,7 @@ Tensors rows_of(const at::Tensor& whole, const at::Tensor& part, int64_t ranks) 
   return whole.view(sizes).unbind(0);
 }
 
-at::Tensor joined(const Tensors& parts) {
+at::Tensor concatenate(const Tensors& parts) {
   Tensors flat;
   for (const auto& part : parts) {
     flat.push_back(part.reshape({-1}));
@@ -55,7 +56,7 @@ at::Tensor joined(const Tensors& parts) {
   return at::cat(flat);
 }
 
-WorkPtr together(std::vector<WorkPtr> parts, OpType type) {
+WorkPtr combine(std::vector<WorkPtr> parts, OpType type) {
   Tensors outputs;
   for (const auto& part : parts) {
     for (auto& output : part->result()) {
@@ -65,7 +66,7 @@ WorkPtr together(std::vector<WorkPtr> parts, OpType type) {
   return c10::make_intrusive<Work>(std::move(parts), std::move(outputs), type);
 }
 
-// Only later versions of PyTorch let a backend's timeout be changed.
+// Only later versions of PyTorch can change a backend's timeout.
 template <class Backend>
 auto change_timeout(Backend& host, std::chrono::milliseconds timeout, int) -> decltype(host.setTimeout(timeout)) {
   host.setTimeout(timeout);
@@ -78,11 +79,11 @@ void change_timeout(Backend& /*host*/, std::chrono::milliseconds /*timeout*/, lo
 Collectives::Collectives(c10::intrusive_ptr<c10d::Backend> host)
     : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)) {}
 
-WorkPtr Collectives::begun(WorkPtr host, Tensors outputs, OpType type, std::function<void()> finish) {
-  return begun(std::vector<WorkPtr>{std::move(host)}, std::move(outputs), type, std::move(finish));
+WorkPtr Collectives::make_work(WorkPtr host, Tensors outputs, OpType type, std::function<void()> finish) {
+  return make_work(std::vector<WorkPtr>{std::move(host)}, std::move(outputs), type, std::move(finish));
 }
 
-WorkPtr Collectives::begun(std::vector<WorkPtr> hosts, Tensors outputs, OpType type, std::function<void()> finish) {
+WorkPtr Collectives::make_work(std::vector<WorkPtr> hosts, Tensors outputs, OpType type, std::function<void()> finish) {
   auto work = c10::make_intrusive<Work>(std::move(hosts), std::move(outputs), type, std::move(finish));
   if (coalescing_) {
     coalesced_.push_back(work);
@@ -91,18 +92,18 @@ WorkPtr Collectives::begun(std::vector<WorkPtr> hosts, Tensors outputs, OpType t
 }
 
 void Collectives::startCoalescing() {
-  coalesced_.clear();  // an exception may have left the batch before without its end
+  coalesced_.clear();  // an exception may have left the previous batch open
   coalescing_ = true;
 }
 
 WorkPtr Collectives::endCoalescing() {
   coalescing_ = false;
-  return together(std::exchange(coalesced_, {}), OpType::COALESCED);
+  return combine(std::exchange(coalesced_, {}), OpType::COALESCED);
 }
 
 WorkPtr Collectives::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   auto hosts = to_move_whole(tensors);
-  return begun(host_->broadcast(hosts, options), tensors, OpType::BROADCAST);
+  return make_work(host_->broadcast(hosts, options), tensors, OpType::BROADCAST);
 }
 
 WorkPtr Collectives::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
@@ -115,10 +116,10 @@ WorkPtr Collectives::allgather(TensorLists& outputs, Tensors& inputs, const c10d
   }
   auto to = lists_to_move(outputs);
   auto from = to_move_whole(inputs);
-  return begun(host_->allgather(to, from, options), flatten(outputs), OpType::ALLGATHER);
+  return make_work(host_->allgather(to, from, options), flatten(outputs), OpType::ALLGATHER);
 }
 
-// Gloo gathers parts of one size only; of several, each rank broadcasts its own, as in NCCL's group.
+// Gloo gathers parts of one size only. For other parts each rank broadcasts its own, as NCCL's group does.
 WorkPtr Collectives::allgather_uneven(const Tensors& outputs, const at::Tensor& input, const c10d::AllgatherOptions& options) {
   TORCH_CHECK_VALUE(
       static_cast<int>(outputs.size()) == getSize() && outputs[getRank()].sizes() == input.sizes(),
@@ -142,7 +143,7 @@ WorkPtr Collectives::allgather_uneven(const Tensors& outputs, const at::Tensor& 
       to[i].copy_(sent[i]);
     }
   };
-  return begun(std::move(hosts), outputs, OpType::ALLGATHER, std::move(finish));
+  return make_work(std::move(hosts), outputs, OpType::ALLGATHER, std::move(finish));
 }
 
 WorkPtr Collectives::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) {
@@ -151,7 +152,7 @@ WorkPtr Collectives::_allgather_base(at::Tensor& output, at::Tensor& input, cons
       output.numel() == input.numel() * getSize(), "output tensor size must be equal to world_size times input tensor size");
   Tensors from{to_move_whole(input)};
   TensorLists to{rows_of(to_move_whole(output), from.front(), getSize())};
-  return begun(host_->allgather(to, from, options), {output}, OpType::_ALLGATHER_BASE);
+  return make_work(host_->allgather(to, from, options), {output}, OpType::_ALLGATHER_BASE);
 }
 
 WorkPtr Collectives::allgather_into_tensor_coalesced(
@@ -160,19 +161,19 @@ WorkPtr Collectives::allgather_into_tensor_coalesced(
   for (size_t i = 0; i < outputs.size(); ++i) {
     parts.push_back(_allgather_base(outputs[i], inputs.at(i), options));
   }
-  return together(std::move(parts), OpType::COALESCED);
+  return combine(std::move(parts), OpType::COALESCED);
 }
 
 WorkPtr Collectives::allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
   auto to = lists_to_move(outputs);
   auto from = to_move_whole(inputs);
-  return begun(host_->allgather_coalesced(to, from, options), flatten(outputs), OpType::ALLGATHER_COALESCED);
+  return make_work(host_->allgather_coalesced(to, from, options), flatten(outputs), OpType::ALLGATHER_COALESCED);
 }
 
 WorkPtr Collectives::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) {
   auto to = lists_to_move(outputs);
   auto from = to_move_whole(inputs);
-  return begun(host_->gather(to, from, options), flatten(outputs), OpType::GATHER);
+  return make_work(host_->gather(to, from, options), flatten(outputs), OpType::GATHER);
 }
 
 WorkPtr Collectives::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) {
@@ -183,7 +184,7 @@ WorkPtr Collectives::scatter(Tensors& outputs, TensorLists& inputs, const c10d::
       part = part.contiguous();
     }
   }
-  return begun(host_->scatter(to, from, options), outputs, OpType::SCATTER);
+  return make_work(host_->scatter(to, from, options), outputs, OpType::SCATTER);
 }
 
 WorkPtr Collectives::reduce_scatter_tensor_coalesced(
@@ -192,7 +193,7 @@ WorkPtr Collectives::reduce_scatter_tensor_coalesced(
   for (size_t i = 0; i < outputs.size(); ++i) {
     parts.push_back(_reduce_scatter_base(outputs[i], inputs.at(i), options));
   }
-  return together(std::move(parts), OpType::COALESCED);
+  return combine(std::move(parts), OpType::COALESCED);
 }
 
 WorkPtr Collectives::alltoall_base(
@@ -200,11 +201,11 @@ WorkPtr Collectives::alltoall_base(
     const c10d::AllToAllOptions& options) {
   auto to = to_move_whole(output);
   auto from = to_move_whole(input);
-  return begun(
+  return make_work(
       host_->alltoall_base(to, from, output_split_sizes, input_split_sizes, options), {output}, OpType::ALLTOALL_BASE);
 }
 
-// Early versions of Gloo have the flat form only.
+// Early versions of Gloo have the flat form only, with one tensor for all ranks.
 WorkPtr Collectives::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
   const auto lengths = [](const Tensors& parts) {
     std::vector<int64_t> all;
@@ -215,8 +216,8 @@ WorkPtr Collectives::alltoall(Tensors& outputs, Tensors& inputs, const c10d::All
   };
   const auto to = to_move(outputs);
   const auto from = to_move(inputs);
-  auto received = joined(to);
-  auto sent = joined(from);
+  auto received = concatenate(to);
+  auto sent = concatenate(from);
   auto received_lengths = lengths(to);
   auto sent_lengths = lengths(from);
   auto finish = [to, received, received_lengths] {
@@ -225,19 +226,19 @@ WorkPtr Collectives::alltoall(Tensors& outputs, Tensors& inputs, const c10d::All
       to[i].copy_(parts[i].view(to[i].sizes()));
     }
   };
-  return begun(
+  return make_work(
       host_->alltoall_base(received, sent, received_lengths, sent_lengths, options), outputs, OpType::ALLTOALL,
       std::move(finish));
 }
 
-// To itself a rank sends within a batch, as NCCL allows; Gloo has no connection for it.
+// A rank may send to itself within a batch, as with NCCL; Gloo has no connection for that.
 WorkPtr Collectives::send(Tensors& tensors, int to, int tag) {
   auto hosts = to_move_whole(tensors);
   if (to == getRank()) {
     (*to_itself_)[tag].push_back(hosts.at(0).clone());
-    return begun(std::vector<WorkPtr>{}, tensors, OpType::SEND);
+    return make_work(std::vector<WorkPtr>{}, tensors, OpType::SEND);
   }
-  return begun(host_->send(hosts, to, tag), tensors, OpType::SEND);
+  return make_work(host_->send(hosts, to, tag), tensors, OpType::SEND);
 }
 
 WorkPtr Collectives::recv(Tensors& tensors, int from, int tag) {
@@ -249,18 +250,18 @@ WorkPtr Collectives::recv(Tensors& tensors, int from, int tag) {
       host.copy_(sent.front().view(host.sizes()));
       sent.pop_front();
     };
-    return begun(std::vector<WorkPtr>{}, tensors, OpType::RECV, std::move(finish));
+    return make_work(std::vector<WorkPtr>{}, tensors, OpType::RECV, std::move(finish));
   }
-  return begun(host_->recv(hosts, from, tag), tensors, OpType::RECV);
+  return make_work(host_->recv(hosts, from, tag), tensors, OpType::RECV);
 }
 
 WorkPtr Collectives::recvAnysource(Tensors& tensors, int tag) {
   auto hosts = to_move_whole(tensors);
-  return begun(host_->recvAnysource(hosts, tag), tensors, OpType::RECVANYSOURCE);
+  return make_work(host_->recvAnysource(hosts, tag), tensors, OpType::RECVANYSOURCE);
 }
 
 WorkPtr Collectives::barrier(const c10d::BarrierOptions& options) {
-  return begun(host_->barrier(options), {}, OpType::BARRIER);
+  return make_work(host_->barrier(options), {}, OpType::BARRIER);
 }
 
 void Collectives::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {

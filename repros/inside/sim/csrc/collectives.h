@@ -1,4 +1,4 @@
-// The c10d backend, declared for module.cpp, which hands it to Python.
+// The c10d backend that module.cpp exposes to Python.
 #pragma once
 
 #include "sim.h"
@@ -56,15 +56,15 @@ class Collectives final : public c10d::Backend {
   void setTimeout(std::chrono::milliseconds timeout);
 
  private:
-  WorkPtr begun(WorkPtr host, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
-  WorkPtr begun(std::vector<WorkPtr> hosts, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
+  WorkPtr make_work(WorkPtr host, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
+  WorkPtr make_work(std::vector<WorkPtr> hosts, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
   WorkPtr allgather_uneven(const Tensors& outputs, const at::Tensor& input, const c10d::AllgatherOptions&);
 
   c10::intrusive_ptr<c10d::Backend> host_;
-  // What has begun since startCoalescing. Gloo starts each at once; NCCL would start them together.
+  // The work made since startCoalescing. Gloo starts each at once; NCCL would start them together.
   std::vector<WorkPtr> coalesced_;
   bool coalescing_ = false;
-  // What this rank has sent to itself and not yet received, by tag.
+  // Tensors that this rank has sent to itself and not yet received, by tag.
   std::shared_ptr<std::map<int, std::deque<at::Tensor>>> to_itself_ = std::make_shared<std::map<int, std::deque<at::Tensor>>>();
 };
 

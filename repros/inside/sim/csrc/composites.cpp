@@ -1,7 +1,7 @@
-// Operators that PyTorch has a composite kernel for, written for every device, and that come to the device first all the same.
+// Operators with a composite kernel for every device that must reach this device before that kernel.
 //
-// Contracts held: native_functions.yaml: where CUDA has a kernel besides the composite one, so has this device; and what
-// torchgen generates for a structured operator, whose check CUDA makes before it makes the result.
+// Contracts held: native_functions.yaml (where CUDA has a kernel besides the composite one, this device has one too) and
+// torchgen's code for a structured operator (CUDA checks placement before it makes the result).
 #include "sim.h"
 
 #include <torch/library.h>
@@ -12,15 +12,15 @@
 namespace sim {
 
 void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);  // a device that nobody has
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);  // a device type that is never registered
 }
 
 namespace {
 
-// Whether all tensors are on one simulated device. Python's numbers, which come as CPU tensors, are at home on every one.
-bool are_together(c10::ArrayRef<c10::IValue> arguments) {
+// Whether all tensors are on one simulated device. Python numbers, which arrive as CPU tensors, may join any device.
+bool are_on_one_device(c10::ArrayRef<c10::IValue> arguments) {
   SIM_OPTIONAL<c10::Device> common;
-  const auto joins = [&](const at::Tensor& tensor) {
+  const auto is_on_it = [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       return true;
     }
@@ -31,32 +31,32 @@ bool are_together(c10::ArrayRef<c10::IValue> arguments) {
     return is_sim(tensor) && tensor.device() == *common;
   };
   return std::all_of(arguments.begin(), arguments.end(), [&](const c10::IValue& value) {
-    return value.isTensor() ? joins(value.toTensor()) : !value.isTensorList() && !value.isOptionalTensorList();
+    return value.isTensor() ? is_on_it(value.toTensor()) : !value.isTensorList() && !value.isOptionalTensorList();
   });
 }
 
-// A structured operator whose check is part of checking the shapes: where there is anything to refuse, PyTorch does it.
+// A structured operator whose placement check is part of its shape check: PyTorch raises the error, if there is one.
 void run_structured(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
-  const bool together = are_together(c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count, count));
-  (together ? &run_on_host : &run_composite)(op, keys, stack);
+  const bool on_one_device = are_on_one_device(c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count, count));
+  (on_one_device ? &run_on_host : &run_composite)(op, keys, stack);
 }
 
-// A foreach operator, tensor by tensor: the CPU's kernel calls an operator on each, wherever it is.
+// A foreach operator: the CPU's kernel calls an operator on each tensor, on its own device.
 void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
 using Kernel = torch::CppFunction;
 
-// The kernel with which an operator comes here before PyTorch's composite one is asked; none where that one is right.
+// The kernel that replaces PyTorch's composite one on this device; none if the composite one is right.
 SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   if (schema.name().rfind("aten::_foreach_", 0) == 0) {
     return Kernel::makeFromBoxedFunction<&run_each>();
   }
-  // A structured operator (`addmm`) would come here as its out= form, after PyTorch has made the result and checked the
-  // shapes. CUDA checks placement before either, and its refusal names the arguments in that order.
+  // A structured operator (`addmm`) would arrive as its out= form, after PyTorch has made the result and checked the
+  // shapes. CUDA checks placement before both, and its message names the arguments in that order.
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
     return kernel_checks_placement(schema) ? Kernel::makeFromBoxedFunction<&run_structured>()
                                            : Kernel::makeFromBoxedFunction<&run_on_host>();

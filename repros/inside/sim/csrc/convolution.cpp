@@ -1,8 +1,7 @@
-// Convolutions, which PyTorch runs by an algorithm that it chooses by device type: it knows none for this one, so they are
-// chosen on the host.
+// Convolutions, whose algorithm PyTorch chooses by device type. It has no choice for this device, so the host's is taken.
 //
 // Contract held: ATen/native/Convolution.cpp, check_input_same_type_as_parameters, for an input on the device (cuDNN's case). An
-// input on the CPU is left to that file, which chooses a CPU algorithm and the check that belongs to it.
+// input on the CPU is left to that file, which chooses a CPU algorithm and its check.
 #include "sim.h"
 
 #include <torch/library.h>
@@ -13,7 +12,7 @@ namespace sim {
 
 namespace {
 
-// A type as PyTorch's Python layer words CUDA's ("CUDAFloatType") before it raises an error (torch/csrc/Exceptions.cpp).
+// A tensor type as PyTorch's Python layer writes CUDA's ("CUDAFloatType") in errors (torch/csrc/Exceptions.cpp).
 std::string type_name(const at::Tensor& tensor) {
   return std::string(is_sim(tensor) ? "torch.sim." : "torch.") + at::toString(tensor.scalar_type()) + "Tensor";
 }
@@ -24,8 +23,8 @@ void check_type(const at::Tensor& input, const at::Tensor& other, const char* na
       type_name(other), ") should be the same");
 }
 
-// A message of PyTorch's with the types of tensors as Python names them.
-std::string reworded(std::string message, c10::ArrayRef<at::Tensor> tensors) {
+// A message of PyTorch with its tensor types replaced by their Python names.
+std::string with_python_type_names(std::string message, c10::ArrayRef<at::Tensor> tensors) {
   for (const auto& tensor : tensors) {
     if (!tensor.defined()) {
       continue;
@@ -51,7 +50,7 @@ void convolution(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   try {
     run_composite(op, keys, stack);
   } catch (const c10::Error& error) {
-    TORCH_CHECK(false, reworded(error.what_without_backtrace(), {input, weight, bias}));
+    TORCH_CHECK(false, with_python_type_names(error.what_without_backtrace(), {input, weight, bias}));
   }
 }
 

@@ -24,7 +24,7 @@ thread_local std::array<c10::StreamId, kMostDevices> current_streams{};
 
 using Moment = std::chrono::steady_clock::time_point;
 
-int devices_asked_for() {
+int requested_device_count() {
   const char* text = std::getenv("REPROS_SIM_DEVICES");
   if (text == nullptr || *text == '\0') {
     return kDefaultDevices;
@@ -40,7 +40,7 @@ int devices_asked_for() {
 }  // namespace
 
 c10::DeviceIndex device_count() {
-  static const int count = devices_asked_for();
+  static const int count = requested_device_count();
   return static_cast<c10::DeviceIndex>(count);
 }
 

@@ -1,10 +1,10 @@
-// Any operator, by its CPU kernel: aliases of the device tensors go in, what comes out becomes device memory.
+// Any operator, run by its CPU kernel: the arguments are host aliases of device tensors, the results become device memory.
 //
 // Contracts held, besides placement (placement.cpp) and generators (generator.cpp):
-// - a result that is an argument (in place, out=) is that very argument; a result over an argument's memory is a view of it
-// - an argument that the kernel resized or gave another storage is resized, or has it, on the device
-// - a result lies on the device that a `device` argument asks for, else on the arguments' common device
-// Nothing is copied in any of this.
+// - a result that is an argument (in place, out=) is the same tensor; a result over an argument's memory is a view of it
+// - an argument whose shape or storage the kernel changed is changed on the device
+// - a result is on the device of a `device` argument, else on the arguments' common device
+// None of this copies data.
 #include "sim.h"
 
 #include <torch/library.h>
@@ -16,7 +16,7 @@ namespace sim {
 
 namespace {
 
-// The aliases of one call, and the way back from each to what it is an alias of.
+// The host aliases of one call, and the device tensor or storage of each.
 class Call {
  public:
   c10::IValue to_host(const c10::IValue& value) {
@@ -43,8 +43,8 @@ class Call {
     return value;
   }
 
-  // Once the kernel is done: what it did to an alias's shape and storage, it did to the tensor.
-  void carry_back() {
+  // Applies the kernel's changes of an alias's shape and storage to the device tensor.
+  void write_back() {
     for (const auto& each : storages_) {
       follow_host(each.device);
     }
@@ -169,7 +169,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
     } else if (argument.name() == "generator" && on_sim) {
       value = host_generator(value.isNone() ? SIM_OPTIONAL<at::Generator>() : value.toGenerator(), index);
     } else if (value.isGenerator()) {
-      // A generator's type alone has brought a call on CPU tensors here, as it does for CUDA.
+      // The dispatcher sends a call with CPU tensors here because of the generator's type, as it does for CUDA.
       TORCH_CHECK(
           value.toGenerator().device().is_cpu(), "Expected a 'cpu' device type for generator but found '",
           value.toGenerator().device().type(), "'");
@@ -179,7 +179,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
   }
 
   call_host_kernel(op, stack);
-  call.carry_back();
+  call.write_back();
   const size_t results = schema.returns().size();
   for (size_t i = stack->size() - results; on_sim && i < stack->size(); ++i) {
     (*stack)[i] = call.to_device((*stack)[i], index);
@@ -190,8 +190,8 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }
 
-// Operators without a derivative (c10d::allreduce_) need a way past autograd. Early versions register none for this device
-// (2.1 and 2.2 do not, 2.13 does); a second one would be refused, so the dispatcher is asked.
+// Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for this
+// device (2.1 and 2.2 do not, 2.13 does); registering a second one raises, so check first.
 TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, library) {
   if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::AutogradPrivateUse1)) {
     library.fallback(torch::CppFunction::makeFallthrough());

@@ -1,8 +1,8 @@
 // Fused optimizers where PyTorch has them for CUDA only (on the CPU: Adam and AdamW from 2.4, SGD from 2.4).
 //
 // Contract held: native_functions.yaml (`_fused_adam_`, `_fused_adamw_`, `_fused_sgd_`) and ATen/native/cuda/fused_adam_utils.cuh:
-// all tensors on one device, the learning rate excepted; the step counters have been advanced by the caller; nothing is
-// changed when `found_inf` is one; unscaled gradients are written back. A reference, not a fast one.
+// all tensors except the learning rate on one device; the caller has advanced the step counters; nothing changes if
+// `found_inf` is one; unscaled gradients are written back. A reference implementation, not a fast one.
 #include "sim.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// The arguments of one call by name, its tensors as host aliases.
+// The arguments of one call by name, with tensors as host aliases.
 class Arguments {
  public:
   Arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> values) : schema_(schema), values_(values) {}
@@ -34,7 +34,7 @@ class Arguments {
   bool flag(const char* name) const {
     return value(name).toBool();
   }
-  // Undefined where the argument is absent.
+  // Undefined if the argument is absent.
   at::Tensor tensor(const char* name) const {
     const auto& found = value(name);
     return found.isTensor() ? host_alias(found.toTensor()) : at::Tensor();
@@ -49,30 +49,31 @@ class Arguments {
   c10::ArrayRef<c10::IValue> values_;
 };
 
-// The gradient as the update uses it: unscaled (in place) and turned round to maximize.
-at::Tensor prepared(at::Tensor grad, const Arguments& given) {
-  const auto scale = given.tensor("grad_scale");
+// The gradient for the update: unscaled (in place), and negated to maximize.
+at::Tensor prepare_gradient(at::Tensor grad, const Arguments& arguments) {
+  const auto scale = arguments.tensor("grad_scale");
   if (scale.defined()) {
     grad.div_(scale);
   }
-  return given.flag("maximize") ? grad.neg() : grad;
+  return arguments.flag("maximize") ? grad.neg() : grad;
 }
 
-bool overflowed(const Arguments& given) {
-  const auto found = given.tensor("found_inf");
+bool found_overflow(const Arguments& arguments) {
+  const auto found = arguments.tensor("found_inf");
   return found.defined() && found.item<double>() == 1.0;
 }
 
-void adam(const Arguments& given, bool decoupled) {
-  const auto parameters = given.tensors("self"), grads = given.tensors("grads"), steps = given.tensors("state_steps");
-  const auto averages = given.tensors("exp_avgs"), squares = given.tensors("exp_avg_sqs");
-  const auto largest = given.tensors("max_exp_avg_sqs");
-  const double lr = given.number("lr"), decay = given.number("weight_decay"), eps = given.number("eps");
-  const double beta1 = given.number("beta1"), beta2 = given.number("beta2");
+void adam(const Arguments& arguments, bool decoupled) {
+  const auto parameters = arguments.tensors("self"), grads = arguments.tensors("grads");
+  const auto steps = arguments.tensors("state_steps");
+  const auto averages = arguments.tensors("exp_avgs"), squares = arguments.tensors("exp_avg_sqs");
+  const auto largest = arguments.tensors("max_exp_avg_sqs");
+  const double lr = arguments.number("lr"), decay = arguments.number("weight_decay"), eps = arguments.number("eps");
+  const double beta1 = arguments.number("beta1"), beta2 = arguments.number("beta2");
   for (size_t i = 0; i < parameters.size(); ++i) {
     auto parameter = parameters[i];
     auto average = averages[i], square = squares[i];
-    auto grad = prepared(grads[i], given);
+    auto grad = prepare_gradient(grads[i], arguments);
     if (decoupled) {
       parameter.mul_(1 - lr * decay);
     } else if (decay != 0) {
@@ -82,7 +83,7 @@ void adam(const Arguments& given, bool decoupled) {
     square.mul_(beta2).addcmul_(grad, grad, 1 - beta2);
     const double step = steps[i].item<double>();
     auto bound = square;
-    if (given.flag("amsgrad")) {
+    if (arguments.flag("amsgrad")) {
       bound = largest[i];
       bound.copy_(at::maximum(bound, square));
     }
@@ -91,24 +92,24 @@ void adam(const Arguments& given, bool decoupled) {
   }
 }
 
-void sgd(const Arguments& given) {
-  const auto parameters = given.tensors("self"), grads = given.tensors("grads");
-  const auto momenta = given.tensors("momentum_buffer_list");
-  const double lr = given.number("lr"), decay = given.number("weight_decay"), momentum = given.number("momentum");
+void sgd(const Arguments& arguments) {
+  const auto parameters = arguments.tensors("self"), grads = arguments.tensors("grads");
+  const auto momenta = arguments.tensors("momentum_buffer_list");
+  const double lr = arguments.number("lr"), decay = arguments.number("weight_decay"), momentum = arguments.number("momentum");
   for (size_t i = 0; i < parameters.size(); ++i) {
     auto parameter = parameters[i];
-    auto grad = prepared(grads[i], given);
+    auto grad = prepare_gradient(grads[i], arguments);
     if (decay != 0) {
       grad = grad.add(parameter, decay);
     }
     if (momentum != 0) {
       auto buffer = momenta[i];
-      if (given.flag("is_first_step")) {
+      if (arguments.flag("is_first_step")) {
         buffer.copy_(grad);
       } else {
-        buffer.mul_(momentum).add_(grad, 1 - given.number("dampening"));
+        buffer.mul_(momentum).add_(grad, 1 - arguments.number("dampening"));
       }
-      grad = given.flag("nesterov") ? grad.add(buffer, momentum) : buffer;
+      grad = arguments.flag("nesterov") ? grad.add(buffer, momentum) : buffer;
     }
     parameter.add_(grad, -lr);
   }
@@ -120,12 +121,12 @@ void update(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::
   const auto values = c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count, count);
   check_placement(schema, values);
   const at::AutoDispatchBelowADInplaceOrView below;
-  const Arguments given(schema, values);
-  if (!overflowed(given)) {
+  const Arguments arguments(schema, values);
+  if (!found_overflow(arguments)) {
     if (schema.name() == "aten::_fused_sgd_") {
-      sgd(given);
+      sgd(arguments);
     } else {
-      adam(given, /*decoupled=*/schema.name() == "aten::_fused_adamw_");
+      adam(arguments, /*decoupled=*/schema.name() == "aten::_fused_adamw_");
     }
   }
   torch::jit::drop(*stack, count);

@@ -1,8 +1,8 @@
 // Random generators: a device generator draws from a host generator that it owns.
 //
 // Contract held: ATen/core/Generator.h, check_generator: a generator of another device type is refused, in CUDA's words.
-// The owned generator is handed to the CPU kernel itself, so there is no state to write back, and a simulated device draws
-// the numbers that the CPU draws from the same seed.
+// The CPU kernel gets the owned generator itself, so there is no state to write back, and a simulated device draws the
+// numbers that the CPU draws from the same seed.
 #include "sim.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -35,7 +35,7 @@ struct GeneratorImpl final : c10::GeneratorImpl {
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     return host.unsafeGetGeneratorImpl()->get_state();
   }
-  // From 2.1. CUDA's Philox generator counts what it has drawn; the Mersenne twister underneath has no such count.
+  // From 2.1. CUDA's Philox generator counts its draws; the Mersenne twister underneath does not.
   void set_offset(uint64_t /*offset*/) {
     TORCH_CHECK(false, "a generator of the simulated accelerator has no offset");
   }

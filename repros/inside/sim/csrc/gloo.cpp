@@ -1,9 +1,9 @@
-// Which types and reductions NCCL has and Gloo lacks, and how Gloo does them all the same.
+// The types and reductions that NCCL has and Gloo lacks, expressed in types and reductions that Gloo has.
 //
-// Contract held: ProcessGroupNCCL.cpp, getNcclDataType and getNcclReduceOp: what is refused, in its words; a sum of bools is
+// Contract held: ProcessGroupNCCL.cpp, getNcclDataType and getNcclReduceOp: its refusals and their messages; a sum of bools is
 // their union; AVG of integers is truncated; PREMUL_SUM multiplies each rank's share before the sum. Complex tensors are pairs
-// of reals. Gloo refuses most of this, and some of it late, in a thread of its own: from then on a barrier on that group fails
-// as well. So nothing that Gloo would refuse is handed to it.
+// of reals. Gloo refuses most of this, some of it late, in a thread of its own; after that a barrier on the group fails too. So
+// Gloo never gets what it would refuse.
 #include "gloo.h"
 
 #if SIM_HAS_COLLECTIVES
@@ -18,7 +18,7 @@ using Tensors = std::vector<at::Tensor>;
 using c10d::ReduceOp;
 
 template <class Change>
-Tensors for_each(const Tensors& tensors, const Change& change) {
+Tensors map_tensors(const Tensors& tensors, const Change& change) {
   Tensors changed;
   changed.reserve(tensors.size());
   for (const auto& tensor : tensors) {
@@ -27,7 +27,7 @@ Tensors for_each(const Tensors& tensors, const Change& change) {
   return changed;
 }
 
-bool nccl_has(c10::ScalarType type) {
+bool nccl_supports(c10::ScalarType type) {
   switch (type) {
     case at::kFloat:
     case at::kDouble:
@@ -50,15 +50,16 @@ void check_contiguous(const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.is_contiguous(tensor.suggest_memory_format()), "Tensors must be contiguous");
 }
 
-// A device tensor's host alias, if NCCL would take the tensor.
-at::Tensor accepted(const at::Tensor& device) {
+// A device tensor's host alias, if NCCL would accept the tensor.
+at::Tensor checked_alias(const at::Tensor& device) {
   TORCH_CHECK_VALUE(is_sim(device) && device.layout() == c10::kStrided, "Tensors must be sim and dense");
   TORCH_CHECK_TYPE(
-      nccl_has(device.scalar_type()), "Input tensor data type is not supported for NCCL process group: ", device.scalar_type());
+      nccl_supports(device.scalar_type()),
+      "Input tensor data type is not supported for NCCL process group: ", device.scalar_type());
   return host_alias(device);
 }
 
-at::Tensor as_numbers_gloo_moves(const at::Tensor& host) {
+at::Tensor as_type_gloo_moves(const at::Tensor& host) {
   switch (host.scalar_type()) {
     case at::kBool:
     case at::kFloat8_e5m2:
@@ -88,8 +89,8 @@ at::Scalar premultiplier(const ReduceOp& op) {
   return factor.defined() ? host_alias(factor).item() : at::Scalar(supplement->double_factor);
 }
 
-// What Gloo reduces in the place of `host`: the same memory as another type, where such a type will do.
-at::Tensor operand_over(const at::Tensor& host, ReduceOp::RedOpType op) {
+// The tensor that Gloo reduces instead of `host`: the same memory as another type, if the operation allows it.
+at::Tensor reduction_operand(const at::Tensor& host, ReduceOp::RedOpType op) {
   const auto type = host.scalar_type();
   TORCH_CHECK_TYPE(
       type != at::kFloat8_e5m2 && type != at::kFloat8_e4m3fn, "Input tensor data type is not supported for NCCL process group: ",
@@ -110,11 +111,11 @@ at::Tensor operand_over(const at::Tensor& host, ReduceOp::RedOpType op) {
 }  // namespace
 
 at::Tensor to_move(const at::Tensor& device) {
-  return as_numbers_gloo_moves(accepted(device));
+  return as_type_gloo_moves(checked_alias(device));
 }
 
 Tensors to_move(const Tensors& devices) {
-  return for_each(devices, [](const at::Tensor& device) { return to_move(device); });
+  return map_tensors(devices, [](const at::Tensor& device) { return to_move(device); });
 }
 
 at::Tensor to_move_whole(const at::Tensor& device) {
@@ -124,17 +125,17 @@ at::Tensor to_move_whole(const at::Tensor& device) {
 }
 
 Tensors to_move_whole(const Tensors& devices) {
-  return for_each(devices, [](const at::Tensor& device) { return to_move_whole(device); });
+  return map_tensors(devices, [](const at::Tensor& device) { return to_move_whole(device); });
 }
 
 at::Tensor to_reduce(const at::Tensor& device) {
-  auto host = accepted(device);
+  auto host = checked_alias(device);
   check_contiguous(device);
   return host;
 }
 
 Tensors to_reduce(const Tensors& devices) {
-  return for_each(devices, [](const at::Tensor& device) { return to_reduce(device); });
+  return map_tensors(devices, [](const at::Tensor& device) { return to_reduce(device); });
 }
 
 Reduction plan_reduction(const Tensors& hosts, const ReduceOp& op, int64_t ranks) {
@@ -142,7 +143,7 @@ Reduction plan_reduction(const Tensors& hosts, const ReduceOp& op, int64_t ranks
   for (const auto& host : hosts) {
     TORCH_CHECK_TYPE(host.scalar_type() == type, "Tensors must have identical type");
   }
-  const auto targets = for_each(hosts, [&](const at::Tensor& host) { return operand_over(host, op); });
+  const auto targets = map_tensors(hosts, [&](const at::Tensor& host) { return reduction_operand(host, op); });
   Reduction plan{targets, op, nullptr};
   if (op == ReduceOp::PREMUL_SUM) {
     const auto factor = premultiplier(op);
@@ -158,7 +159,7 @@ Reduction plan_reduction(const Tensors& hosts, const ReduceOp& op, int64_t ranks
   }
   const bool widened = type == at::kBFloat16 && !SIM_GLOO_ADDS_BFLOAT16;
   if (widened) {
-    plan.operands = for_each(targets, [](const at::Tensor& target) { return target.to(at::kFloat); });
+    plan.operands = map_tensors(targets, [](const at::Tensor& target) { return target.to(at::kFloat); });
   }
   if (widened || op == ReduceOp::AVG) {
     plan.finish = [targets, operands = plan.operands, widened, divisor = op == ReduceOp::AVG ? ranks : 1] {

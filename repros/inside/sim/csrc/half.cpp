@@ -1,4 +1,4 @@
-// float16 where the CPU has no kernel for it: before PyTorch 2.4 it lacks most, and every GPU has them.
+// float16 where the CPU has no kernel for it: before PyTorch 2.4 it lacks most of those that every GPU has.
 //
 // Contract held: an operator that CUDA runs in float16 runs. It is computed in float32 and rounded, as CUDA's kernels do inside.
 #include "sim.h"
@@ -18,7 +18,7 @@ bool is_half(const at::Tensor& tensor) {
   return tensor.defined() && tensor.scalar_type() == at::kHalf;
 }
 
-bool holds_half(const c10::IValue& value) {
+bool has_half(const c10::IValue& value) {
   if (value.isTensor()) {
     return is_half(value.toTensor());
   }
@@ -32,7 +32,7 @@ bool holds_half(const c10::IValue& value) {
   return false;
 }
 
-// The float32 tensors that stand for float16 ones in one call.
+// The float32 tensors that replace float16 ones in one call.
 class Widened {
  public:
   c10::IValue wide(const c10::IValue& value, const c10::Argument& argument) {
@@ -51,7 +51,7 @@ class Widened {
     return is_type && value.toScalarType() == at::kHalf ? c10::IValue(at::kFloat) : value;
   }
 
-  void carry_back() {
+  void write_back() {
     for (const auto& [half, wide] : written_) {
       half.resize_(wide.sizes());
       half.copy_(wide);
@@ -104,11 +104,11 @@ void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::DispatchKeySet keys(c10::DispatchKey::CPU);
   const auto& parameters = op.schema().arguments();
   const auto begin = stack->end() - static_cast<std::ptrdiff_t>(parameters.size());
-  if (std::none_of(begin, stack->end(), holds_half)) {
+  if (std::none_of(begin, stack->end(), has_half)) {
     op.redispatchBoxed(keys, stack);
     return;
   }
-  const std::vector<c10::IValue> arguments(begin, stack->end());  // a kernel takes them off the stack, also one that throws
+  const std::vector<c10::IValue> arguments(begin, stack->end());  // a kernel removes them from the stack, even if it throws
   const auto below_arguments = stack->size() - parameters.size();
   try {
     op.redispatchBoxed(keys, stack);
@@ -122,7 +122,7 @@ void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       stack->push_back(call.wide(arguments[i], parameters[i]));
     }
     op.redispatchBoxed(keys, stack);
-    call.carry_back();
+    call.write_back();
     for (size_t i = below_arguments; i < stack->size(); ++i) {
       (*stack)[i] = call.narrow((*stack)[i]);
     }

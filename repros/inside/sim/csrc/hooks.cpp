@@ -1,7 +1,7 @@
-// What PyTorch asks of a backend that is not compiled into it.
+// PyTorch's interface to a backend that is not compiled into it.
 //
-// Contract held: ATen/detail/PrivateUse1HooksInterface.h (from 2.1). Its methods differ from version to version; they are
-// written without `override`, in each spelling that a version uses, so that a version takes those it knows.
+// Contract held: ATen/detail/PrivateUse1HooksInterface.h (from 2.1). Its methods differ between versions; they are defined
+// without `override`, in each form that a version declares, and each version overrides those it has.
 #include "sim.h"
 
 #if SIM_HAS_HOOKS
@@ -64,8 +64,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 namespace {
 
-// Where the interface is not asked to make generators, they come from a function registered apart. PyTorch 2.6 has the method
-// in the class that the interface inherits from, and does not ask there either.
+// Versions that do not make generators through the interface use a function that is registered separately. PyTorch 2.6 has the
+// method in a base class of the interface, but does not call it.
 template <class Interface, class = void>
 struct MakesGenerators : std::false_type {};
 template <class Interface>

@@ -1,4 +1,4 @@
-// The placement checks that kernels of CUDA make by themselves, and the arguments that they bring over or only read.
+// The placement checks inside CUDA's kernels, and the arguments that those kernels copy to the device or only read.
 //
 // Contracts held: in ATen/native, cuda/Indexing.cu (masked_fill__cuda), TensorAdvancedIndexing.cpp (_index_put_impl_, index_fill_),
 // IndexingUtils.h (canDispatchToMaskedFill), Fill.cpp (fill_), TensorCompare.cpp (where_self_out), cuda/DistributionTemplates.h
@@ -17,7 +17,7 @@ namespace {
 Placement check_masked_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
   const auto& self = arguments[0].toTensor();
   const auto& mask = arguments[1].toTensor();
-  if (arguments[2].isTensor()) {  // it is read, so it may be anywhere
+  if (arguments[2].isTensor()) {  // its value is read, so it may be on any device
     const auto dimensions = arguments[2].toTensor().dim();
     TORCH_CHECK(
         dimensions == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", dimensions,
@@ -30,11 +30,11 @@ Placement check_masked_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef
   return self.device();
 }
 
-bool none(const c10::Argument& /*argument*/, const at::Tensor& /*tensor*/) {
+bool no_exemption(const c10::Argument& /*argument*/, const at::Tensor& /*tensor*/) {
   return false;
 }
 
-// Whether an assignment by one mask of a single number is done by masked_fill_, which reads the number.
+// Whether masked_fill_, which reads the value, does this assignment: one mask, and one number.
 bool is_masked_fill(const at::Tensor& self, const c10::IValue& indices, const at::Tensor& value) {
   if (value.numel() != 1 || !value.device().is_cpu()) {
     return false;
@@ -51,23 +51,23 @@ bool is_masked_fill(const at::Tensor& self, const c10::IValue& indices, const at
   return masks == 1;
 }
 
-// Indices are brought over, and so is a value without dimensions.
+// The kernel copies indices to the device, and a value without dimensions.
 Placement check_index_put(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
   const auto& self = arguments[0].toTensor();
   const auto& value = arguments[2].toTensor();
   const bool accumulate = arguments[3].toBool();
-  const bool is_brought = value.dim() == 0 || (!accumulate && is_masked_fill(self, arguments[1], value));
+  const bool is_copied = value.dim() == 0 || (!accumulate && is_masked_fill(self, arguments[1], value));
   if (is_sim(self) && (accumulate || at::globalContext().deterministicAlgorithms())) {
     TORCH_CHECK(
-        is_brought || value.device() == self.device(), "expected device ", self.device(), " but got device ", value.device(),
+        is_copied || value.device() == self.device(), "expected device ", self.device(), " but got device ", value.device(),
         " for value tensor");
   }
-  return check_iterator(schema, is_brought ? arguments.slice(0, 2) : arguments, &none);
+  return check_iterator(schema, is_copied ? arguments.slice(0, 2) : arguments, &no_exemption);
 }
 
-// A value that is a tensor is read.
+// A value that is a tensor is only read, so it is not checked.
 Placement check_index_fill(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  return check_iterator(schema, arguments.slice(0, 3), &none);
+  return check_iterator(schema, arguments.slice(0, 3), &no_exemption);
 }
 
 Placement check_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
@@ -80,16 +80,16 @@ Placement check_where(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVal
   });
 }
 
-// The kernel for the device brings probabilities over, that for the CPU does not.
+// CUDA's kernel copies the probabilities to the device, the CPU's does not.
 Placement check_bernoulli(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  const bool brings = is_sim(arguments[0].toTensor());
+  const bool copies_probabilities = is_sim(arguments[0].toTensor());
   check_iterator(schema, arguments, [&](const c10::Argument& argument, const at::Tensor&) {
-    return brings && argument.name() == "p";
+    return copies_probabilities && argument.name() == "p";
   });
   return arguments[0].toTensor().device();
 }
 
-// torchgen's check leaves out what is named only.
+// torchgen's check leaves out keyword-only arguments.
 Placement check_searchsorted(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
   const auto place = check_all_but(schema, arguments, "sorter");
   const auto& sorter = arguments[static_cast<size_t>(*schema.argumentIndexWithName("sorter"))];

@@ -1,7 +1,7 @@
-// The operators that a device must answer itself: making memory, copying between devices, viewing.
+// The operators that every device must implement itself: allocation, copies between devices, views.
 //
-// Contracts held: native_functions.yaml (signatures), ATen/native/Copy.cpp (a copy to or from a device that PyTorch does not
-// know ends in `_copy_from`), torch/nn/modules/module.py (`_has_compatible_shallow_copy_type`).
+// Contracts held: native_functions.yaml (signatures), ATen/native/Copy.cpp (a copy to or from an external device calls
+// `_copy_from`), torch/nn/modules/module.py (`_has_compatible_shallow_copy_type`).
 #include "sim.h"
 
 #include <ATen/EmptyTensor.h>
@@ -79,7 +79,7 @@ at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size, c10::Int
 }
 
 // `Module.to()` asks whether a CPU parameter may take this tensor as its `.data`. "No" would make it a new Parameter, and an
-// optimizer made before would go on with the old ones: on CUDA it does not, so here neither.
+// optimizer made before would keep the old one. On CUDA the answer is yes, so it is here.
 bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
   const auto is_plain = [](const at::Tensor& tensor) {
     return tensor.layout() == c10::kStrided && (tensor.device().is_cpu() || is_sim(tensor));
@@ -87,18 +87,18 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
   return is_plain(self) && is_plain(from);
 }
 
-// Zeros without memory, as derivatives hand them on: the key set, not the bytes, says that they are zeros.
+// Zeros without memory, which derivatives pass on: the key set marks them as zeros.
 at::Tensor efficient_zero_tensor(
     c10::IntArrayRef size, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
   check_layout(layout);
-  // As in PyTorch's own kernels for it: the storage keeps its address, and nobody resizes zeros without memory.
+  // As in PyTorch's own kernels for it: the storage keeps the allocator's address, and zeros without memory are never resized.
   at::native::ZeroTensorAllocator allocator(device_or_current(device));
   return at::detail::empty_generic(
       size, &allocator, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), type_or_default(type),
       SIM_OPTIONAL<c10::MemoryFormat>());
 }
 
-// A block is freed when its last tensor goes; nothing runs later that could still use it.
+// A block is freed with its last tensor; no work runs later that could still use it.
 void record_stream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
 
 }  // namespace
@@ -116,8 +116,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_efficientzerotensor", &efficient_zero_tensor);
 }
 
-// To conjugate lazily conjugated memory, PyTorch copies it. A copy must thus be taken with the mark still on; otherwise the
-// mark is first resolved by a copy, and so on for ever.
+// PyTorch resolves lazy conjugation by a copy. So a copy must accept tensors that are still marked; resolving the mark first
+// would copy again, without end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
   library.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

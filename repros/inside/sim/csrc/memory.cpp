@@ -1,8 +1,8 @@
-// Device memory: host memory that two storages share.
+// Device memory: host memory shared by two storages.
 //
-// Each device storage owns a Block, and a Block owns the host storage over the same bytes. So a CPU kernel can be given an
-// alias without a copy, its result can become device memory without a copy, and a storage that a kernel resized is found
-// again. Every byte that a device storage holds is on its device's account, however it came about.
+// Each device storage owns a Block, and a Block owns the host storage over the same bytes. So a CPU kernel can use an alias
+// without a copy, its result can become device memory without a copy, and a storage that a kernel resized is found again.
+// Every byte of a device storage is counted for its device, however the storage was made.
 //
 // Contract held: c10/core/Allocator.h (memory comes from the current device; a null pointer for zero bytes).
 #include "accounts.h"
@@ -33,18 +33,18 @@ struct Block {
 
   static void release(void* context) {
     auto* block = static_cast<Block*>(context);
-    account_of(block->index).give_back(block->bytes);
+    account_of(block->index).free(block->bytes);
     delete block;
   }
 };
 
 c10::DataPtr pointer_to(const c10::Storage& host, c10::DeviceIndex index) {
   auto* block = new Block{host, index, host.nbytes()};
-  account_of(index).take(block->bytes);
+  account_of(index).allocate(block->bytes);
   return {const_cast<void*>(host.data_ptr().get()), block, &Block::release, c10::Device(kDevice, index)};
 }
 
-// Null for memory that did not come from here (a storage over somebody else's pointer).
+// Null for memory that another allocator made.
 Block* block_of(const c10::Storage& device) {
   const c10::DataPtr& pointer = device.data_ptr();
   return pointer.get_deleter() == &Block::release ? static_cast<Block*>(pointer.get_context()) : nullptr;
@@ -61,20 +61,20 @@ struct Allocator final : AllocatorInterface {
     return static_cast<const Allocator*>(this)->allocate(bytes);
   }
   c10::DataPtr allocate(size_t bytes) const {
-    account_of(current_device()).check_room(bytes);  // before the host pays for it
+    account_of(current_device()).check_room(bytes);  // before host memory is allocated
     auto* cpu = c10::GetCPUAllocator();
     const c10::Storage host(c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true);
     return pointer_to(host, current_device());
   }
   c10::DeleterFnPtr raw_deleter() const override {
-    return nullptr;  // a block's context is not its address, so raw allocation is not offered
+    return nullptr;  // a block's context is not its address, so raw allocation is not supported
   }
   void copy_data(void* to, const void* from, size_t bytes) const {
     std::memcpy(to, from, bytes);
   }
 
 #if SIM_HAS_DEVICE_ALLOCATOR
-  // What `torch.accelerator` reports. Nothing is cached: reserved, active and requested are what is allocated.
+  // The statistics of `torch.accelerator`. Nothing is cached: reserved, active and requested bytes are the allocated bytes.
   bool initialized() {
     return true;
   }
@@ -82,38 +82,38 @@ struct Allocator final : AllocatorInterface {
   void emptyCache(c10::MempoolId_t /*pool*/) {}
   void recordStream(const c10::DataPtr& /*pointer*/, c10::Stream /*stream*/) {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) {
-    const Memory of = account_of(index).memory();
+    const Memory usage = account_of(index).memory();
     c10::CachingDeviceAllocator::DeviceStats stats;
     for (auto* counts : {&stats.allocation, &stats.active, &stats.segment}) {
-      set(*counts, of.blocks);
+      set(*counts, usage.blocks);
     }
     for (auto* bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes, &stats.requested_bytes}) {
-      set(*bytes, of.bytes);
+      set(*bytes, usage.bytes);
     }
-    stats.num_device_alloc = static_cast<int64_t>(of.blocks.taken);
-    stats.num_device_free = static_cast<int64_t>(of.blocks.taken - of.blocks.now);
-    stats.num_ooms = static_cast<int64_t>(of.refused);
+    stats.num_device_alloc = static_cast<int64_t>(usage.blocks.allocated);
+    stats.num_device_free = static_cast<int64_t>(usage.blocks.allocated - usage.blocks.current);
+    stats.num_ooms = static_cast<int64_t>(usage.refused);
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex index) {
-    account_of(index).forget_taken();
+    account_of(index).reset_allocated();
   }
   void resetPeakStats(c10::DeviceIndex index) {
-    account_of(index).forget_peak();
+    account_of(index).reset_peak();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
-    const Memory of = account_of(index).memory();
-    return {of.limit - std::min(of.limit, of.bytes.now), of.limit};
+    const Memory usage = account_of(index).memory();
+    return {usage.limit - std::min(usage.limit, usage.bytes.current), usage.limit};
   }
 
  private:
   template <class Stats>
-  static void set(Stats& stats, const Count& of) {
-    auto& all = stats[0];  // the other entries tell small blocks from large ones, which are pooled apart on CUDA
-    all.current = static_cast<int64_t>(of.now);
-    all.peak = static_cast<int64_t>(of.peak);
-    all.allocated = static_cast<int64_t>(of.taken);
-    all.freed = static_cast<int64_t>(of.taken - of.now);
+  static void set(Stats& stats, const Count& count) {
+    auto& all = stats[0];  // the other entries separate small from large blocks, which CUDA pools separately
+    all.current = static_cast<int64_t>(count.current);
+    all.peak = static_cast<int64_t>(count.peak);
+    all.allocated = static_cast<int64_t>(count.allocated);
+    all.freed = static_cast<int64_t>(count.allocated - count.current);
   }
 #endif
 };
@@ -129,7 +129,7 @@ at::Tensor tensor_like(const at::Tensor& model, const c10::Storage& storage, c10
   impl->_set_conj(model.is_conj());
   impl->_set_neg(model.is_neg());
   if (model.unsafeGetTensorImpl()->is_wrapped_number()) {
-    impl->set_wrapped_number(true);  // a Python number, which has no say in the result's type
+    impl->set_wrapped_number(true);  // a Python number, which does not influence the result's type
   }
   return tensor;
 }
@@ -141,9 +141,9 @@ c10::Storage host_storage(const c10::Storage& device) {
     return block->host;
   }
   // The lambda's copy of `device` keeps the foreign memory alive as long as this view of it.
-  auto* keeper = new c10::Storage(device);
+  auto* owner = new c10::Storage(device);
   c10::DataPtr view(
-      const_cast<void*>(device.data_ptr().get()), keeper, [](void* held) { delete static_cast<c10::Storage*>(held); },
+      const_cast<void*>(device.data_ptr().get()), owner, [](void* context) { delete static_cast<c10::Storage*>(context); },
       c10::Device(c10::DeviceType::CPU));
   return {c10::Storage::use_byte_size_t(), device.nbytes(), std::move(view), nullptr, /*resizable=*/false};
 }
@@ -158,11 +158,11 @@ void follow_host(const c10::Storage& device) {
   if (block == nullptr || (block->host.nbytes() == device.nbytes() && block->host.data_ptr().get() == device.data_ptr().get())) {
     return;
   }
-  const c10::Storage host = block->host;  // the old block goes when its pointer is replaced
+  const c10::Storage host = block->host;  // replacing the pointer below frees the old block
   const auto index = block->index;
   device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, index));
   device.unsafeGetStorageImpl()->set_nbytes(host.nbytes());
-  account_of(index).check_taken(host.nbytes());
+  account_of(index).check_limit(host.nbytes());
 }
 
 void resize_storage(const c10::Storage& device, size_t bytes) {

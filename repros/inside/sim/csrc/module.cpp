@@ -1,9 +1,9 @@
-// The Python module `_sim`: what torch.sim (the folder `surface`) and the process group (collectives.py) call.
+// The Python module `_sim`, used by torch.sim (the folder `surface`) and the process group (collectives.py).
 #include "accounts.h"
 #include "collectives.h"
 #include "sim.h"
 
-#if SIM_HOLDS_AUTOCAST_SETTINGS
+#if SIM_KEEPS_AUTOCAST_SETTINGS
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/DynamicTypes.h>
@@ -32,16 +32,16 @@ PYBIND11_MODULE(_sim, module) {
     return static_cast<int>(sim::exchange_device(checked(index)));
   });
   module.def("memory", [](int index) {
-    const auto of = sim::account_of(checked(index)).memory();
-    const auto told = [](const sim::Count& count) {
-      return py::dict(py::arg("current") = count.now, py::arg("peak") = count.peak, py::arg("allocated") = count.taken);
+    const auto usage = sim::account_of(checked(index)).memory();
+    const auto to_dict = [](const sim::Count& count) {
+      return py::dict(py::arg("current") = count.current, py::arg("peak") = count.peak, py::arg("allocated") = count.allocated);
     };
     return py::dict(
-        py::arg("bytes") = told(of.bytes), py::arg("blocks") = told(of.blocks), py::arg("refused") = of.refused,
-        py::arg("limit") = of.limit);
+        py::arg("bytes") = to_dict(usage.bytes), py::arg("blocks") = to_dict(usage.blocks), py::arg("refused") = usage.refused,
+        py::arg("limit") = usage.limit);
   });
-  module.def("reset_peak", [](int index) { sim::account_of(checked(index)).forget_peak(); });
-  module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).forget_taken(); });
+  module.def("reset_peak", [](int index) { sim::account_of(checked(index)).reset_peak(); });
+  module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).reset_allocated(); });
   module.def("set_limit", [](int index, uint64_t bytes) { sim::account_of(checked(index)).set_limit(bytes); });
   module.def("device_bytes", &sim::device_bytes);
 
@@ -72,7 +72,7 @@ PYBIND11_MODULE(_sim, module) {
     return bytes.set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
   });
 
-#if SIM_HOLDS_AUTOCAST_SETTINGS
+#if SIM_KEEPS_AUTOCAST_SETTINGS
   module.def("is_autocast_enabled", &at::autocast::is_privateuseone_enabled);
   module.def("set_autocast_enabled", &at::autocast::set_privateuseone_enabled);
   module.def("get_autocast_dtype", [] {

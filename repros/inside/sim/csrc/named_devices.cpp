@@ -1,10 +1,10 @@
-// Operators that PyTorch has written for every device, but which name the device types that they take or look for kernels
-// where only the named ones have them. They are run on the host.
+// Operators for every device whose code lists the device types that it accepts, or uses kernels that only the listed ones have.
+// They run on the host.
 //
 // - aten/src/ATen/native/ReduceOps.cpp `mode_out`: "mode only supports CPU, CUDA ..."
 // - the same, `nanmean_out`: calls the kernel of `nansum` past the dispatcher
-// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): takes what is not on the CPU for CUDA's,
-//   where MAGMA wants the results in the CPU's memory
+// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): treats every tensor that is not on the
+//   CPU as CUDA's, where MAGMA wants the results in the CPU's memory
 #include "sim.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -36,13 +36,13 @@ at::Tensor eigenvalues(const at::Tensor& self) {
   return device_tensor(host, adopt(host.storage(), self.device().index()));
 }
 
-// As PyTorch's own: the derivative is that of `linalg_eig`.
+// As in PyTorch: the derivative is that of `linalg_eig`.
 at::Tensor eigenvalues_with_autograd(const at::Tensor& self) {
   const bool derived = at::GradMode::is_enabled() && self.requires_grad();
   return derived ? std::get<0>(at::linalg_eig(self)) : eigenvalues(self);
 }
 
-// From 2.3 the kernels are the CPU's and CUDA's own.
+// From 2.3 the CPU and CUDA have their own kernels.
 bool eigenvalues_are_composite() {
   const auto op = c10::Dispatcher::singleton().findSchema({"aten::linalg_eigvals", "out"});
   return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);

@@ -1,7 +1,7 @@
 // Pinned memory: `Tensor.pin_memory()`, `Tensor.is_pinned()` and a DataLoader's `pin_memory=True`.
 //
-// Contract held: ATen/native/Memory.cpp. A pinned tensor is a CPU tensor that says so. To a device whose memory is host memory
-// all of it is as good; what is pinned is remembered, as CUDA's host allocator does.
+// Contract held: ATen/native/Memory.cpp. A pinned tensor is a CPU tensor that reports itself as pinned. For this device all host
+// memory is equal; the pinned blocks are recorded, as CUDA's host allocator does.
 #include "sim.h"
 
 #include <ATen/EmptyTensor.h>
@@ -58,7 +58,7 @@ struct PinnedAllocator final : c10::Allocator {
   }
 };
 
-// PyTorch asks these by dispatch key (2.0 to 2.6 or so) or through the hooks (later).
+// PyTorch calls these by dispatch key (2.0 to about 2.6) or through the hooks (later).
 bool tensor_is_pinned(const at::Tensor& self, SIM_OPTIONAL<c10::Device> /*device*/) {
   return self.device().is_cpu() && is_pinned(self.storage().data_ptr().get());
 }

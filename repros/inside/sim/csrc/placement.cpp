@@ -21,9 +21,9 @@ namespace sim {
 
 namespace {
 
-// Outputs first, the others after, each group in the schema's order.
+// Visits the outputs first, then the other arguments, each group in the schema's order.
 template <class Visit>
-void for_outputs_first(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const Visit& each) {
+void visit_outputs_first(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const Visit& each) {
   for (const bool outputs : {true, false}) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (schema.arguments()[i].is_out() == outputs) {
@@ -37,12 +37,12 @@ Placement check_all(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue
   return check_all_but(schema, arguments, /*name=*/"");
 }
 
-// A fused optimizer reads a learning rate that is a tensor from wherever it is.
-Placement check_all_but_rate(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+// A fused optimizer reads a learning rate that is a tensor, so it may be on any device.
+Placement check_all_but_learning_rate(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
   return check_all_but(schema, arguments, "lr");
 }
 
-// A result is where its operator's meta function says (torchgen's `resize_out`): with the first of the other tensors.
+// A result must be where its operator's meta function puts it (torchgen's `resize_out`): with the first of the other tensors.
 Placement check_results(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
   const auto* first = std::find_if(arguments.begin(), arguments.end(), [](const c10::IValue& value) { return value.isTensor(); });
   const auto place = first->toTensor().device();
@@ -56,7 +56,7 @@ Placement check_results(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IV
 }
 
 // TensorIterator lets a CPU scalar that is only read mix with a device, next to another input.
-Placement check_iterated(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+Placement check_tensor_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
   size_t inputs = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     inputs += !schema.arguments()[i].is_out() && arguments[i].isTensor() ? 1 : 0;
@@ -84,9 +84,9 @@ PlacementCheck find_check(const c10::FunctionSchema& schema) {
     return &check_all;
   }
   if (name.rfind("aten::_fused_", 0) == 0) {
-    return &check_all_but_rate;
+    return &check_all_but_learning_rate;
   }
-  return is_listed(operators_without_iterator, name) ? &check_results : &check_iterated;
+  return is_listed(operators_without_iterator, name) ? &check_results : &check_tensor_iterator;
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ bool is_written(const c10::Argument& argument) {
 
 Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* except) {
   Placement common;
-  for_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
+  visit_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
     const char* method = schema.name().c_str();
     const char* name = argument.name().c_str();
     if (argument.name() == except) {
@@ -117,16 +117,16 @@ Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IV
 }
 
 // TensorIteratorBase::compute_types: the common device is the first that is not the CPU.
-Placement check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, IsBrought is_brought) {
+Placement check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, IsExempt is_exempt) {
   Placement common;
-  for_outputs_first(schema, arguments, [&](const c10::Argument& /*argument*/, const c10::IValue& value) {
+  visit_outputs_first(schema, arguments, [&](const c10::Argument& /*argument*/, const c10::IValue& value) {
     const bool is_given = value.isTensor() && value.toTensor().defined();
     if (is_given && (!common.has_value() || common->is_cpu())) {
       common = value.toTensor().device();
     }
   });
-  for_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
-    if (value.isTensor() && value.toTensor().defined() && !is_brought(argument, value.toTensor())) {
+  visit_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
+    if (value.isTensor() && value.toTensor().defined() && !is_exempt(argument, value.toTensor())) {
       const auto device = value.toTensor().device();
       TORCH_CHECK(
           *common == device, "Expected all tensors to be on the same device, but found at least two devices, ", *common, " and ",

@@ -1,7 +1,7 @@
-// Cells of recurrent layers, which later versions of PyTorch fuse on every device but have kernels of for CUDA and XPU only.
+// Cells of recurrent layers: later versions of PyTorch fuse them on every device, but have kernels for CUDA and XPU only.
 //
 // Contract held: ATen/native/RNN.cpp (LSTMCell and GRUCell, whose unfused branch is the arithmetic) and native_functions.yaml
-// (`_thnn_fused_*`). What is in a workspace is between a cell and its derivative. Written with operators on device tensors.
+// (`_thnn_fused_*`). Only a cell and its derivative use the workspace. Written with operators on device tensors.
 #include "sim.h"
 
 #include <ATen/TensorOperators.h>
@@ -23,16 +23,16 @@ Tensor with_bias(const Tensor& gates, const MaybeTensor& bias) {
   return bias.has_value() && bias->defined() ? gates + *bias : gates;
 }
 
-// Through a sigmoid, or a hyperbolic tangent, whose value is known.
-Tensor through_sigmoid(const Tensor& grad, const Tensor& value) {
+// The gradient through a sigmoid, or a hyperbolic tangent, from its value.
+Tensor sigmoid_gradient(const Tensor& grad, const Tensor& value) {
   return grad * value * (1 - value);
 }
 
-Tensor through_tanh(const Tensor& grad, const Tensor& value) {
+Tensor tanh_gradient(const Tensor& grad, const Tensor& value) {
   return grad * (1 - value * value);
 }
 
-Tensor of_bias(const Tensor& grad, bool has_bias) {
+Tensor bias_gradient(const Tensor& grad, bool has_bias) {
   return has_bias ? grad.sum(0) : Tensor();
 }
 
@@ -50,17 +50,19 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
     const MaybeTensor& grad_hy, const MaybeTensor& grad_cy, const Tensor& cx, const Tensor& cy, const Tensor& workspace,
     bool has_bias) {
   const at::AutoDispatchBelowADInplaceOrView below;
-  const auto kept = workspace.chunk(4, 1);
-  const auto &in = kept[0], &forget = kept[1], &cell = kept[2], &out = kept[3];
-  const auto given = [&](const MaybeTensor& grad) { return grad.has_value() && grad->defined() ? *grad : at::zeros_like(cx); };
-  const auto hy = given(grad_hy);
+  const auto saved = workspace.chunk(4, 1);
+  const auto &in = saved[0], &forget = saved[1], &cell = saved[2], &out = saved[3];
+  const auto or_zeros = [&](const MaybeTensor& grad) {
+    return grad.has_value() && grad->defined() ? *grad : at::zeros_like(cx);
+  };
+  const auto hy = or_zeros(grad_hy);
   const auto tanh = cy.tanh();
-  const auto grad = through_tanh(hy * out, tanh) + given(grad_cy);
+  const auto grad = tanh_gradient(hy * out, tanh) + or_zeros(grad_cy);
   const auto gates = at::cat(
-      {through_sigmoid(grad * cell, in), through_sigmoid(grad * cx, forget), through_tanh(grad * in, cell),
-       through_sigmoid(hy * tanh, out)},
+      {sigmoid_gradient(grad * cell, in), sigmoid_gradient(grad * cx, forget), tanh_gradient(grad * in, cell),
+       sigmoid_gradient(hy * tanh, out)},
       1);
-  return {gates, grad * forget, of_bias(gates, has_bias)};
+  return {gates, grad * forget, bias_gradient(gates, has_bias)};
 }
 
 std::tuple<Tensor, Tensor> gru_cell(
@@ -78,14 +80,14 @@ std::tuple<Tensor, Tensor> gru_cell(
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
     const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
   const at::AutoDispatchBelowADInplaceOrView below;
-  const auto kept = workspace.chunk(5, 1);
-  const auto &reset = kept[0], &update = kept[1], &fresh = kept[2], &hx = kept[3], &hidden = kept[4];
-  const auto of_fresh = through_tanh(grad_hy * (1 - update), fresh);
-  const auto of_reset = through_sigmoid(of_fresh * hidden, reset);
-  const auto of_update = through_sigmoid(grad_hy * (hx - fresh), update);
+  const auto saved = workspace.chunk(5, 1);
+  const auto &reset = saved[0], &update = saved[1], &fresh = saved[2], &hx = saved[3], &hidden = saved[4];
+  const auto of_fresh = tanh_gradient(grad_hy * (1 - update), fresh);
+  const auto of_reset = sigmoid_gradient(of_fresh * hidden, reset);
+  const auto of_update = sigmoid_gradient(grad_hy * (hx - fresh), update);
   const auto of_input = at::cat({of_reset, of_update, of_fresh}, 1);
   const auto of_hidden = at::cat({of_reset, of_update, of_fresh * reset}, 1);
-  return {of_input, of_hidden, grad_hy * update, of_bias(of_input, has_bias), of_bias(of_hidden, has_bias)};
+  return {of_input, of_hidden, grad_hy * update, bias_gradient(of_input, has_bias), bias_gradient(of_hidden, has_bias)};
 }
 
 }  // namespace

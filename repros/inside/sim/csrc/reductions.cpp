@@ -1,4 +1,4 @@
-// The collectives that reduce: what Gloo is given, and what its result is made into, is planned in gloo.cpp.
+// The collectives that reduce. gloo.cpp plans Gloo's operands and the conversion of its result.
 #include "collectives.h"
 
 #if SIM_HAS_COLLECTIVES
@@ -12,21 +12,21 @@ WorkPtr Collectives::allreduce(Tensors& tensors, const c10d::AllreduceOptions& g
   auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
-  return begun(host_->allreduce(plan.operands, options), tensors, OpType::ALLREDUCE, std::move(plan.finish));
+  return make_work(host_->allreduce(plan.operands, options), tensors, OpType::ALLREDUCE, std::move(plan.finish));
 }
 
 WorkPtr Collectives::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& given) {
   auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
-  return begun(
+  return make_work(
       host_->allreduce_coalesced(plan.operands, options), tensors, OpType::ALLREDUCE_COALESCED, std::move(plan.finish));
 }
 
 WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) {
   auto hosts = to_reduce(tensors);
   if (given.rootRank != getRank()) {
-    // Gloo leaves partial sums in the tensors of the others, where NCCL writes nothing.
+    // Gloo leaves partial sums in the tensors of the other ranks, which NCCL does not change.
     for (auto& host : hosts) {
       host = host.clone();
     }
@@ -34,11 +34,11 @@ WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) 
   auto plan = plan_reduction(hosts, given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
-  return begun(host_->reduce(plan.operands, options), tensors, OpType::REDUCE, std::move(plan.finish));
+  return make_work(host_->reduce(plan.operands, options), tensors, OpType::REDUCE, std::move(plan.finish));
 }
 
-// Early versions of Gloo have no reduce_scatter. Later ones reduce a list part by part and a tensor as a whole, which is not the
-// same to the last bit; so it is done here.
+// Early versions of Gloo have no reduce_scatter. Later ones reduce a list part by part and a tensor as a whole, with results that
+// differ in the last bits; so it is implemented here.
 WorkPtr Collectives::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& given) {
   TORCH_CHECK_VALUE(
       outputs.size() == 1 && inputs.size() == 1 && static_cast<int>(inputs.front().size()) == getSize(),
@@ -66,7 +66,7 @@ WorkPtr Collectives::reduce_scatter(Tensors& outputs, TensorLists& inputs, const
     }
     to.copy_(own.view(to.sizes()));
   };
-  return begun(std::move(hosts), outputs, OpType::REDUCE_SCATTER, std::move(finish));
+  return make_work(std::move(hosts), outputs, OpType::REDUCE_SCATTER, std::move(finish));
 }
 
 WorkPtr Collectives::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& given) {
@@ -86,7 +86,7 @@ WorkPtr Collectives::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
     }
     to.copy_(own);
   };
-  return begun(host_->allreduce(plan.operands, options), {output}, OpType::_REDUCE_SCATTER_BASE, std::move(finish));
+  return make_work(host_->allreduce(plan.operands, options), {output}, OpType::_REDUCE_SCATTER_BASE, std::move(finish));
 }
 
 }  // namespace sim

@@ -1,7 +1,7 @@
-// SyncBatchNorm's own operators, which PyTorch has for CUDA alone though it lets this device in.
+// SyncBatchNorm's own operators: PyTorch accepts this device, but has them for CUDA only.
 //
-// Contracts held: native_functions.yaml (`batch_norm_stats` and its kin) and what torch/nn/modules/_functions.py makes of them.
-// The statistics are those of all ranks' rows; the arithmetic is float32 for narrower types, as CUDA's is, in another order.
+// Contracts held: native_functions.yaml (`batch_norm_stats` and the related ones) and their use in torch/nn/modules/_functions.py.
+// The statistics cover all ranks' rows. The arithmetic is float32 for narrower types, as on CUDA, in another order.
 #include "sim.h"
 
 #if SIM_HAS_COLLECTIVES
@@ -16,7 +16,7 @@ namespace {
 using at::Tensor;
 using Optional = SIM_OPTIONAL<at::Tensor>;
 
-Tensor widened(const Tensor& tensor) {
+Tensor widen(const Tensor& tensor) {
   return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
 }
 
@@ -28,19 +28,19 @@ std::vector<int64_t> all_but_channels(const Tensor& tensor) {
   return dims;
 }
 
-// One value for each channel, shaped to meet `like`.
+// One value for each channel, shaped to broadcast with `like`.
 Tensor per_channel(const Tensor& values, const Tensor& like) {
   std::vector<int64_t> shape(like.dim(), 1);
   shape[1] = values.numel();
   return values.reshape(shape);
 }
 
-bool given(const Optional& tensor) {
+bool is_given(const Optional& tensor) {
   return tensor.has_value() && tensor->defined();
 }
 
 std::tuple<Tensor, Tensor> stats(const Tensor& input, double eps) {
-  const auto values = widened(input);
+  const auto values = widen(input);
   const auto dims = all_but_channels(values);
   return {values.mean(dims), values.var(dims, /*unbiased=*/false).add(eps).rsqrt()};
 }
@@ -53,11 +53,11 @@ std::tuple<Tensor, Tensor> gather_stats_with_counts(
   const auto mean = (means * weights).sum(0) / total;
   const auto variances = inverse_deviations.pow(-2) - eps;
   const auto variance = ((variances + (means - mean).pow(2)) * weights).sum(0) / total;
-  if (given(running_mean)) {
+  if (is_given(running_mean)) {
     Tensor running = *running_mean;
     running.mul_(1 - momentum).add_(mean, momentum);
   }
-  if (given(running_var)) {
+  if (is_given(running_var)) {
     Tensor running = *running_var;
     running.mul_(1 - momentum).add_(variance * (total / (total - 1)), momentum);
   }
@@ -67,11 +67,11 @@ std::tuple<Tensor, Tensor> gather_stats_with_counts(
 Tensor normalise(
     const Tensor& input, const Optional& weight, const Optional& bias, const Tensor& mean, const Tensor& inverse_deviation,
     double /*eps*/) {
-  auto values = (widened(input) - per_channel(mean, input)) * per_channel(inverse_deviation, input);
-  if (given(weight)) {
+  auto values = (widen(input) - per_channel(mean, input)) * per_channel(inverse_deviation, input);
+  if (is_given(weight)) {
     values = values * per_channel(*weight, input);
   }
-  if (given(bias)) {
+  if (is_given(bias)) {
     values = values + per_channel(*bias, input);
   }
   return values.to(input.scalar_type());
@@ -81,10 +81,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward_reduce(
     const Tensor& gradient, const Tensor& input, const Tensor& mean, const Tensor& inverse_deviation, const Optional& weight,
     bool /*input_g*/, bool weight_g, bool bias_g) {
   const auto dims = all_but_channels(input);
-  const auto wide = widened(gradient);
+  const auto wide = widen(gradient);
   const auto sum = wide.sum(dims);
-  const auto product = (wide * (widened(input) - per_channel(mean, input))).sum(dims);
-  const auto type = given(weight) ? weight->scalar_type() : input.scalar_type();
+  const auto product = (wide * (widen(input) - per_channel(mean, input))).sum(dims);
+  const auto type = is_given(weight) ? weight->scalar_type() : input.scalar_type();
   return {
       sum, product, weight_g ? (product * inverse_deviation).to(type) : Tensor(), bias_g ? sum.to(type) : Tensor()};
 }
@@ -93,10 +93,10 @@ Tensor backward_elements(
     const Tensor& gradient, const Tensor& input, const Tensor& mean, const Tensor& inverse_deviation, const Optional& weight,
     const Tensor& sum, const Tensor& product, const Tensor& counts) {
   const auto total = counts.sum();
-  const auto centred = widened(input) - per_channel(mean, input);
+  const auto centred = widen(input) - per_channel(mean, input);
   const auto slope = per_channel(product / total * inverse_deviation.pow(2), input);
-  auto values = (widened(gradient) - per_channel(sum / total, input) - centred * slope) * per_channel(inverse_deviation, input);
-  if (given(weight)) {
+  auto values = (widen(gradient) - per_channel(sum / total, input) - centred * slope) * per_channel(inverse_deviation, input);
+  if (is_given(weight)) {
     values = values * per_channel(*weight, input);
   }
   return values.to(input.scalar_type());

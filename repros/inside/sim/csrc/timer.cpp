@@ -1,4 +1,4 @@
-// What DDP's logger asks for the times of its phases; it warns about a device that has none.
+// The timer that DDP's logger uses for the times of its phases; DDP warns about a device without one.
 //
 // Contract held: torch/csrc/distributed/c10d/reducer_timer.hpp.
 #include "sim.h"

@@ -74,7 +74,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   }
   future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors(), devices);
   const auto self = c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this);
-  // Called by a thread of Gloo's, which an exception would end together with the process.
+  // Runs in a thread of Gloo, where an exception would end the process.
   const auto complete = [self] {
     try {
       self->finish();

@@ -1,4 +1,4 @@
-// The c10d work handle: Gloo's work on the host aliases, told of as work on the device tensors.
+// The c10d work handle: Gloo's work on the host aliases, presented as work on the device tensors.
 #pragma once
 
 #include "sim.h"
@@ -13,10 +13,10 @@ namespace sim {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// Done when each of `parts` is. Results and futures hold the device tensors, for DDP's reducer reads the future's value.
+// Completed when each of `parts` is. Results and futures contain the device tensors: DDP's reducer reads the future's value.
 class Work final : public c10d::Work {
  public:
-  // `finish` runs once, when the parts are done and before anybody is told.
+  // `finish` runs once, after the parts have completed and before the caller is notified.
   Work(std::vector<WorkPtr> parts, std::vector<at::Tensor> outputs, c10d::OpType type, std::function<void()> finish = nullptr);
 
   bool isCompleted() override;

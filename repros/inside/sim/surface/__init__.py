@@ -1,4 +1,4 @@
-"""What `torch.sim` is: the functions that users of `torch.cuda` call, for the simulated accelerator."""
+"""The module `torch.sim`: the functions of `torch.cuda`, for the simulated accelerator."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Activation checkpointing asks for it before it saves a device's random state. Early versions (2.1 does, 2.13 does
-    # not) then put back CUDA's whatever the device, so there the answer is that there is nothing to save.
+    # Activation checkpointing reads it before it saves a device's random state. Early versions (2.1, not
+    # 2.13) restore CUDA's state whatever the device, so on those the value is False: there is no state to save.
     if name == "_initialized":
         from torch.utils import checkpoint
 

@@ -1,14 +1,14 @@
-"""What mixed precision asks of a device."""
+"""Mixed precision in `torch.sim`."""
 
 from __future__ import annotations
 
 import torch
 
-from .extension import ask
+from .extension import get_extension
 
 
 class autocast(torch.autocast):  # noqa: N801 # as torch.cuda.amp.autocast
-    """`torch.autocast("sim")`; code for several devices asks each device's module for it."""
+    """`torch.autocast("sim")`; code for several devices looks it up in each device's module."""
 
     def __init__(
         self, enabled: bool = True, dtype: torch.dtype | None = None, cache_enabled: bool | None = None
@@ -17,40 +17,40 @@ class autocast(torch.autocast):  # noqa: N801 # as torch.cuda.amp.autocast
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:  # noqa: ARG001 # as torch.cuda's
-    """Whether tensors of bfloat16 can be computed with: yes."""
+    """Return True: bfloat16 is supported."""
     return True
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """The types that autocast may be asked for: those of CUDA's."""
+    """Return the types that autocast supports: CUDA's."""
     return [torch.float16, torch.bfloat16, torch.float32]
 
 
-# torch 2.1 to 2.3 ask the device's module for autocast's settings; later ones hold them themselves.
+# torch 2.1 to 2.3 ask the device's module for autocast's settings; later versions keep the settings themselves.
 
 
-def use_cudas_default() -> None:
-    """Makes float16 what autocast computes in by default, as on CUDA; those versions begin with bfloat16."""
-    if hasattr(ask(), "set_autocast_dtype"):
+def set_cuda_default_dtype() -> None:
+    """Make float16 autocast's default type, as on CUDA; those versions start with bfloat16."""
+    if hasattr(get_extension(), "set_autocast_dtype"):
         set_autocast_dtype(torch.float16)
 
 
 def is_autocast_enabled() -> bool:
-    """Whether autocast is on in this thread."""
-    return bool(ask().is_autocast_enabled())
+    """Return whether autocast is on in this thread."""
+    return bool(get_extension().is_autocast_enabled())
 
 
 def set_autocast_enabled(enabled: bool) -> None:
-    """Turns autocast on or off in this thread."""
-    ask().set_autocast_enabled(enabled)
+    """Turn autocast on or off in this thread."""
+    get_extension().set_autocast_enabled(enabled)
 
 
 def get_autocast_dtype() -> torch.dtype:
-    """The type that autocast computes in."""
-    dtype: torch.dtype = ask().get_autocast_dtype()
+    """Return the type that autocast computes in."""
+    dtype: torch.dtype = get_extension().get_autocast_dtype()
     return dtype
 
 
 def set_autocast_dtype(dtype: torch.dtype) -> None:
-    """Sets the type that autocast computes in."""
-    ask().set_autocast_dtype(dtype)
+    """Set the type that autocast computes in."""
+    get_extension().set_autocast_dtype(dtype)

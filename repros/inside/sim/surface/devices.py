@@ -1,10 +1,10 @@
-"""Which devices there are, which is the current one, and what they are."""
+"""The devices of `torch.sim`: their number, the current one, their properties."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .extension import ask, existing, index_of
+from .extension import device_index, existing_device_index, get_extension
 
 if TYPE_CHECKING:
     import torch
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def is_available() -> bool:
-    """Whether there is a device: always."""
+    """Return True: there is always a device."""
     return True
 
 
 def is_initialized() -> bool:
-    """Whether `init` has been called: as good as."""
+    """Return True: loading the extension initialises the device."""
     return True
 
 
 def init() -> None:
-    """Nothing is left to do once the extension is loaded."""
+    """Do nothing: loading the extension initialises the device."""
 
 
 def _lazy_init() -> None:
-    """Called by torch before it touches a device; nothing is left to do."""
+    """Do nothing; torch calls it before it uses a device."""
 
 
 def _is_in_bad_fork() -> bool:
@@ -36,22 +36,22 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
-    """How many devices there are."""
-    return int(ask().device_count())
+    """Return the number of devices."""
+    return int(get_extension().device_count())
 
 
 def current_device() -> int:
-    """The index of this thread's current device."""
-    return int(ask().current_device())
+    """Return the index of this thread's current device."""
+    return int(get_extension().current_device())
 
 
 def set_device(device: Device) -> None:
-    """Makes a device the current one of this thread."""
-    ask().exchange_device(index_of(device))
+    """Make a device this thread's current one."""
+    get_extension().exchange_device(device_index(device))
 
 
 def _exchange_device(index: int) -> int:
-    return -1 if index < 0 else int(ask().exchange_device(index))
+    return -1 if index < 0 else int(get_extension().exchange_device(index))
 
 
 def _maybe_exchange_device(index: int) -> int:
@@ -59,41 +59,41 @@ def _maybe_exchange_device(index: int) -> int:
 
 
 def get_device_name(device: Device = None) -> str:
-    """A name for people."""
-    return f"Simulated accelerator {index_of(device)}"
+    """Return a device's name for display."""
+    return f"Simulated accelerator {device_index(device)}"
 
 
 class Properties(NamedTuple):
-    """What `get_device_properties` tells of a device."""
+    """The properties of a device, as `get_device_properties` returns them."""
 
     name: str
     total_memory: int
-    """Bytes, as REPROS_SIM_MEMORY sets them, else those of the machine."""
+    """Bytes: REPROS_SIM_MEMORY if set, else the machine's memory."""
 
 
 def get_device_properties(device: Device = None) -> Properties:
-    """What is to be known of a device; there are no multiprocessors and no compute capability."""
-    index = existing(device)
-    return Properties(get_device_name(index), int(ask().device_bytes()))
+    """Return a device's properties; it has neither multiprocessors nor a compute capability."""
+    index = existing_device_index(device)
+    return Properties(get_device_name(index), int(get_extension().device_bytes()))
 
 
 def can_device_access_peer(device: Device, peer_device: Device) -> bool:
-    """Whether one device can reach the memory of another: always, as both lie in the host's."""
-    existing(device)
-    existing(peer_device)
+    """Return True: both devices' memory is host memory."""
+    existing_device_index(device)
+    existing_device_index(peer_device)
     return True
 
 
 def synchronize(device: Device = None) -> None:
-    """All work is done already; an index out of range is refused as CUDA does."""
-    existing(device)
+    """Check the device, as CUDA does; there is no work to wait for."""
+    existing_device_index(device)
 
 
 class device:  # noqa: N801 # as in torch.cuda
-    """Context in which another device is the current one."""
+    """Context manager that makes another device the current one."""
 
     def __init__(self, device: Device) -> None:
-        self.idx = index_of(device)
+        self.idx = device_index(device)
         self.prev_idx = -1
 
     def __enter__(self) -> None:
@@ -104,7 +104,7 @@ class device:  # noqa: N801 # as in torch.cuda
 
 
 class device_of(device):  # noqa: N801 # as in torch.cuda
-    """Context in which the device of a tensor is the current one; none for a tensor elsewhere."""
+    """Context manager that makes a tensor's device the current one; without effect for other tensors."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         super().__init__(tensor.device if tensor.device.type == "sim" else current_device())

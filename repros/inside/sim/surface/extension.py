@@ -1,4 +1,4 @@
-"""The compiled part, as the surface asks it, and what is meant by a device."""
+"""Access to the compiled extension, and parsing of device arguments."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ Device = Any
 _extensions: list[Any] = []
 
 
-def use(extension: ModuleType) -> None:
-    """Says which extension answers; a process has one."""
+def set_extension(extension: ModuleType) -> None:
+    """Set the extension that `torch.sim` calls; a process has one."""
     _extensions[:] = [extension]
 
 
-def ask() -> Any:
-    """The extension."""
+def get_extension() -> Any:
+    """Return the extension."""
     return _extensions[0]
 
 
-def index_of(device: Device) -> int:
-    """A device's index; that of the current device for None, "sim", or an index that is missing.
+def device_index(device: Device) -> int:
+    """Return a device's index; the current device's for None, "sim" and a device without an index.
 
     Raises:
-        ValueError: the device is another kind of device.
+        ValueError: the device is not a sim device.
     """
     if isinstance(device, int):
         return device
     device = torch.device("sim" if device is None else device)
     if device.type != "sim":
         raise ValueError(f"Expected a sim device, but got: {device}")
-    return int(ask().current_device()) if device.index is None else device.index
+    return int(get_extension().current_device()) if device.index is None else device.index
 
 
-def existing(device: Device) -> int:
-    """The same, of a device that there is.
+def existing_device_index(device: Device) -> int:
+    """Return a device's index, as `device_index` does, if there is such a device.
 
     Raises:
-        RuntimeError: there is no such device, in the words of CUDA's runtime.
+        RuntimeError: there is no such device; the message is the CUDA runtime's.
     """
-    index = index_of(device)
-    if not 0 <= index < ask().device_count():
+    index = device_index(device)
+    if not 0 <= index < get_extension().device_count():
         raise RuntimeError(f"sim error: invalid device ordinal {index}")
     return index

@@ -1,0 +1,145 @@
+"""The forms of a call: forward, `out=`, in place, backward, and under autocast where CUDA is the reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .compare import difference
+from .reference import CPU, CUDA, Reference
+from .samples import DEVICE, HOST, NotDenseError, NotSupportedError, place_sample, samples, seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+UNDEFINED = frozenset(
+    [
+        "empty",
+        "empty_like",
+        "empty_permuted",
+        "empty_strided",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+    ]
+)
+"""Operators whose results have arbitrary values."""
+
+
+def forward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result."""
+    return operator.op(first, *others, **named)
+
+
+def out(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result written to `out=` tensors of ones, which show elements that were not written."""
+    seed()
+    made = operator.op(first, *others, **named)
+    targets = _ones_like(made)
+    seed()
+    returned = operator.op(first, *others, out=targets, **named)
+    return [targets, returned]
+
+
+def in_place(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result, and the first argument, which was changed."""
+    returned = operator.inplace_variant(first, *others, **named)
+    return [returned, first]
+
+
+def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """Return the gradients of all leaves."""
+    result = operator.op(first, *others, **named)
+    leaves = [tensor for tensor in _tensors([first, others, named]) if tensor.requires_grad and tensor.is_leaf]
+    roots = [tensor for tensor in _tensors(result) if tensor.requires_grad]
+    if not leaves or not roots:
+        raise NotSupportedError
+    seeds = [torch.ones_like(root) for root in roots]
+    return torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
+
+
+def autocast(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result under autocast of the arguments' device."""
+    device = next((tensor.device for tensor in _tensors([first, others, named])), torch.device(HOST))
+    if device.type == HOST:
+        raise NotSupportedError
+    with torch.autocast(device.type, dtype=torch.float16):
+        return operator.op(first, *others, **named)
+
+
+FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward, "autocast": autocast}
+
+
+def is_supported(operator: Any, dtype: torch.dtype, form: str, reference: Reference = CPU) -> bool:
+    """Return whether the operator has this form; the CPU's autocast has other rules, so it is left out."""
+    has = {
+        "autocast": reference is CUDA and dtype is torch.float32 and hasattr(torch.sim, "amp"),
+        "forward": True,
+        "out": operator.supports_out,
+        "in place": operator.inplace_variant is not None,
+        "backward": operator.supports_autograd and dtype is torch.float32,
+    }
+    return bool(has[form] and operator.supports_dtype(dtype, "cpu"))
+
+
+def run(
+    operator: Any,
+    dtype: torch.dtype,
+    form: str,
+    passed: Callable[[int], object] = lambda count: None,
+    reference: Reference = CPU,
+) -> Iterator[str | None]:
+    """Call the operator with each of its samples; yield the difference, or None, for each that the reference passes.
+
+    Args:
+        operator: an entry of `op_db`.
+        dtype: the samples' type.
+        form: a name in `FORMS`.
+        passed: called with the number of samples that the reference passes, before the device runs them.
+        reference: the device to compare with.
+    """
+    call = FORMS[form]
+    results = []
+    for sample in list(samples(operator, dtype, requires_grad=form == "backward")):
+        try:
+            results.append((sample, _call(call, operator, sample, reference.device)))
+        except Exception:  # noqa: BLE001, S112 # samples that the reference refuses are left out
+            continue
+    passed(len(results))
+    for sample, here in results:
+        try:
+            there = _call(call, operator, sample, DEVICE)
+        except Exception as error:  # noqa: BLE001 # any error of the device is a difference
+            yield f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            continue
+        yield difference(here, there, values=reference.computes and operator.name not in UNDEFINED)
+
+
+def _call(call: Any, operator: Any, sample: Any, device: str) -> Any:
+    arguments = place_sample(operator, sample, device)
+    seed()
+    result = call(operator, *arguments)
+    for tensor in _tensors(result):
+        if tensor.layout != torch.strided:
+            raise NotDenseError(str(tensor.layout))
+    return result
+
+
+def _ones_like(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return torch.ones_like(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_ones_like(item) for item in value)
+    raise NotSupportedError
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))

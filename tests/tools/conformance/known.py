@@ -1,0 +1,132 @@
+"""The known differences between the simulated accelerator and its reference, with their reasons.
+
+An entry that no longer differs fails the run until it is removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .run import Found
+
+
+class Known(NamedTuple):
+    """An operator, or one form of it, that differs."""
+
+    operator: str
+    """Its name in `op_db`, followed by a dot and its variant if it has one."""
+    reason: str
+    dtypes: frozenset[str] = frozenset()
+    """Names of element types; empty: all."""
+    forms: frozenset[str] = frozenset()
+    """Names of forms; empty: all."""
+    versions: tuple[str, ...] = ()
+    """Prefixes of torch versions (`2.1.`); empty: all."""
+    against: str = "cpu"
+    """The reference's name."""
+
+    def covers(self, operator: str, dtype: str, form: str) -> bool:
+        """Return whether this entry applies to a combination."""
+        own = operator == self.operator and (not self.dtypes or dtype in self.dtypes)
+        return own and (not self.forms or form in self.forms)
+
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "nn.functional.scaled_dot_product_attention",
+        "The strides and the last bits depend on the algorithm, which aten/src/ATen/native/transformers/attention.cpp"
+        " chooses by device type: a fused one on `cuda` and `cpu`, before 2.4 the general one on other devices.",
+        versions=("2.1.",),
+    ),
+    *(
+        Known(
+            f"nn.functional.linear_cross_entropy.{variant}",
+            "torch/nn/modules/linear_cross_entropy_options.py accumulates bfloat16 in float32 on the device types that"
+            " it lists, `cuda` and `cpu`, and in bfloat16 on all others.",
+            dtypes=frozenset({"bfloat16"}),
+        )
+        for variant in ("chunked", "chunked_none")
+    ),
+    *(
+        Known(operator, "A kernel counts its size, and on the CUDA stub no kernel runs.", against="cuda")
+        for operator in (
+            "__getitem__",
+            "argwhere",
+            "bincount",
+            "combinations",
+            "masked_select",
+            "nonzero",
+            "nn.functional.one_hot",
+            "unique",
+            "unique_consecutive",
+        )
+    ),
+    Known(
+        "prod",
+        "Its gradient is computed differently if a kernel finds a zero, and on the CUDA stub every element is zero.",
+        forms=frozenset({"backward"}),
+        against="cuda",
+    ),
+    *(
+        Known(
+            operator,
+            "aten/src/ATen/native/cuda/jit_utils.cpp compiles for CUDA, whatever the device.",
+            against="cuda",
+        )
+        for operator in (
+            "jiterator_unary",
+            "jiterator_binary",
+            "jiterator_4inputs_with_extra_args",
+            "jiterator_binary_return_by_ref",
+            "jiterator_2inputs_2outputs",
+        )
+    ),
+    *(
+        Known(
+            operator,
+            "CUDA's kernel returns its saved statistics in float32 and in full size. The CPU's kernel, which computes"
+            " on `sim`, returns them in the input's type, and empty for a batch norm in evaluation.",
+            against="cuda",
+        )
+        for operator in (
+            "native_layer_norm",
+            "native_batch_norm",
+            "_native_batch_norm_legit",
+            "_batch_norm_with_update",
+        )
+    ),
+    *(
+        Known(operator, "The strides depend on the algorithm: CUDA's own on CUDA, the CPU's on `sim`.", against="cuda")
+        for operator in (
+            "nn.functional.max_unpool2d",
+            "nn.functional.max_unpool2d.grad",
+            "svd",
+            "linalg.svd",
+            "linalg.eig",
+            "nn.functional.scaled_dot_product_attention",
+        )
+    ),
+)
+
+
+def entries_for(version: str, against: str = "cpu") -> list[Known]:
+    """Return the entries for a torch version and a reference."""
+    entries = [entry for entry in KNOWN if entry.against == against]
+    return [entry for entry in entries if not entry.versions or version.startswith(entry.versions)]
+
+
+def uncovered(found: Iterable[Found], known: Iterable[Known]) -> list[Found]:
+    """Return the differences that no entry covers."""
+    entries = list(known)
+    return [one for one in found if one.wrong and not any(entry.covers(*one[:3]) for entry in entries)]
+
+
+def stale(found: Iterable[Found], known: Iterable[Known]) -> list[Known]:
+    """Return the entries whose operators were run and did not differ."""
+    combinations = list(found)
+    run = {one.operator for one in combinations}
+    wrong = [one for one in combinations if one.wrong]
+    return [entry for entry in known if entry.operator in run and not any(entry.covers(*one[:3]) for one in wrong)]

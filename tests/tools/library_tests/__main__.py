@@ -1,0 +1,137 @@
+"""`python -m tests.tools.library_tests LIBRARY CHECKOUT`: run a library's own tests on sim, in its environment.
+
+Each file runs in a process of its own, with sim, and each standalone test in another. Failed tests run once more
+without sim and without substitutions: a test that fails there too shows nothing about sim. The environment needs
+pytest, pytest-timeout and the packages that the tests import. `--keep VERSION` saves the results as those of the tests
+of that version; `python -m tests.tools.library_tests.results` writes them to RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.tools.library_tests import plugin, results
+from tests.tools.library_tests.results import Test
+from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
+
+ROOT = Path(__file__).parents[3]
+
+
+def main() -> None:
+    """Run the tests and print the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("library", choices=LIBRARIES)
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--files", nargs="*", default=[""], help="only files whose path contains one of these texts")
+    parser.add_argument("--deadline", type=int, default=900, help="seconds for one file")
+    parser.add_argument(
+        "--out", type=Path, help="a file for one line of JSON for each test; files in it are not run again"
+    )
+    parser.add_argument("--keep", metavar="VERSION", help="save the results as those of this version's tests")
+    options = parser.parse_args()
+    out = options.out or Path(os.devnull)
+    tests: list[Test] = [json.loads(line) for line in out.read_text().splitlines()] if out.is_file() else []
+    done = {test["test"].partition("::")[0] for test in tests}
+    with tempfile.TemporaryDirectory() as folder, out.open("a") as lines:
+        run = Run(LIBRARIES[options.library], options.checkout.absolute(), Path(folder), options.deadline)
+        not_run = []
+        for file in copy_tests(run.library, run.checkout, run.folder):
+            name = str(file.relative_to(folder))
+            if name in done:
+                continue
+            if not any(text in name for text in options.files):
+                not_run.append(name)
+                continue
+            found = run.run_file(file)
+            tests += found
+            lines.writelines(json.dumps(test) + "\n" for test in found)
+            lines.flush()
+            print(f"{name}: {dict(results.count_kinds(found))}", file=sys.stderr, flush=True)
+    made = results.make_results(options.library, options.keep, tests, not_run)
+    if options.keep:
+        results.save(made)
+    print(results.summary(made))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A library's tests, ready to run."""
+
+    library: Library
+    checkout: Path
+    """The library's checkout."""
+    folder: Path
+    """The folder of the copy with substitutions."""
+    deadline: int
+    """Seconds for one file."""
+
+    def run_file(self, file: Path) -> Sequence[Test]:
+        """Run one file's tests, then its standalone tests, then the failed ones without sim."""
+        tests = {test["test"]: test for test in self._pytest([str(file)])}
+        for name in [
+            name for name, test in tests.items() if self.library.standalone_variable and results.is_standalone(test)
+        ]:
+            again = self._pytest([name], {self.library.standalone_variable: "1"})
+            tests.update({test["test"]: test for test in again})
+        failed = {name: test for name, test in tests.items() if test["outcome"] == "failed"}
+        if failed and not self.library.marker:
+            again = self._pytest([str(self.checkout / file.relative_to(self.folder))], bare=True)
+            broken = {test["test"] for test in again if test["outcome"] == "failed"}
+            for name, test in failed.items():
+                test["bare_fails"] = name in broken | {one.replace("cuda", "sim") for one in broken}
+        return list(tests.values())
+
+    def _pytest(
+        self, tests: Sequence[str], settings: Mapping[str, str] | None = None, *, bare: bool = False
+    ) -> list[Test]:
+        place = self.checkout if bare else self.folder
+        with tempfile.TemporaryDirectory() as notes:
+            report, ranks = Path(notes, "tests"), Path(notes, "ranks")
+            report.touch()
+            ranks.touch()
+            environment = {**os.environ, **self.library.environ, **(settings or {})}
+            environment.update({plugin.REPORT: str(report), plugin.RANKS: str(ranks)})
+            environment.update({plugin.BARE: "1"} if bare else {"REPROS_SIM": "1"})
+            # Processes that the tests start need the environment's commands, and sim once torch is imported.
+            environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+            sites = [] if bare else [ROOT / "repros" / "inside" / "site", Path(__file__).parent / "site"]
+            paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]
+            # The plugin is imported by a top-level name, because a library's own `tests` may be a package.
+            paths.append(Path(plugin.__file__).parent)
+            environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
+            command += ["-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
+            code, message = _run_until(command, place, environment, self.deadline)
+            found = [json.loads(line) for line in report.read_text().splitlines()]
+        if code in ({0, 1, 5} if found else {0, 5}):  # 1 is also Python's code for a run that could not start
+            message = ""
+        broken = {"test": tests[0].replace(f"{place}/", ""), "outcome": "broken", "on_sim": False, "message": message}
+        return [*found, broken] if message and broken["test"] not in {test["test"] for test in found} else found
+
+
+def _run_until(command: Sequence[str], folder: Path, environment: Mapping[str, str], deadline: int) -> tuple[int, str]:
+    """Run pytest; return its exit code, and a message about how it ended."""
+    started = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        printed, _ = started.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        return started.returncode, f"exceeded {deadline} s"
+    return started.returncode, f"ended with {started.returncode}: {printed[-300:]}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""A pytest plugin for a library's tests: loads sim before the library, and reports which tests used it.
+
+`SIM_LIBRARY_REPORT` is the file for a line of JSON about each test, `SIM_LIBRARY_RANKS` the file in which the tests'
+processes record that they used sim. With `SIM_LIBRARY_BARE`, sim is not loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+REPORT = "SIM_LIBRARY_REPORT"
+RANKS = "SIM_LIBRARY_RANKS"
+BARE = "SIM_LIBRARY_BARE"
+
+
+def pytest_configure() -> None:
+    """Load sim before anything imports the library."""
+    if BARE not in os.environ:
+        from repros.inside import sim
+
+        sim.load()
+
+
+def _use_count() -> int:
+    """Return the number of blocks allocated so far, plus the number of ended processes that allocated one."""
+    import torch
+
+    if not hasattr(torch, "sim"):
+        return 0
+    stats = [torch.sim.memory_stats(index) for index in range(torch.sim.device_count())]
+    here = int(sum(stat["allocation.all.allocated"] for stat in stats))
+    return here + len(Path(os.environ[RANKS]).read_text().splitlines())
+
+
+_before: dict[str, int] = {}
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Record the use before a test."""
+    _before[nodeid] = _use_count()
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Report how a test ended; setup and teardown count if they failed or skipped."""
+    # A launcher may run pytest again as a rank. If that rank fails, the first process may end without a report.
+    is_first = os.environ.get("LOCAL_RANK", "0") == "0"
+    if report.outcome == "passed" and (report.when != "call" or not is_first):
+        return
+    line = {
+        "test": report.nodeid,
+        "outcome": report.outcome,
+        "on_sim": _use_count() > _before.get(report.nodeid, 0),
+        "message": _error_line(
+            str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")
+        )[:300],
+    }
+    with Path(os.environ[REPORT]).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _error_line(text: str) -> str:
+    """Return the report's line with the error; the rank's error if the test reports only that a rank failed."""
+    lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")] or text.splitlines()[-1:]
+    if lines and re.search(r"failed with returncode|and exception:$|ProcessRaisedException", lines[0]):
+        found = (re.match(r"(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)", line) for line in lines[1:])
+        lines = [match.group(1) for match in found if match] + lines
+    return lines[0] if lines else ""
