@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,6 +13,7 @@ from repros.cli.live import LiveReporter
 from repros.cli.options import catalogue_option, example, interpreter, json_option, load_catalogue
 from repros.cli.output import console, show_text
 from repros.cli.signals import interrupting
+from repros.engine import record
 from repros.engine.catalogue import Catalogue
 from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
