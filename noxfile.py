@@ -1,6 +1,13 @@
-"""The project's sessions: `nox -l` lists them, `nox -s NAME` runs one, plain `nox` those that are quick.
+#!/usr/bin/env -S uv run --script
 
-For a newcomer: `nox -s repro` runs the documented failures, `nox -s tests` the project's own tests.
+# /// script
+# dependencies = ["nox[uv]>=2025.2.9"]
+# ///
+
+"""The project's sessions: `nox -l` lists them, `nox -s NAME` runs one, plain `nox` runs lint and the tests.
+
+`nox -s repro` runs the documented failures, `nox -s tests` the project's own tests. Where nox is not installed,
+`uv run noxfile.py` takes its place: `uv run noxfile.py -s repro`.
 """
 
 from __future__ import annotations
@@ -16,7 +23,6 @@ import nox
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
-nox.options.sessions = ["lint", "tests"]
 
 HERE = Path(__file__).parent
 # nox's own Python will do unless it is too old; then uv brings one.
@@ -33,7 +39,7 @@ begun: set[str] = set()
 """Results files that this run of nox has begun anew."""
 
 
-@nox.session(python=PYTHON)
+@nox.session(python=PYTHON, default=False)
 @nox.parametrize("strategy", [nox.param(strategy, id=strategy) for strategy in STRATEGIES])
 def repro(session: nox.Session, strategy: str) -> None:
     """Run the documented failures, each on its home stack and on the newest [-- repros run's options]."""
@@ -90,7 +96,7 @@ def chaos(session: nox.Session) -> None:
     session.run("python", "-m", "tests.chaos.storm", *session.posargs)
 
 
-@nox.session(python=PYTHON)
+@nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
@@ -158,3 +164,7 @@ def run_inside(session: nox.Session, stack: str, packages: list[str], module: st
     session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
     environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)
+
+
+if __name__ == "__main__":
+    nox.main()
