@@ -121,16 +121,22 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style, types, workflows and issue forms."""
+    """Check style, types, and the files in .github."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
-    workflows = [str(file) for file in HERE.glob(".github/workflows/*.yml")]
-    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
-    forms = [str(file) for file in HERE.glob(".github/ISSUE_TEMPLATE/*.yml")]
-    session.run("check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms)
-    session.run("zizmor", "--offline", "--quiet", *workflows)
+    github = HERE / ".github"
+    config = github / "ISSUE_TEMPLATE/config.yml"
+    files = {
+        "dependabot": [github / "dependabot.yml"],
+        "github-issue-config": [config],
+        "github-issue-forms": sorted({*config.parent.glob("*.yml")} - {config}),
+        "github-workflows": sorted(github.glob("workflows/*.yml")),
+    }
+    for schema, checked in files.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, checked))
+    session.run("zizmor", "--offline", "--quiet", str(github))
 
 
 @nox.session(python=PYTHON, default=False)
