@@ -153,6 +153,13 @@ def lock(session: nox.Session) -> None:
     session.run("python", "-m", "repros.environments.resolve", *session.posargs)
 
 
+@nox.session(python=PYTHON, default=False)
+def changelog(session: nox.Session) -> None:
+    """Print the next release's part of the changelog [-- towncrier build's options, to write it]."""
+    install(session, "changelog")
+    session.run("towncrier", "build", *(session.posargs or ["--draft"]))
+
+
 def install(session: nox.Session, group: str | None = None, *options: str) -> None:
     """Install the checkout, editable, and a dependency group."""
     pyproject = nox.project.load_toml(HERE / "pyproject.toml")
