@@ -90,6 +90,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def unit(session: nox.Session) -> None:
+    """Run the tests that need no torch and take no seconds, in under a minute [-- pytest's options]."""
+    install(session, "tests")
+    session.run("pytest", *PYTEST, "-m", "not torch and not slow", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
 def chaos(session: nox.Session) -> None:
     """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
     install(session, "tests")
@@ -164,7 +171,8 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
     """Install the checkout, editable, and a dependency group."""
     pyproject = nox.project.load_toml(HERE / "pyproject.toml")
     wanted = nox.project.dependency_groups(pyproject, group) if group else ()
-    session.install("--editable", ".", *wanted, *options)
+    # uv leaves bytecode to the first import, and tests start hundreds of processes that may not write it.
+    session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
 
 
 def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:
