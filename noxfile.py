@@ -1,6 +1,13 @@
-"""The project's sessions: `nox -l` lists them, `nox -s NAME` runs one, plain `nox` those that are quick.
+#!/usr/bin/env -S uv run --script
 
-For a newcomer: `nox -s repro` runs the documented failures, `nox -s tests` the project's own tests.
+# /// script
+# dependencies = ["nox[uv]>=2025.2.9"]
+# ///
+
+"""The project's sessions: `nox -l` lists them, `nox -s NAME` runs one, plain `nox` runs lint and the tests.
+
+`nox -s repro` runs the documented failures, `nox -s tests` the project's own tests. Where nox is not installed,
+`uv run noxfile.py` takes its place: `uv run noxfile.py -s repro`.
 """
 
 from __future__ import annotations
@@ -16,7 +23,6 @@ import nox
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
-nox.options.sessions = ["lint", "tests"]
 
 HERE = Path(__file__).parent
 # nox's own Python will do unless it is too old; then uv brings one.
@@ -33,7 +39,7 @@ begun: set[str] = set()
 """Results files that this run of nox has begun anew."""
 
 
-@nox.session(python=PYTHON)
+@nox.session(python=PYTHON, default=False)
 @nox.parametrize("strategy", [nox.param(strategy, id=strategy) for strategy in STRATEGIES])
 def repro(session: nox.Session, strategy: str) -> None:
     """Run the documented failures, each on its home stack and on the newest [-- repros run's options]."""
@@ -84,13 +90,20 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def unit(session: nox.Session) -> None:
+    """Run the tests that need no torch and take no seconds, in under a minute [-- pytest's options]."""
+    install(session, "tests")
+    session.run("pytest", *PYTEST, "-m", "not torch and not slow", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
 def chaos(session: nox.Session) -> None:
     """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
     install(session, "tests")
     session.run("python", "-m", "tests.chaos.storm", *session.posargs)
 
 
-@nox.session(python=PYTHON)
+@nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
@@ -115,16 +128,22 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style, types, workflows and issue forms."""
+    """Check style, types, and the files in .github."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
-    workflows = [str(file) for file in HERE.glob(".github/workflows/*.yml")]
-    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
-    forms = [str(file) for file in HERE.glob(".github/ISSUE_TEMPLATE/*.yml")]
-    session.run("check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms)
-    session.run("zizmor", "--offline", "--quiet", *workflows)
+    github = HERE / ".github"
+    config = github / "ISSUE_TEMPLATE/config.yml"
+    files = {
+        "dependabot": [github / "dependabot.yml"],
+        "github-issue-config": [config],
+        "github-issue-forms": sorted({*config.parent.glob("*.yml")} - {config}),
+        "github-workflows": sorted(github.glob("workflows/*.yml")),
+    }
+    for schema, checked in files.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, checked))
+    session.run("zizmor", "--offline", "--quiet", str(github))
 
 
 @nox.session(python=PYTHON, default=False)
@@ -141,11 +160,19 @@ def lock(session: nox.Session) -> None:
     session.run("python", "-m", "repros.environments.resolve", *session.posargs)
 
 
+@nox.session(python=PYTHON, default=False)
+def changelog(session: nox.Session) -> None:
+    """Print the next release's part of the changelog [-- towncrier build's options, to write it]."""
+    install(session, "changelog")
+    session.run("towncrier", "build", *(session.posargs or ["--draft"]))
+
+
 def install(session: nox.Session, group: str | None = None, *options: str) -> None:
     """Install the checkout, editable, and a dependency group."""
     pyproject = nox.project.load_toml(HERE / "pyproject.toml")
     wanted = nox.project.dependency_groups(pyproject, group) if group else ()
-    session.install("--editable", ".", *wanted, *options)
+    # uv leaves bytecode to the first import, and tests start hundreds of processes that may not write it.
+    session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
 
 
 def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:
@@ -158,3 +185,7 @@ def run_inside(session: nox.Session, stack: str, packages: list[str], module: st
     session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
     environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)
+
+
+if __name__ == "__main__":
+    nox.main()

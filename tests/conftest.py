@@ -44,6 +44,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need an interpreter with torch, by the fixture that gives them one."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
+            item.add_marker("torch")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show what tests measured: the property `figure`, which comes through pytest-xdist with a test's report."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]

@@ -116,7 +116,7 @@ _Rule = tuple[re.Pattern[str], str]
 
 
 def _places(identity: Identity) -> Iterable[_Rule]:
-    """The working directory before the home that it may lie in; the root of the file system is no place."""
+    """Yield a rule for each folder except the root, longest first: a working directory may lie in a home."""
     known = [(identity.folder, "."), *((home, "~") for home in identity.homes)]
     for place, placeholder in sorted(known, key=lambda item: -len(item[0])):
         trimmed = place.rstrip("/")
@@ -125,7 +125,7 @@ def _places(identity: Identity) -> Iterable[_Rule]:
 
 
 def _values(identity: Identity, words: set[str]) -> Iterable[_Rule]:
-    """The longest value first, for one may hold another."""
+    """Yield a rule for each value, longest first: a value may contain another."""
     for name, value in sorted(dict(identity.values).items(), key=lambda item: -len(item[1])):
         bare = value.strip().rstrip("/")
         shortest = _SHORTEST_SECRET if _TELLING_NAME.search(name) else _SHORTEST_VALUE

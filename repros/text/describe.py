@@ -57,7 +57,7 @@ def _head(repro: Repro, width: int) -> Iterator[Text]:
 
 
 def _sections(repro: Repro, width: int) -> Iterator[Text]:
-    """The docstring's paragraphs; of one without labels, the whole."""
+    """Yield the docstring's labelled paragraphs, or the whole docstring if it has no labels."""
     sections = repro.sections
     if not sections:
         yield Text()

@@ -47,7 +47,7 @@ def _entry(label: str, body: Sequence[str]) -> list[str]:
 
 
 def _again(cell: Cell) -> str:
-    """The command that runs this cell alone."""
+    """Return the command that runs this cell alone."""
     environment, own = cell.environment, not cell.repro.path.is_relative_to(CATALOGUE)
     on = "--python" if "/" in environment.name else "--stack"
     words = ["repros", "run", cell.repro.id, "--variant", cell.variant.name, "--strategy", cell.strategy]
@@ -124,7 +124,7 @@ def _link(raised: Raised) -> Iterator[str]:
 
 
 def _waiting(stacks: str) -> Iterator[str]:
-    """The innermost frames of the main thread, from what faulthandler wrote (most recent call first)."""
+    """Yield the innermost frames of the main thread, read from faulthandler's dump (most recent call first)."""
     before, current, after = stacks.rpartition("Current thread ")
     block = after if current else before.rpartition("Thread ")[2]
     frames = list(_FRAME.finditer(block.partition("\n\n")[0]))
@@ -137,7 +137,7 @@ def _waiting(stacks: str) -> Iterator[str]:
 
 
 def _logs(observation: Observation) -> Iterator[str]:
-    """The end of each rank's log; processes that share a file have it once."""
+    """Yield the end of each rank's log, once for the processes that share a file."""
     by_file: dict[Path | None, list[str]] = {}
     for process in observation.ranks:
         by_file.setdefault(process.log, []).append(process.name)

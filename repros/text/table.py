@@ -110,7 +110,7 @@ def _cell(line: Line) -> tuple[str, ...]:
 
 
 def _rows(lines: Sequence[Line], width: int) -> Iterator[Text]:
-    """The table itself: a heading per repro, a row per cell, its reason below a row that does not agree."""
+    """Yield the table: a heading for each repro, a row for each cell, the reason below a row that does not agree."""
     if not lines:
         return
     names = _short_names(lines)
@@ -226,7 +226,7 @@ def _short_names(lines: Iterable[Line]) -> dict[str, str]:
 
 
 def _stacks(lines: Iterable[Line], width: int) -> Iterator[Text]:
-    """What every stack in the table really holds."""
+    """Yield the versions installed in each stack of the table."""
     lines = list(lines)
     names = _short_names(lines)
     versions: dict[str, dict[str, str]] = {}

@@ -106,6 +106,7 @@ and of those between (1.5) nothing is known. \
 Unknown: 1.2 (2 x different: rank 0 ended otherwise: KeyError: 'another failure'). Unknown: 1.5 (WHY)."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [False, True], ids=["search", "scan"])
 def test_both_ends_are_found_and_the_unknown_are_named(asked: Question, tmp_path: Path, *, every: bool) -> None:
     said = list[str]()
@@ -124,6 +125,7 @@ def test_both_ends_are_found_and_the_unknown_are_named(asked: Question, tmp_path
         assert "tinylib 1.4 (2026-04-01): yes: 2 x ValueError: as documented" in said
 
 
+@pytest.mark.slow
 def test_answers_are_kept_and_an_interrupted_bisection_goes_on(asked: Question, tmp_path: Path) -> None:
     memory = tmp_path / "memory"
 
@@ -148,6 +150,7 @@ def test_answers_are_kept_and_an_interrupted_bisection_goes_on(asked: Question, 
     json.dumps(record(asked, again, probes, "Linux", "2026-11-21"))
 
 
+@pytest.mark.slow
 def test_a_start_that_does_not_show_the_failure_is_said(spec: CellSpec, tiny: Stack, tmp_path: Path) -> None:
     asked = question(spec, tiny, "tinylib", RELEASES, None, Version("1.6"))
     finding, probes = bisect(asked, tmp_path / "memory", lambda _: None)
@@ -209,6 +212,7 @@ def test_a_question_that_cannot_be_asked(
     assert str(refused.value) == problem
 
 
+@pytest.mark.slow
 def test_a_swap_leaves_what_the_lock_holds_whatever_came_before(tiny: Stack, tmp_path: Path) -> None:
     write_wheel(tmp_path, "torch", TORCH, "1.1")  # newer than the lock's, and never asked for
     write_wheel(tmp_path, "stray", "")

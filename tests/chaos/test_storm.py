@@ -30,6 +30,7 @@ QUICK = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="faults are aimed by means of /proc")
 def test_nothing_that_must_not_happen_happens(tmp_path: Path) -> None:
     storm = Storm(list(enumerate(QUICK)), SEED, None, time.monotonic() + 240)

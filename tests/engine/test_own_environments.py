@@ -22,6 +22,8 @@ from tests.conftest import TOYS
 ROOT = Path(__file__).parents[2]
 RAISES = str(TOYS / "raises.py")
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, str, str]]
 
 

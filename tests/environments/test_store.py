@@ -13,6 +13,8 @@ from repros.environments.cache import cache_folder
 from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
 from tests.environments.conftest import MakeStack
 
+pytestmark = pytest.mark.slow
+
 
 def installed(python: Path, module: str) -> bool:
     return subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0

@@ -80,9 +80,15 @@ def test_a_record_as_a_whole() -> None:
     }
 
 
+@pytest.fixture(scope="module")
+def kept() -> files.Evidence:
+    """The evidence in the repository, read once."""
+    return files.read()
+
+
 @pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
-def test_every_record_of_the_catalogue_is_valid(repro: Repro) -> None:
-    VALIDATOR.validate(record(repro, files.read()))
+def test_every_record_of_the_catalogue_is_valid(repro: Repro, kept: files.Evidence) -> None:
+    VALIDATOR.validate(record(repro, kept))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -19,6 +20,7 @@ FEWEST_POSITIVE, FEWEST_NEGATIVE = 60, 40
 PRECISION, RECALL = 1.0, 0.95
 
 
+@cache
 def found(log: Log) -> Match:
     return match(lines(log.text.encode()), SHELF)
 

@@ -139,14 +139,14 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 def test_the_cost_is_linear(kind: str) -> None:
     def seconds(size: int) -> float:
         raw = HOSTILE[kind](size).encode()
-        best = float("inf")
-        for _ in range(3):
-            started = time.process_time()
-            match(lines(raw), SHELF)
-            best = min(best, time.process_time() - started)
-        return best
+        started = time.process_time()
+        match(lines(raw), SHELF)
+        return time.process_time() - started
 
-    # Four times the log is sixteen times the seconds if quadratic. What a log costs at any length is taken off.
-    floor = seconds(100)
-    small, large = (max(seconds(size) - floor, 0.001) for size in (100_000, 400_000))
-    assert large < 10 * small
+    def is_linear() -> bool:
+        # Four times the log is sixteen times the seconds if quadratic. What a log costs at any length is taken off.
+        floor = min(seconds(100) for _ in range(3))
+        small, large = (max(seconds(size) - floor, 0.001) for size in (100_000, 400_000))
+        return large < 10 * small
+
+    assert any(is_linear() for _ in range(3))  # a busy machine may spoil one measurement

@@ -85,6 +85,7 @@ def test_it_makes_an_environment_measures_writes_and_drops(plan: Plan, tiny: Sta
     assert found.seen["fixed"].signature is None
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_run_again_unless_asked(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
     run(plan(), tmp_path)
     assert [item.fresh for item in plan().items] == [True]
@@ -93,6 +94,7 @@ def test_what_is_known_is_not_run_again_unless_asked(plan: Plan, tiny: Stack, tm
     assert len(run(plan(), tmp_path, everything=True)) == 3
 
 
+@pytest.mark.slow
 def test_an_environment_that_was_there_stays_and_one_that_was_left_goes_with_the_next(
     plan: Plan, tiny: Stack, tmp_path: Path
 ) -> None:
@@ -105,6 +107,7 @@ def test_an_environment_that_was_there_stays_and_one_that_was_left_goes_with_the
     assert environments.ready(tiny)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
@@ -130,6 +133,7 @@ def test_what_is_out_of_date_or_incomplete_is_run_again(
     assert set(again.seen) == set(known.seen)
 
 
+@pytest.mark.slow
 def test_an_interrupted_campaign_leaves_no_environment_and_goes_on_later(
     plan: Plan, tiny: Stack, tmp_path: Path
 ) -> None:

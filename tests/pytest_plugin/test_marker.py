@@ -45,10 +45,11 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess(*arguments, timeout=120)
+    # Loading Hypothesis takes longer than the rest of such a run.
+    return project.runpytest_subprocess("-p", "no:hypothesispytest", *arguments, timeout=120)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["alone", "xdist"])
 def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = run(project, "--junitxml=junit.xml", *workers)
     result.assert_outcomes(passed=2)
@@ -62,23 +63,24 @@ def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[s
     ).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("mark", "sentence"),
-    [
-        ('"RPR-005"', "unknown repro 'RPR-005'; did you mean 'RPR-0005'?"),
-        ('"fit_inside_init"', "unknown repro 'fit_inside_init'; did you mean 'fit_inside_init_module'?"),
-        ("", '@pytest.mark.repro expects ids of failures, such as "RPR-0001".'),
-        ("5", '@pytest.mark.repro expects ids of failures, such as "RPR-0001".'),
-        ('id="RPR-0001"', '@pytest.mark.repro expects ids of failures, such as "RPR-0001".'),
-    ],
-)
-def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester, mark: str, sentence: str) -> None:
-    project.makepyfile(test_wrong=f"import pytest\n\n@pytest.mark.repro({mark})\ndef test_it(): pass\n")
+def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> None:
+    sentences = {
+        '"RPR-005"': "unknown repro 'RPR-005'; did you mean 'RPR-0005'?",
+        '"fit_inside_init"': "unknown repro 'fit_inside_init'; did you mean 'fit_inside_init_module'?",
+        "": '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
+        "5": '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
+        'id="RPR-0001"': '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
+    }
+    for number, mark in enumerate(sentences):
+        text = f"import pytest\n\n@pytest.mark.repro({mark})\ndef test_it(): pass\n"
+        project.makepyfile(**{f"test_wrong_{number}": text})
     result = run(project)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*ERROR collecting test_wrong.py*", f"test_wrong.py::test_it: {sentence}"])
+    for number, sentence in enumerate(sentences.values()):
+        file = f"test_wrong_{number}.py"
+        result.stdout.fnmatch_lines([f"*ERROR collecting {file}*", f"{file}::test_it: {sentence}"])
     assert "Traceback" not in result.stdout.str()
-    run(project, "--continue-on-collection-errors").assert_outcomes(passed=2, errors=1)
+    run(project, "--continue-on-collection-errors").assert_outcomes(passed=2, errors=len(sentences))
 
 
 def test_the_marker_explains_itself(project: pytest.Pytester) -> None:

@@ -49,7 +49,8 @@ def own(project: pytest.Pytester) -> tuple[str, ...]:
 
 
 def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess(*arguments, timeout=120)
+    # Loading Hypothesis takes longer than the rest of such a run.
+    return project.runpytest_subprocess("-p", "no:hypothesispytest", *arguments, timeout=120)
 
 
 def ids(result: pytest.RunResult) -> list[str]:
@@ -201,6 +202,7 @@ def test_an_interpreter_that_does_not_answer_fails_with_a_sentence(project: pyte
     assert "repros/probe.py" not in result.stdout.str()
 
 
+@pytest.mark.slow
 def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, own: tuple[str, ...]) -> None:
     result = run(
         project,
@@ -218,6 +220,7 @@ def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, own:
     assert len({line["logs"] for line in lines}) == 7
 
 
+@pytest.mark.slow
 def test_the_first_failure_ends_the_run_and_the_last_failures_run_again(
     project: pytest.Pytester, own: tuple[str, ...]
 ) -> None:

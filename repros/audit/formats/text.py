@@ -59,7 +59,7 @@ def workaround(repro: Repro, variant: Variant) -> str:
 
 
 def _untold(audit: Audit, width: int, *, verbose: bool) -> Iterator[Text]:
-    """What cannot be told, by what is missing for it; an empty answer would be taken for a good one."""
+    """Yield the unknown findings, grouped by what is missing; without them an empty answer would read as a good one."""
     unknown = audit.of(Status.UNKNOWN)
     if not unknown:
         return

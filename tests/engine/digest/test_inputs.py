@@ -160,6 +160,7 @@ def reword(file: Path) -> int:
     return len(bare)
 
 
+@pytest.mark.slow
 def test_evidence_survives_reworded_docstrings_and_no_changed_constant(clone: Path) -> None:
     modules = [file for file in clone.rglob("*.py") if "catalogue" not in file.parts and "cli" not in file.parts]
     assert sum(map(reword, modules)) > 500
@@ -197,6 +198,7 @@ def move(package: Path, old: str, new: str) -> None:
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [

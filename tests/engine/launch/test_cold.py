@@ -23,6 +23,7 @@ Play = Callable[..., Result]
 LADDER = sum(patience for _, patience in containment.LADDER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "verdict", "signature"),
     [((one, two), *rest) for one, two, *rest in ENDINGS],
@@ -66,6 +67,7 @@ def test_a_relaunched_rank_has_a_log_of_its_own(play: Play) -> None:
     assert logs.tail(main.log) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slug", "variant", "verdict"),
     [
@@ -85,6 +87,7 @@ def test_what_hangs_is_ended_at_its_deadline(play: Play, slug: str, variant: str
     assert f"{slug}.py" in process.stacks
 
 
+@pytest.mark.slow
 def test_what_was_stopped_does_not_hang_on_its_own_account(play: Play) -> None:
     result = play("ignores_signals", "stopped")
     assert (result.verdict, result.signature) == (Verdict.INFRA, "signal SIGSTOP")
@@ -148,6 +151,7 @@ def test_a_flood_is_cut_to_its_head_and_its_end(play: Play, variant: str) -> Non
     assert text.endswith("RuntimeError: the documented failure\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "verdict"),
     [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN), ("foreign", Verdict.CLEAN)],
@@ -160,12 +164,14 @@ def test_a_grandchild_is_ended_and_told(play: Play, variant: str, verdict: Verdi
     assert result.observation.seconds < result.cell.repro.deadline
 
 
+@pytest.mark.slow
 def test_a_rank_may_need_a_moment_longer_than_the_main_process(play: Play) -> None:
     result = play("outlived_by_a_rank", "fixed")
     assert result.verdict is Verdict.CLEAN
     assert [process.ending for process in _ranks(result)] == [Ending.RETURNED, Ending.RETURNED]
 
 
+@pytest.mark.slow
 def test_a_rank_does_not_outlive_a_content_main_process_for_ever(play: Play) -> None:
     result = play("outlived_by_a_rank")
     assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: hang")
@@ -176,6 +182,7 @@ def test_a_rank_does_not_outlive_a_content_main_process_for_ever(play: Play) -> 
     assert result.observation.leftovers == 0
 
 
+@pytest.mark.slow
 def test_a_rank_has_a_while_to_notice_that_the_main_process_failed(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
     result = play("outlived_by_a_rank", "raised")
@@ -183,6 +190,7 @@ def test_a_rank_has_a_while_to_notice_that_the_main_process_failed(play: Play, m
     assert [process.ending for process in _ranks(result)] == [Ending.RAISED, Ending.STOPPED]
 
 
+@pytest.mark.slow
 def test_a_run_can_be_stopped_from_outside(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
     cell = toy_cell("ignores_signals")
     cell = replace(cell, repro=replace(cell.repro, deadline=600))
@@ -194,6 +202,7 @@ def test_a_run_can_be_stopped_from_outside(toy_cell: Callable[..., Cell], tmp_pa
     assert (result.verdict, result.reason) == (Verdict.INFRA, "interrupted")
 
 
+@pytest.mark.slow
 def test_a_relative_folder_will_do(
     toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

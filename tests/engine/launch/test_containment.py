@@ -68,6 +68,7 @@ def test_a_process_is_found_by_its_session_or_by_its_token(token: Path, started:
     assert alive(neither)
 
 
+@pytest.mark.slow
 def test_who_obeys_is_not_killed_and_who_does_not_is(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
     token.mkdir()
     obeys = f"try:\n    {SLEEP}\nexcept KeyboardInterrupt:\n    open({str(token / 'obeyed')!r}, 'w').close()"
@@ -78,6 +79,7 @@ def test_who_obeys_is_not_killed_and_who_does_not_is(token: Path, started: list[
     assert not alive(deaf)
 
 
+@pytest.mark.slow
 def test_what_a_process_starts_while_it_is_ended_is_ended_too(
     token: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:

@@ -108,6 +108,7 @@ def test_every_rank_has_a_log_of_its_own_and_a_flood_is_cut(warm: Warm) -> None:
         assert logs.tail(log)[-1] == "RuntimeError: the documented failure"
 
 
+@pytest.mark.slow
 def test_a_server_that_was_stopped_costs_its_cell_and_no_more(
     toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,44 @@
+"""The files around the package: changelog fragments, pages, and the pins of pre-commit."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/*.md")])
+FRAGMENTS = [page for page in PAGES if page.parent.name == "changes" and page.name != "README.md"]
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda path: path.name)
+def test_a_changelog_fragment_has_a_kind_and_a_text(fragment: Path) -> None:
+    # towncrier leaves out a file whose name it does not understand, and says nothing.
+    kinds = [kind["directory"] for kind in PYPROJECT["tool"]["towncrier"]["type"]]
+    assert re.fullmatch(rf"\+[a-z0-9-]+\.({'|'.join(kinds)})\.md", fragment.name)
+    assert fragment.read_text(encoding="utf-8").strip()
+
+
+def test_the_changelog_has_the_place_where_towncrier_writes() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased, marker, released = changelog.partition("<!-- towncrier release notes start -->\n")
+    assert marker
+    assert unreleased.count("\n## [") == 1
+    assert "[Unreleased]" not in released
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).is_file(), target
+
+
+def test_every_hook_of_pre_commit_is_pinned_to_a_commit() -> None:
+    config = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    for repo in yaml.safe_load(config)["repos"]:
+        assert re.fullmatch("[0-9a-f]{40}", repo["rev"])
+        assert f"rev: {repo['rev']} # frozen: " in config
