@@ -22,16 +22,24 @@ class UnknownNameError(ReprosError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         """Compose the sentence for a `name` of this `kind` that is none of `known`."""
         known = list(known)
-        near = (
-            [one for one in known if _plain(one) == _plain(name)]
+        nearest = (
+            [one for one in known if _simplified(one) == _simplified(name)]
             or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             or difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
         )
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}."
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known) or 'none'}."
         super().__init__(f"unknown {kind} {name!r}; {hint}")
         self.name = name
 
 
-def _plain(name: str) -> str:
+def refuse_unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UnknownNameError for the first of the names that is not known."""
+    known = dict.fromkeys(known)
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
+
+
+def _simplified(name: str) -> str:
     """Return a name without case, separators and leading zeros: `RPR-005` means RPR-0005, not RPR-0015."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"[-_. ]", "", name.lower()))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from repros.engine.catalogue import Catalogue
-from repros.errors import ReprosError, UnknownNameError
+from repros.errors import ReprosError, refuse_unknown
 from repros.model import Cell, Device, Environment, Repro, Unavailable, Variant
 
 HOME = "home"
@@ -48,8 +48,8 @@ def select(catalogue: Catalogue, selection: Selection) -> list[CellSpec]:
     repros = [catalogue.find(name) for name in selection.repros] or list(catalogue)
     if not repros:
         raise NothingToRunError("the catalogue is empty; expected repro scripts at the places given.")
-    _known("variant", selection.variants, [v.name for r in repros for v in r.variants])
-    _known("strategy", selection.strategies, [s for r in catalogue for s in r.strategies])
+    refuse_unknown("variant", selection.variants, [v.name for r in repros for v in r.variants])
+    refuse_unknown("strategy", selection.strategies, [s for r in catalogue for s in r.strategies])
     specs = [spec for repro in dict.fromkeys(repros) for spec in _specs(repro, selection)]
     if not specs:
         offers = "; ".join(f"{r.id} runs under {', '.join(r.strategies)} on {', '.join(r.devices)}" for r in repros)
@@ -67,12 +67,6 @@ def _specs(repro: Repro, selection: Selection) -> Iterator[CellSpec]:
                     selection.devices or variant.devices
                 ):
                     yield CellSpec(repro, variant, strategy, device)
-
-
-def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise UnknownNameError(kind, name, dict.fromkeys(known))
 
 
 def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
@@ -95,12 +89,12 @@ def plan(specs: Sequence[CellSpec], environments: Callable[[Repro], Sequence[Env
                 max(1, min(spec.repro.processes, offered)) if spec.device is Device.CUDA else spec.repro.processes
             )
             cell = Cell(spec.repro, spec.variant, spec.strategy, spec.device, environment, processes)
-            reason = _why_not(cell, offered)
+            reason = _unavailable_reason(cell, offered)
             planned.append(Unavailable(cell, reason) if reason else cell)
     return planned
 
 
-def _why_not(cell: Cell, offered: int) -> str | None:
+def _unavailable_reason(cell: Cell, offered: int) -> str | None:
     """Return why a cell cannot be run, if it cannot."""
     environment, device = cell.environment, cell.device
     if environment.broken:

@@ -14,6 +14,7 @@ from repros.environments.cache import cache_folder
 from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError
 from repros.model.stack import Size, Stack
+from repros.stacks.lock import read_lock
 
 _MARKER = ".repros-complete"
 """Written last into an environment; one without it is half made."""
@@ -29,7 +30,8 @@ class EnvironmentFailedError(ReprosError):
 
 def place(stack: Stack) -> Path:
     """Return the folder of the stack's environment, there or not; another lock gives another folder."""
-    digest = hashlib.sha256(stack.python.encode() + b"\n" + stack.lock.read_bytes()).hexdigest()
+    pins = map(str, read_lock(stack.lock).values())
+    digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
     return cache_folder() / "environments" / f"{stack.name}-{digest[:12]}"
 
 

@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 _PROGRESS = ("Building", "Built", "Downloading", "Downloaded", "Prepared", "Installed")
 """How the lines begin that tell a waiting person something."""
 
-_ENOUGH = 30
+_MOST_LINES = 30
 """Lines that go into an error; a failed resolution explains itself in fewer."""
 
 _FRAME = re.compile("[\u00d7\u2500-\u257f\u25b6]")
@@ -32,8 +32,8 @@ class UvError(ReprosError):
 
     def __init__(self, command: str, lines: list[str]) -> None:
         """Compose the sentence from the lines that uv wrote: from `error:` or its cross on, else the last."""
-        begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_ENOUGH)
-        words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_ENOUGH])).split()).removeprefix("error: ")
+        begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_MOST_LINES)
+        words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_MOST_LINES])).split()).removeprefix("error: ")
         super().__init__(f"uv {command}: {words or 'no reason given'}")
 
 

@@ -10,7 +10,7 @@ _MOST_FRAMES = 60
 _MOST_LINKS = 20
 
 
-def told(error: BaseException) -> list[dict[str, Any]]:
+def exception_chain(error: BaseException) -> list[dict[str, Any]]:
     """Return the exception and what it came from, outermost first, as plain values.
 
     Each link has `type`, `bases` (dotted names), `message`, `frames` (`file:line function`, innermost last) and `via`,
@@ -25,7 +25,7 @@ def told(error: BaseException) -> list[dict[str, Any]]:
         if id(error) in seen:
             continue
         seen.add(id(error))
-        chain.append(_one(error, via))
+        chain.append(_describe_link(error, via))
         if error.__cause__ is not None:
             queue.append((error.__cause__, "cause"))
         # A suppressed context too: `raise ... from None` hides the root, it does not undo it.
@@ -37,7 +37,7 @@ def told(error: BaseException) -> list[dict[str, Any]]:
     return chain
 
 
-def _one(error: BaseException, via: str | None) -> dict[str, Any]:
+def _describe_link(error: BaseException, via: str | None) -> dict[str, Any]:
     try:
         message = str(error)
     except BaseException as broken:  # a library's __str__ may fail
@@ -47,13 +47,13 @@ def _one(error: BaseException, via: str | None) -> dict[str, Any]:
         message = message[:half] + " [...] " + message[-half:]
     frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
     return {
-        "type": _dotted(type(error)),
-        "bases": [_dotted(base) for base in type(error).__mro__[1:-1]],
+        "type": _dotted_name(type(error)),
+        "bases": [_dotted_name(base) for base in type(error).__mro__[1:-1]],
         "message": message,
         "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
         "via": via,
     }
 
 
-def _dotted(kind: type) -> str:
+def _dotted_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -15,10 +15,12 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import hook
+from .hook import install
 from .processes import become_subreaper, die_with_the_parent, kill, kill_children
+from .recorder import RANK_GRACE, STACKS_SIGNAL, Recorder, redirect_output
+from .watchers import real_exit
 
-STACKS_PATIENCE = 0.5
+STACKS_TIMEOUT = 0.5
 """Seconds that ranks get to write their stacks before they are ended."""
 
 
@@ -37,19 +39,19 @@ def lead(request: dict[str, Any]) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    recorder = hook.install(os.environ["REPROS_CELL"], role="leader")
+    recorder = install(os.environ["REPROS_CELL"], role="leader")
     ranks: dict[int, int] = {}
     for rank in range(request["ranks"]):
         pid = os.fork()
         if pid == 0:
-            run_and_leave(functools.partial(_be_rank, recorder, rank, request))
+            run_and_leave(functools.partial(_run_as_rank, recorder, rank, request))
         ranks[pid] = rank
     late = _wait_for(ranks)
     for pid in late:
         recorder.write("stopped", child=pid)
-        kill(pid, hook.STACKS_SIGNAL)
+        kill(pid, STACKS_SIGNAL)
     if late:
-        time.sleep(STACKS_PATIENCE)
+        time.sleep(STACKS_TIMEOUT)
     kill_children()
     return 0
 
@@ -63,11 +65,11 @@ def _wait_for(ranks: dict[int, int]) -> list[int]:
         if pid == 0:
             time.sleep(0.02)
         elif ranks.pop(pid, None) is not None and status != 0 and until is None:
-            until = time.monotonic() + hook.RANK_GRACE
+            until = time.monotonic() + RANK_GRACE
     return list(ranks)
 
 
-def _be_rank(recorder: hook.Recorder, rank: int, request: dict[str, Any]) -> int:
+def _run_as_rank(recorder: Recorder, rank: int, request: dict[str, Any]) -> int:
     """Run the script as this rank; return the exit code."""
     die_with_the_parent()
     count = request["ranks"]
@@ -85,8 +87,8 @@ def _be_rank(recorder: hook.Recorder, rank: int, request: dict[str, Any]) -> int
             TORCHELASTIC_MAX_RESTARTS="0",
         )
     recorder.write("start", ppid=os.getppid(), role="rank", rank=rank)
-    hook.own_log(os.path.join(recorder.folder, "log.txt"))
-    _forget_the_server(rank)
+    redirect_output(os.path.join(recorder.folder, "log.txt"))
+    _reset_inherited_state(rank)
     sys.argv = list(request["argv"])
     script = sys.argv[0]
     module = types.ModuleType("__main__")
@@ -99,7 +101,7 @@ def _be_rank(recorder: hook.Recorder, rank: int, request: dict[str, Any]) -> int
     return 0
 
 
-def _forget_the_server(rank: int) -> None:
+def _reset_inherited_state(rank: int) -> None:
     """Undo what belongs to the process that did the imports rather than to this one."""
     tempfile.tempdir = None
     random.seed()
@@ -134,4 +136,4 @@ def run_and_leave(act: Callable[[], int]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
-        hook.real_exit(code or 0)
+        real_exit(code or 0)

@@ -52,7 +52,7 @@ def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
     return parse
 
 
-def _several(parse: Callable[[Any], Any], *, empty: bool = True) -> Callable[[Any], tuple[Any, ...]]:
+def _list_of(parse: Callable[[Any], Any], *, empty: bool = True) -> Callable[[Any], tuple[Any, ...]]:
     def parse_all(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise TypeError
@@ -65,20 +65,20 @@ def _requirement(value: Any) -> Requirement:
     return Requirement(_text(value))
 
 
-def _range(value: Any) -> Requirement:
+def _version_range(value: Any) -> Requirement:
     requirement = _requirement(value)
     if not requirement.specifier or requirement.url or requirement.marker or requirement.extras:
         raise ValueError
     return requirement
 
 
-def _number(value: Any) -> int:
+def _positive_integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError
     return value
 
 
-def _flag(value: Any) -> bool:
+def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError
     return value
@@ -93,14 +93,14 @@ def _match_text(value: Any) -> str:
 
 
 def _match_texts(value: Any) -> tuple[str, ...]:
-    return (_match_text(value),) if isinstance(value, str) else _several(_match_text, empty=False)(value)
+    return (_match_text(value),) if isinstance(value, str) else _list_of(_match_text, empty=False)(value)
 
 
 def _end(value: Any) -> End:
     return End.parse(_matching(_ENDS)(value))
 
 
-_LINKS = Key("a list of https:// links", _several(_matching(_LINK), empty=False), required=True, decides=False)
+_LINKS = Key("a list of https:// links", _list_of(_matching(_LINK), empty=False), required=True, decides=False)
 _RANGES = 'a list of version ranges such as ["lightning>=2.1,<2.4"]'
 _NAMES = "a list of names in lower case"
 _DEVICES = "a list of devices out of: " + ", ".join(Device)
@@ -109,17 +109,17 @@ REPRO: Mapping[str, Key] = {
     "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
     "title": Key("a sentence", _text, required=True, decides=False),
     "upstream": _LINKS,
-    "packages": Key("a list of package names", _several(_text, empty=False), required=True, decides=False),
-    "affected": Key(_RANGES, _several(_range), required=True),
-    "requires": Key(_RANGES, _several(_range), default=()),
+    "packages": Key("a list of package names", _list_of(_text, empty=False), required=True, decides=False),
+    "affected": Key(_RANGES, _list_of(_version_range), required=True),
+    "requires": Key(_RANGES, _list_of(_version_range), default=()),
     "home": Key("the name of a stack", _text, required=True, decides=False),
-    "strategies": Key(_NAMES, _several(_matching(NAME), empty=False), required=True),
-    "cold": Key(_NAMES, _several(_matching(NAME)), default=()),
-    "devices": Key(_DEVICES, _several(Device, empty=False), required=True),
-    "processes": Key("a number of ranks, 1 or more", _number, required=True),
-    "minimum": Key("a number of devices, 1 or more", _number),
-    "deadline": Key("a number of seconds, 1 or more", _number, default=120),
-    "silent": Key("true or false", _flag, default=False, decides=False),
+    "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False), required=True),
+    "cold": Key(_NAMES, _list_of(_matching(NAME)), default=()),
+    "devices": Key(_DEVICES, _list_of(Device, empty=False), required=True),
+    "processes": Key("a number of ranks, 1 or more", _positive_integer, required=True),
+    "minimum": Key("a number of devices, 1 or more", _positive_integer),
+    "deadline": Key("a number of seconds, 1 or more", _positive_integer, default=120),
+    "silent": Key("true or false", _boolean, default=False, decides=False),
     "variants": Key("tables [tool.repro.variants.NAME]", lambda value: value, required=True),
 }
 
@@ -131,15 +131,15 @@ VARIANT: Mapping[str, Key] = {
     "ends": Key("'hang', 'exit N' or 'signal SIGNAME'", _end),
     "frames": Key(
         'a list of functions on the stack such as ["new_forward", "accelerate/hooks.py:new_forward"]',
-        _several(_matching(_FRAME), empty=False),
+        _list_of(_matching(_FRAME), empty=False),
         decides=False,
     ),
     "claim": Key("what the documented solution promises", _text, decides=False),
     "source": Key("an https:// link", _matching(_LINK), decides=False),
-    "strategies": Key(_NAMES, _several(_matching(NAME), empty=False)),
-    "devices": Key(_DEVICES, _several(Device, empty=False)),
-    "affected": Key(_RANGES, _several(_range)),
-    "requires": Key(_RANGES, _several(_range)),
+    "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False)),
+    "devices": Key(_DEVICES, _list_of(Device, empty=False)),
+    "affected": Key(_RANGES, _list_of(_version_range)),
+    "requires": Key(_RANGES, _list_of(_version_range)),
 }
 
 
@@ -150,7 +150,7 @@ def requirements(value: Any) -> tuple[Requirement, ...]:
         TypeError: not a list, or an empty one.
         InvalidRequirement: an item is not a requirement.
     """
-    return _several(_requirement, empty=False)(value)
+    return _list_of(_requirement, empty=False)(value)
 
 
 def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:

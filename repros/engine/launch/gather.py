@@ -62,7 +62,7 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
     """
     places = folder.glob("processes/[0-9]*")
     recorded = {int(place.name): list(_events(place / "events.jsonl")) for place in places}
-    statuses = _reaped(event for events in recorded.values() for event in events)
+    statuses = _child_statuses(event for events in recorded.values() for event in events)
     timeline.stopped |= {
         event["child"]
         for events in recorded.values()
@@ -81,10 +81,10 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
         text = stacks.read_text("utf-8", "replace") if stacks.exists() else ""
         processes.append(_process(trace, status, timeline, text, log if log.exists() else None))
     processes = _with_rank_zero(processes)
-    return tuple(sorted(processes, key=_order))
+    return tuple(sorted(processes, key=_sort_key))
 
 
-def _order(process: Process) -> tuple[bool, int, int]:
+def _sort_key(process: Process) -> tuple[bool, int, int]:
     """Launcher first, then ranks, then helpers."""
     return process.role is ProcessRole.HELPER, -1 if process.rank is None else process.rank, process.pid
 
@@ -186,7 +186,7 @@ def _with_rank_zero(processes: list[Process]) -> list[Process]:
     return [replace(p, rank=0) if p.role is ProcessRole.MAIN and p.rank is None else p for p in processes]
 
 
-def _reaped(events: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+def _child_statuses(events: Iterable[Mapping[str, Any]]) -> dict[int, int]:
     """Return the exit codes of children that their parents waited for; negative for a signal."""
     statuses = {}
     for event in events:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from repros.engine.launch import containment, logs, reaper
 from repros.engine.launch.gather import Timeline, gather
-from repros.inside.hook import RANK_GRACE, STACKS_SIGNAL
+from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL
 from repros.model import Cell, Launch, Observation, ProcessRole
 
 _POLL = 0.1

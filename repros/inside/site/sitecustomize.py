@@ -14,7 +14,7 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _run_the_hidden_one() -> None:
+def _run_hidden_sitecustomize() -> None:
     elsewhere = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", elsewhere)
     if spec is not None and spec.loader is not None:
@@ -31,7 +31,7 @@ def _load_inside() -> None:
     spec.loader.exec_module(module)
 
 
-_run_the_hidden_one()
+_run_hidden_sitecustomize()
 _load_inside()
 if "REPROS_CELL" in os.environ:
     from repros_inside import hook

@@ -243,3 +243,33 @@ def test_the_project_is_imported_by_from_alone() -> None:
     for path in sources.closure([digest.PACKAGE / root for root in digest.ROOTS]):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not (isinstance(node, ast.Import) and any(alias.name.startswith("repros") for alias in node.names))
+
+
+BESIDE_THE_VERDICT = {
+    "pipeline.py": "the order of the steps, and what a run keeps of its logs",
+    "record.py": "the record of a verdict that is there already",
+    "digest": "the digests themselves",
+    "__init__.py": "says what the package is",
+}
+"""What in `engine/` no verdict depends on."""
+
+
+def test_the_digest_covers_the_engine() -> None:
+    sources = PythonSources({"repros": digest.PACKAGE, "repros_inside": digest.INSIDE})
+    covered = sources.closure([digest.PACKAGE / root for root in digest.ROOTS])
+    engine = digest.PACKAGE / "engine"
+    left_out = {path.relative_to(engine) for path in engine.rglob("*.py")} - {
+        path.relative_to(engine) for path in covered if path.is_relative_to(engine)
+    }
+    assert {path.parts[0] for path in left_out} == set(BESIDE_THE_VERDICT)
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["model/cell.py", "environments/store.py", "environments/uv.py", "stacks/lock.py", "engine/launch/environ.py"],
+)
+def test_what_the_engine_imports_counts(clone: Path, module: str) -> None:
+    before = digests(clone / "repros")
+    file = clone / "repros" / module
+    file.write_text(file.read_text() + "\nCHANGED = True\n")
+    assert digests(clone / "repros") != before

@@ -1,0 +1,98 @@
+"""The recorder: writes one process's events into its folder `CELL/processes/PID/`."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from .chain import exception_chain
+
+STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
+"""The engine sends it to ask for stacks; a real-time signal, which no training library uses."""
+
+RANK_GRACE = 15.0
+"""Seconds that the other ranks get to end by themselves once one has failed: they have a peer's death to notice."""
+
+
+class Recorder:
+    """The open files of this process; made anew in a forked child, which has another pid."""
+
+    def __init__(self, cell: str) -> None:
+        self.cell = cell
+        self.pid: int | None = None
+        self.raised = False
+
+    def begin(self, role: str, rank: int | None) -> None:
+        """Open this process's files and write its `start`."""
+        self.pid = os.getpid()
+        self.raised = False
+        folder = os.path.join(self.cell, "processes", str(self.pid))
+        os.makedirs(folder, exist_ok=True)
+        self.folder = folder
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self.events = os.open(os.path.join(folder, "events.jsonl"), flags, 0o600)
+        self.stacks = open(os.path.join(folder, "stacks.txt"), "a")  # noqa: SIM115 - open as long as the process lives
+        faulthandler.enable(self.stacks, all_threads=True)
+        faulthandler.register(STACKS_SIGNAL, self.stacks, all_threads=True, chain=False)
+        self.write("start", ppid=os.getppid(), role=role, rank=rank)
+
+    def write(self, event: str, **details: Any) -> None:
+        """Append one event; a recorder must never be what makes a script fail."""
+        try:
+            if os.getpid() != self.pid:
+                self.begin("helper", None)
+            # A line break first too: a line that somebody else left open must not swallow this one.
+            line = f"\n{json.dumps(dict(details, event=event, time=time.monotonic()))}\n"
+            os.write(self.events, line.encode("utf-8", "backslashreplace"))
+        except Exception:
+            pass
+
+    def exception(self, error: BaseException, where: str) -> None:
+        """Write the chain of an exception that ends this process."""
+        self.raised = True
+        try:
+            chain = exception_chain(error)
+        except Exception:  # a hostile exception must not be taken for none
+            chain = []
+        self.write("raised", where=where, rank=current_rank(), chain=chain)
+
+
+def launched_rank() -> int | None:
+    """Return the rank that a launcher gave this process through its environment, if any."""
+    for name in ("RANK", "LOCAL_RANK"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def current_rank() -> int | None:
+    """Return this process's rank in the default process group, if it is in one now."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        return distributed.get_rank() if distributed.is_initialized() else launched_rank()
+    except Exception:
+        return launched_rank()
+
+
+def redirect_output(path: str) -> None:
+    """Send stdout and stderr to a log of this process's own, unless somebody captures them."""
+    inherited = os.environ.get("REPROS_LOG")
+    if inherited is None:
+        return
+    try:
+        shared = os.stat(inherited)
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:  # the shared log is gone, or there is no room: it stays as it is
+        return
+    for stream in (1, 2):
+        with contextlib.suppress(OSError):  # closed
+            if os.path.samestat(os.fstat(stream), shared):
+                os.dup2(log, stream)
+    os.close(log)
+    os.environ["REPROS_LOG"] = path

@@ -1,0 +1,121 @@
+"""Watchers: make a process report its exceptions, exits, process groups and `multiprocessing` ranks to its recorder.
+
+How an exception is seen depends on how the process was made. The main process and re-launched ranks:
+`sys.excepthook`, and `sys.last_value` for a script that set its own. Processes of `multiprocessing` (spawned and
+forked ranks): their `run` is wrapped, since `multiprocessing` and torch's `spawn` catch the exception, print it and
+leave with an exit code; torch leaves with `sys.exit(1)` inside the `except`, so the chain hangs below that SystemExit.
+`os.waitpid` is wrapped as only a parent learns that its child died of a signal.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Any, NoReturn
+
+from .recorder import Recorder, current_rank
+
+real_exit = os._exit
+_real_waitpid = os.waitpid
+
+
+def watch_exceptions(recorder: Recorder) -> None:
+    """Record the exception that ends this process."""
+    previous = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        recorder.exception(error, "excepthook")
+        previous(kind, error, trace)
+
+    sys.excepthook = excepthook
+
+
+def watch_exits(recorder: Recorder) -> None:
+    """Record how this process and its children end."""
+    asked_for: Any = None
+    real_sys_exit = sys.exit
+
+    def sys_exit(status: Any = None) -> NoReturn:
+        nonlocal asked_for
+        asked_for = status if status is None or isinstance(status, int) else 1
+        real_sys_exit(status)
+
+    def finished() -> None:
+        last = getattr(sys, "last_value", None)
+        if not recorder.raised and last is not None:
+            recorder.exception(last, "last_value")
+        if not recorder.raised:
+            recorder.write("finished", rank=current_rank(), code=asked_for)
+
+    def exit_now(status: int) -> NoReturn:
+        recorder.write("exit", code=status)
+        real_exit(status)
+
+    def waitpid(pid: int, options: int) -> tuple[int, int]:
+        reaped, status = _real_waitpid(pid, options)
+        if reaped:
+            recorder.write("reaped", child=reaped, status=status)
+        return reaped, status
+
+    def last_of_all() -> None:
+        atexit.register(finished)
+
+    # Exit handlers run in reverse, so one registered at the last moment runs first: the script has ended, its
+    # threads too, and whatever another handler does (an abort, say) is the interpreter's way out. Without the
+    # private place it runs among the last.
+    getattr(threading, "_register_atexit", lambda act: act())(last_of_all)
+    sys.exit = sys_exit
+    os._exit = exit_now
+    os.waitpid = waitpid
+
+
+def watch_process_groups(recorder: Recorder, module: Any) -> None:
+    """Record the process group that this process joins, once `torch.distributed.distributed_c10d` is imported."""
+    original = module.init_process_group
+
+    @functools.wraps(original)
+    def init_process_group(*args: Any, **options: Any) -> None:
+        original(*args, **options)
+        recorder.write("joined", rank=module.get_rank(), world_size=module.get_world_size())
+
+    # By both names; where torch.distributed is not there yet, it takes it from this module.
+    for place in (module, sys.modules.get("torch.distributed")):
+        if getattr(place, "init_process_group", None) is original:
+            setattr(place, "init_process_group", init_process_group)  # noqa: B010 - what mypy takes for a module
+
+
+def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
+    """Record how processes of `multiprocessing` end, once `multiprocessing.process` is imported."""
+    run, bootstrap = module.BaseProcess.run, module.BaseProcess._bootstrap
+
+    def watched_run(self: Any) -> None:
+        if _is_spawned_rank(self):
+            recorder.write("start", ppid=os.getppid(), role="rank", rank=self._args[1])
+        try:
+            run(self)
+        except BaseException as error:
+            if isinstance(error, SystemExit) and error.__context__ is not None:
+                error = error.__context__
+            if not isinstance(error, SystemExit):
+                recorder.exception(error, "process")
+            raise
+        else:
+            recorder.write("finished", rank=None)
+
+    def watched_bootstrap(self: Any, *arguments: Any, **options: Any) -> Any:
+        status = bootstrap(self, *arguments, **options)
+        # The rank is done and has cleaned up. On the interpreter's way out Gloo's threads abort now and then (1 run of
+        # 160 on torch 2.13), which its launcher would take for the rank's failure.
+        if status == 0 and _is_spawned_rank(self):
+            real_exit(status)
+        return status
+
+    module.BaseProcess.run, module.BaseProcess._bootstrap = watched_run, watched_bootstrap
+
+
+def _is_spawned_rank(process: Any) -> bool:
+    return getattr(getattr(process, "_target", None), "__module__", None) == "torch.multiprocessing.spawn"
