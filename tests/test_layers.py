@@ -1,0 +1,190 @@
+"""The import graph of `repros`: layers, no cycle, no presenter below the commands; and the sizes of modules.
+
+The catalogue is data, and `inside` has walls of its own (`test_walls.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "repros"
+
+LAYERS = (
+    ("__main__",),
+    ("cli", "pytest_plugin"),
+    ("match", "audit", "bisect", "matrix", "export", "issue", "authoring", "docs"),
+    ("text",),
+    ("evidence",),
+    ("engine",),
+    ("environments", "stacks"),
+    ("model",),
+    ("errors", "inside"),
+    ("__init__",),
+)
+"""From top to bottom: a module imports from its own folder and from the layers below."""
+
+NEIGHBOURS: dict[tuple[str, str], str] = {
+    ("environments", "stacks"): "an environment is made from a stack and its lock",
+    ("issue", "export"): "an issue's text contains the exported script",
+}
+"""Imports between two folders of one layer, and why they are there."""
+
+PRESENTERS = ("repros.text", "repros.audit.formats")
+"""Packages that turn values into text; so does a module named `text` in any folder, and `issue.markdown`."""
+FRONT_ENDS = ("__main__", "cli", "docs", "pytest_plugin", "text")
+"""Folders whose purpose is to present: all of their modules may import presenters."""
+
+LOOSE_MODULES = {"__init__", "__main__", "errors"}
+MOST_LINES, MOST_FUNCTION_LINES = 300, 40
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if PACKAGE / "catalogue" not in path.parents}
+
+
+def folder(module: str) -> str:
+    """Return the part of a module's name that its layer is given by."""
+    return (module.split(".") + ["__init__"])[1]
+
+
+def is_presenter(module: str) -> bool:
+    """Return whether a module turns values into text."""
+    is_view = module.endswith(".text") or module == "repros.issue.markdown"
+    return is_view or any(module == name or module.startswith(f"{name}.") for name in PRESENTERS)
+
+
+def imported(module: str) -> Iterator[str]:
+    """Yield the modules of this project that a module imports, at its top or in a function."""
+    path = FILES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (resolve(alias.name) for alias in node.names if alias.name.split(".")[0] == "repros")
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            if base.split(".")[0] == "repros":
+                yield from (resolve(f"{base}.{alias.name}") for alias in node.names)
+
+
+def resolve(name: str) -> str:
+    """Return the module that a dotted name is, or that defines it."""
+    while name not in FILES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+@cache
+def graph() -> dict[str, frozenset[str]]:
+    """Return every module's imports."""
+    return {module: frozenset(imported(module)) - {module} for module in FILES}
+
+
+def test_every_folder_has_a_layer() -> None:
+    assert {folder(module) for module in FILES} == {name for layer in LAYERS for name in layer}
+
+
+def test_a_module_imports_only_from_its_folder_and_from_layers_below() -> None:
+    level = {name: number for number, layer in enumerate(LAYERS) for name in layer}
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in graph().items()
+        for other in sorted(others)
+        if folder(module) != folder(other)
+        and level[folder(module)] >= level[folder(other)]
+        and (folder(module), folder(other)) not in NEIGHBOURS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_exception_between_neighbours_is_used() -> None:
+    used = {(folder(module), folder(other)) for module, others in graph().items() for other in others}
+    assert set(NEIGHBOURS) <= used
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert (cycle := find_cycle(graph())) is None, " -> ".join(cycle or ())
+
+
+def find_cycle(edges: dict[str, frozenset[str]]) -> list[str] | None:
+    """Return one cycle, its first module repeated at its end, or None."""
+    finished: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> list[str] | None:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in finished:
+            return None
+        for other in sorted(edges[module]):
+            if found := visit(other, [*path, module]):
+                return found
+        finished.add(module)
+        return None
+
+    return next(filter(None, (visit(module, []) for module in edges)), None)
+
+
+def test_a_cycle_is_found() -> None:
+    tree = {"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset[str]()}
+    assert find_cycle(tree) is None
+    cycle = find_cycle(tree | {"c": frozenset("b")})
+    assert cycle is not None
+    assert cycle[0] == cycle[-1]
+    assert set(pairwise(cycle)) == {("b", "c"), ("c", "b")}
+
+
+def test_no_domain_module_imports_a_presenter() -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in graph().items()
+        if folder(module) not in FRONT_ENDS and not is_presenter(module)
+        for other in sorted(others)
+        if is_presenter(other)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_package_has_no_other_loose_module() -> None:
+    assert {path.stem for path in PACKAGE.glob("*.py")} == LOOSE_MODULES
+
+
+def test_sim_imports_nothing_of_the_rest() -> None:
+    sim = {module: others for module, others in graph().items() if module.startswith("repros.inside.sim")}
+    outside = {other for others in sim.values() for other in others if not other.startswith("repros.inside.sim")}
+    assert sim
+    assert outside == set()
+
+
+@pytest.mark.parametrize("place", [PACKAGE, ROOT / "tests"], ids=lambda place: place.name)
+def test_no_module_is_long(place: Path) -> None:
+    lines = {relative(path): len(path.read_text("utf-8").splitlines()) for path in place.rglob("*.py")}
+    assert {path: number for path, number in lines.items() if number > MOST_LINES} == {}
+
+
+def test_no_function_is_long() -> None:
+    assert {name: number for name, number in functions() if number > MOST_FUNCTION_LINES} == {}
+
+
+def functions() -> Iterator[tuple[str, int]]:
+    """Yield each function and its lines without the docstring, which for a command is its help text."""
+    for path in FILES.values():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                number = (node.end_lineno or 0) - node.lineno + 1
+                if ast.get_docstring(node) is not None:
+                    number -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+                yield f"{relative(path)}:{node.name}", number
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
