@@ -54,7 +54,7 @@ FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if PA
 
 def folder(module: str) -> str:
     """Return the part of a module's name that its layer is given by."""
-    return (module.split(".") + ["__init__"])[1]
+    return [*module.split("."), "__init__"][1]
 
 
 def is_presenter(module: str) -> bool:

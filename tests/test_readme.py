@@ -24,7 +24,7 @@ COMMANDS = sorted(set(re.findall(r"^(?:\| `|\$ )(repros \w+[^`\n]*)", README + C
 
 def test_the_table_of_failures_is_that_of_the_catalogue() -> None:
     remedy = "the headers have changed; run: python -m repros.docs.readme README.md"
-    assert readme.fill(README, load()) == README, remedy
+    assert readme.fill_tables(README, load()) == README, remedy
 
 
 def test_every_command_is_there() -> None:

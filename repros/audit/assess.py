@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from repros.audit.measured import Measured, measured
 from repros.audit.subject import Admits, Pick, Subject
-from repros.evidence.files import Evidence
+from repros.evidence import Evidence
 from repros.model import Outcome, Repro, Variant
 from repros.model.requirements import format_requirement
 

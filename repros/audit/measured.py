@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.audit.subject import Subject
-from repros.evidence.files import Evidence
+from repros.evidence import Evidence
 from repros.model import Device, Repro, Verdict
 
 _SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED}
@@ -47,10 +47,10 @@ def measured(repro: Repro, subject: Subject, evidence: Evidence) -> Measured:
     elsewhere: dict[str, None] = {}
     tiers: dict[Device, None] = {}
     for unit, one in evidence.items():
-        seen = one.seen.get("failing")
+        seen = one.variants.get("failing")
         if unit.repro != repro.id or seen is None or seen.verdict not in _SHOWN:
             continue
-        tiers[Device(unit.device)] = None
+        tiers[unit.device] = None
         (here if _same(packages, one.versions, subject) else elsewhere)[unit.stack] = None
     documented = tuple(device for device in repro.devices if device not in tiers)
     return Measured(tuple(here), tuple(elsewhere), tuple(tiers), documented)

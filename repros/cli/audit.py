@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from repros import evidence
 from repros.audit import sources
 from repros.audit.assess import Status, assess
 from repros.audit.formats import plain_json, sarif, text
@@ -18,7 +19,6 @@ from repros.cli.options import catalogue_option, example, interpreter, load_cata
 from repros.cli.output import console, show_text
 from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
-from repros.evidence import files
 
 CLEAN, AFFECTED = 0, 1
 
@@ -78,7 +78,7 @@ def audit(
     catalogue = load_catalogue(places)
     subject = _subject(file, python)
     decisions = _decisions(catalogue, file, ignores)
-    found = assess(catalogue, subject, files.read())
+    found = assess(catalogue, subject, evidence.read())
     done = decide(subject, found, decisions, dt.datetime.now().astimezone().date())
     if form == "sarif":
         click.echo(sarif.text(done))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from repros import evidence
 from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
 from repros.cli.output import write_new
 from repros.engine.probe import probe
-from repros.evidence import files
 from repros.export import osv, script
 from repros.model import Repro
 from repros.stacks import stack
@@ -59,7 +59,7 @@ def export(
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
     repro = load_catalogue(places).find(id_)
     if as_osv:
-        made = osv.record(repro, files.read())
+        made = osv.record(repro, evidence.read())
         text = json.dumps(made, indent=2, ensure_ascii=False) + "\n"
         file = output or Path(f"{made['id']}.json")
     else:

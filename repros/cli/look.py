@@ -8,14 +8,12 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from repros import environments
+from repros import environments, evidence
 from repros.cli.options import catalogue_option, example, json_option, load_catalogue
 from repros.cli.output import console, show_text
-from repros.docs import readme
-from repros.engine.catalogue import Catalogue
+from repros.docs.tables import failures_table
 from repros.errors import UnknownNameError
-from repros.evidence import files
-from repros.matrix import tables
+from repros.matrix.text import describe_stacks
 from repros.model.stack import Size, Stack
 from repros.stacks import load_stacks
 from repros.text import describe, facts
@@ -66,15 +64,15 @@ def list_repros(
         click.echo(json.dumps([facts.brief(repro) for repro in chosen], indent=2, ensure_ascii=False))
         return
     if markdown:
-        click.echo(readme.table(Catalogue(tuple(chosen))), nl=False)
+        click.echo(failures_table(chosen), nl=False)
         return
-    out, known, over = console(), files.read(), [*load_stacks().values()]
+    out, known, over = console(), evidence.read(), [*load_stacks().values()]
     for repro in chosen:
         heading = wrap(f"{repro.id} {repro.title}", out.width, hanging=_MARGIN)
         show_text(out, Text("\n".join(heading), "bold"))
         kind = f"{repro.family}/{repro.slug}", f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"
         said = ["silent: a wrong result without an error"] if repro.silent else []
-        for part in (*kind, *said, tables.sentence(repro, over, known)):
+        for part in (*kind, *said, describe_stacks(repro, over, known)):
             for line in wrap(part, out.width, _MARGIN):
                 show_text(out, line, "dim")
     if not chosen:

@@ -1,14 +1,15 @@
-"""`repros matrix`: the catalogue over all stacks, measured where nothing is known, or checked against what is."""
+"""`repros matrix`: measure the catalogue over all stacks, or check it against the evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
+from repros import evidence
 from repros.cli.live import LiveReporter
 from repros.cli.options import catalogue_option, example, load_catalogue, narrowing_options, read_results
 from repros.cli.output import console, show_text
@@ -16,13 +17,13 @@ from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
 from repros.engine.cells import JOBS
 from repros.engine.plan import NothingToRunError, Selection, select
-from repros.evidence import files
-from repros.evidence.files import Evidence, Measurement
-from repros.matrix import check
-from repros.matrix import text as plan
+from repros.engine.record import RecordLine, disagreeing, latest
+from repros.evidence import Evidence
+from repros.matrix.check import find_disagreements
 from repros.matrix.measure import measure
-from repros.matrix.worklist import Worklist, worklist
-from repros.model import Category, Device, Verdict
+from repros.matrix.text import worklist_lines
+from repros.matrix.worklist import Worklist, build_worklist
+from repros.model import Category, Device, Result, Verdict
 from repros.stacks import load_stacks, stack
 from repros.text import table
 from repros.text.wording import count
@@ -31,34 +32,51 @@ RESULTS = Path(".repros/matrix.jsonl")
 """Results of all matrix runs, below the working directory."""
 
 
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How `repros matrix` measures its worklist."""
+
+    check: bool
+    again: bool
+    keep: bool
+    folder: Path
+    results: Path
+    jobs: int
+
+    @property
+    def include_fresh(self) -> bool:
+        """Whether units with fresh evidence run, too."""
+        return self.again or self.check
+
+
 @click.command(
-    short_help="Run the catalogue over all stacks; keep or check the evidence.",
+    short_help="Measure the catalogue over all stacks, or check it against the evidence.",
     epilog=example("repros matrix --dry-run", "repros matrix --stack 2023-12 --check"),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Only this stack; repeatable.")
 @narrowing_options
-@click.option("--dry-run", is_flag=True, help="Show what would be run, and about how long it takes.")
+@click.option("--dry-run", is_flag=True, help="Show how many cells would run, and about how long they take.")
 @click.option(
-    "--check", "checking", is_flag=True, help="Run, known or not, and fail where the evidence says otherwise."
+    "--check", is_flag=True, help="Run all cells, write no evidence, and fail where a verdict differs from it."
 )
 @click.option(
     "--from",
     "recorded",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With --check: look at these results of an earlier run rather than run anything.",
+    help="With --check: check the results in this file and run nothing.",
 )
-@click.option("--again", is_flag=True, help="Measure what is known already too.")
+@click.option("--again", is_flag=True, help="Measure cells with fresh evidence, too.")
 @click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
-@click.option("--keep", is_flag=True, help="Keep environments that are made for this.")
+@click.option("--keep", is_flag=True, help="Keep the environments that this run makes.")
 @click.option(
     "--evidence",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=files.EVIDENCE,
+    default=evidence.FOLDER,
     metavar="FOLDER",
-    help="Where the evidence lies; the package's own if not given.",
+    help="Folder with the evidence; the package's own if not given.",
 )
 @click.option(
     "--results",
@@ -66,80 +84,113 @@ RESULTS = Path(".repros/matrix.jsonl")
     default=RESULTS,
     show_default=True,
     metavar="FILE",
-    help="JSON Lines file that results are added to; logs go to runs/ beside it.",
+    help="JSON Lines file to append the results to; logs go to runs/ beside it.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=JOBS, show_default=True, metavar="N", help="Cells side by side."
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=JOBS,
+    show_default=True,
+    metavar="N",
+    help="Cells to run side by side.",
 )
 @catalogue_option
-def matrix(ids: tuple[str, ...], places: tuple[Path, ...], **options: Any) -> int:
-    """Run the catalogue over all stacks.
+def matrix(
+    ids: tuple[str, ...],
+    places: tuple[Path, ...],
+    stacks: tuple[str, ...],
+    strategies: tuple[str, ...],
+    devices: tuple[str, ...],
+    recorded: Path | None,
+    folder: Path,
+    results: Path,
+    jobs: int,
+    *,
+    dry_run: bool,
+    check: bool,
+    again: bool,
+    allow_empty: bool,
+    keep: bool,
+) -> int:
+    """Measure the catalogue over all stacks.
 
-    Only what has no evidence yet is run: evidence is out of date when the script, the stack's lock or the engine has
-    changed. It is written stack by stack as it comes, so that an interrupted run goes on where it was. Environments
-    that are not there are made one after another and dropped again.
+    Only cells without fresh evidence run: evidence is out of date once the code of the script, the stack's lock or the
+    engine has changed. Each measurement is written as soon as it is complete, so an interrupted run continues where it
+    stopped. Missing environments are made one after another and dropped again.
 
-    With --check nothing is written: all cells are run, and each that is not as its evidence says is named as news or
-    as trouble. Exit code: 0 when all is as documented, or as the evidence says; 1 when it is not; 2 when the request
-    cannot be met.
+    With --check nothing is written: all cells run, and each verdict that differs from its evidence is shown as news or
+    trouble. Exit code: 0 when every cell agrees with its header (with --check: with its evidence), 1 when one does
+    not, 2 when the request cannot be met.
     """
-    out = console()
-    known = files.read(options["folder"])
-    if options["recorded"]:
-        if not options["checking"]:
-            raise click.UsageError("--from needs --check: evidence is written from a run's own observations.")
-        return _hold(out, read_results(options["recorded"]), known)
-    selection = Selection(ids, (), options["strategies"], tuple(map(Device, options["devices"])))
+    out, known = console(), evidence.read(folder)
+    if recorded:
+        if not check:
+            raise click.UsageError("--from needs --check: evidence is written only from cells that this command runs.")
+        return _compare_with_evidence(out, read_results(recorded), known)
+    selection = Selection(ids, (), strategies, tuple(map(Device, devices)))
     try:
         specs = select(load_catalogue(places), selection)
     except NothingToRunError as error:
-        if not options["allow_empty"]:
+        if not allow_empty:
             raise
         show_text(out, str(error))
         return AGREES
-    todo = worklist(specs, [*map(stack, options["stacks"])] or [*load_stacks().values()], known)
-    for line in plan.lines(todo, known, everything=options["again"] or options["checking"]):
+    worklist = build_worklist(specs, [*map(stack, stacks)] or [*load_stacks().values()], known)
+    for line in worklist_lines(worklist, known, include_fresh=again or check):
         show_text(out, line, "dim")
-    return AGREES if options["dry_run"] else _run(out, todo, known, options)
+    options = MeasureOptions(check=check, again=again, keep=keep, folder=folder, results=results, jobs=jobs)
+    return AGREES if dry_run else _measure(out, worklist, known, options)
 
 
-def _run(out: Console, todo: Worklist, known: Evidence, options: Mapping[str, Any]) -> int:
-    """Measure what there is to measure, write or hold it; return the exit code."""
-    checking = options["checking"]
-
-    def keep(measured: Measurement) -> None:
-        if not checking:
-            files.write([measured], options["folder"])
-
-    observer = LiveReporter(out, options["results"], append=True, verbose=False)
-    how = {"everything": options["again"] or checking, "jobs": options["jobs"], "leave": options["keep"]}
-    said = set[str]()
-    unmade = False
+def _measure(out: Console, worklist: Worklist, known: Evidence, options: MeasureOptions) -> int:
+    """Run the cells, then store the measurements or compare them with the evidence; return the exit code."""
+    observer = LiveReporter(out, options.results, append=True, verbose=False)
+    running = measure(
+        worklist,
+        options.results,
+        observer,
+        lambda measurement: None if options.check else evidence.write([measurement], options.folder),
+        include_fresh=options.include_fresh,
+        jobs=options.jobs,
+        keep_environments=options.keep,
+    )
     with observer:
         try:
             with interrupting():
-                for result in measure(todo, options["results"], observer, keep, **how):
-                    observer.finished(result)
-                    unmade = unmade or result.cell.environment.broken is not None
-                    if result.verdict is Verdict.UNAVAILABLE and result.reason not in said:
-                        said.add(result.reason)
-                        show_text(out, f"not run on {result.cell.environment.name}: {result.reason}", "red")
+                broken = _report_results(out, running, observer)
         except KeyboardInterrupt as interruption:
             observer.close(interrupted=True, summary=False)
             return exit_code(interruption)
     if not observer.lines:
         return AGREES
-    show_text(out, table.closing(table.latest(observer.lines)))
+    show_text(out, table.closing(latest(observer.lines)))
     observer.close(interrupted=False, summary=False)
-    disagrees = _hold(out, observer.lines, known) if checking else bool(table.disagreeing(observer.lines))
-    return DISAGREES if disagrees or unmade or observer.lost else AGREES
+    if options.check:
+        code = _compare_with_evidence(out, observer.lines, known)
+    else:
+        code = DISAGREES if disagreeing(observer.lines) else AGREES
+    return DISAGREES if broken or observer.lost else code
 
 
-def _hold(out: Console, lines: Sequence[Mapping[str, Any]], known: Evidence) -> int:
-    """Say where results disagree with the evidence; return the exit code."""
-    disagreements = check.against(lines, known)
-    for one in disagreements:
-        show_text(out, str(one), "yellow" if one.category is Category.NEWS else "red")
-    how_many = f"{len(disagreements)} not" if disagreements else "all"
-    show_text(out, f"{count(len(lines), 'cell')} looked at, {how_many} as their evidence says")
+def _report_results(out: Console, running: Iterable[Result], observer: LiveReporter) -> bool:
+    """Show each result as it comes; return whether an environment could not be made."""
+    broken = False
+    shown = set[str]()
+    for result in running:
+        observer.finished(result)
+        broken = broken or result.cell.environment.broken is not None
+        if result.verdict is Verdict.UNAVAILABLE and result.reason not in shown:
+            shown.add(result.reason)
+            show_text(out, f"not run on {result.cell.environment.name}: {result.reason}", "red")
+    return broken
+
+
+def _compare_with_evidence(out: Console, lines: Sequence[RecordLine], known: Evidence) -> int:
+    """Show the cells whose verdict differs from their evidence; return the exit code."""
+    disagreements = find_disagreements(lines, known)
+    for disagreement in disagreements:
+        show_text(out, str(disagreement), "yellow" if disagreement.category is Category.NEWS else "red")
+    number = len(disagreements)
+    outcome = f"{number} {'differs' if number == 1 else 'differ'} from" if disagreements else "all agree with"
+    show_text(out, f"{count(len(lines), 'cell')} checked: {outcome} the evidence")
     return DISAGREES if disagreements else AGREES

@@ -1,1 +1,1 @@
-"""Generators of the tables in the documentation."""
+"""Generators of documentation: Markdown tables made from the headers and the evidence."""

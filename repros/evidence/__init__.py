@@ -1,1 +1,21 @@
-"""What was measured, as it lies in the repository: a file for each stack and repro."""
+"""Evidence: the measurements in this repository, one TOML file for each stack and repro."""
+
+from __future__ import annotations
+
+from repros.evidence.files import FOLDER, read, write
+from repros.evidence.measurement import Evidence, Measurement, VariantVerdict
+from repros.evidence.status import StackStatus, measured_devices, stack_status
+from repros.evidence.unit import Unit
+
+__all__ = [
+    "FOLDER",
+    "Evidence",
+    "Measurement",
+    "StackStatus",
+    "Unit",
+    "VariantVerdict",
+    "measured_devices",
+    "read",
+    "stack_status",
+    "write",
+]

@@ -1,19 +1,30 @@
-"""What is measured at one go."""
+"""The measurement unit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from repros.model import Cell, Device
+
 
 @dataclass(frozen=True, order=True)
 class Unit:
-    """One repro under one strategy on one device of one stack: all its variants, run with the same inputs."""
+    """One repro x strategy x device x stack: all variants, measured with the same inputs."""
 
     stack: str
     repro: str
-    device: str
+    device: Device
     strategy: str
 
+    @classmethod
+    def of_cell(cls, cell: Cell) -> Unit:
+        """Return the unit that a cell belongs to."""
+        return cls(cell.environment.name, cell.repro.id, cell.device, cell.strategy)
+
+    def cell_label(self, variant: str) -> str:
+        """Return the label of one variant's cell: `RPR-0001 failing ddp sim 2023-12`."""
+        return f"{self.repro} {variant} {self.strategy} {self.device} {self.stack}"
+
     def __str__(self) -> str:
-        """Return it as cells are named: `RPR-0001 ddp sim 2023-12`."""
+        """Return the label that the unit's cells share: `RPR-0001 ddp sim 2023-12`."""
         return f"{self.repro} {self.strategy} {self.device} {self.stack}"

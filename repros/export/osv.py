@@ -15,8 +15,7 @@ from packaging.specifiers import Specifier
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.evidence.files import Evidence
-from repros.matrix.tables import devices
+from repros.evidence import Evidence, measured_devices
 from repros.model import Repro
 from repros.model.requirements import format_requirement
 
@@ -49,7 +48,7 @@ def record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
             "affected": [format_requirement(requirement) for requirement in ranges],
             "lossy": notes,
             "silent": repro.silent,
-            "evidence": devices(repro, evidence),
+            "evidence": measured_devices(repro, evidence),
         },
     }
 

@@ -1,1 +1,1 @@
-"""The catalogue over all stacks: what is known of each from measurement, and what has to be measured again."""
+"""The matrix: the catalogue over all stacks, measured where fresh evidence is missing and checked where it exists."""

@@ -1,85 +1,54 @@
-"""Observation against evidence: where they disagree, and whether that is news or trouble. Pure."""
+"""Results compared with evidence: which cells disagree, and whether that is news or trouble. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from repros.evidence.files import Evidence, Measurement
-from repros.evidence.unit import Unit
-from repros.model import Category, Verdict
-from repros.text import table
+from repros.engine.record import RecordLine, latest
+from repros.evidence import Evidence, Unit
+from repros.model import Category, Device, Verdict
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A cell that was not seen as its evidence says."""
+    """A cell whose verdict differs from its evidence."""
 
     unit: Unit
     variant: str
-    seen: Verdict
+    verdict: Verdict
     evidence: Verdict | None
-    """None where there is none."""
+    """None when there is no evidence."""
 
     @property
     def category(self) -> Category:
-        """News or trouble; what agrees with its header but not with its evidence is trouble too."""
-        return Category.NEWS if self.seen.category is Category.NEWS else Category.TROUBLE
+        """News or trouble; a verdict that agrees with the header but not with the evidence is trouble, too."""
+        return Category.NEWS if self.verdict.category is Category.NEWS else Category.TROUBLE
 
     def __str__(self) -> str:
         """Return `news: RPR-0001 failing ddp sim 2023-12 is gone; its evidence says reproduced`."""
-        unit = self.unit
-        cell = f"{unit.repro} {self.variant} {unit.strategy} {unit.device} {unit.stack}"
-        known = f"its evidence says {self.evidence}" if self.evidence else "there is no evidence of it"
-        return f"{self.category}: {cell} is {self.seen}; {known}"
+        known = f"its evidence says {self.evidence}" if self.evidence else "it has no evidence"
+        return f"{self.category}: {self.unit.cell_label(self.variant)} is {self.verdict}; {known}"
 
 
-def against(lines: Iterable[Mapping[str, Any]], evidence: Evidence) -> list[Disagreement]:
-    """Return the cells that were judged and that their evidence does not bear out.
+def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[Disagreement]:
+    """Return the judged cells whose verdict differs from their evidence.
 
-    A cell without evidence disagrees only when it does not agree with its own header either: a repro is added before
-    it is measured. Environments of a user's own have no evidence.
+    A cell without evidence is compared with its own header instead, because a repro is added before it is measured.
+    A user's own environment has no evidence.
 
     Args:
-        lines: record lines, of which the last counts where several are of one cell.
-        evidence: what is known.
+        lines: Record lines; if a cell has several, the last counts.
+        evidence: The evidence to compare with.
     """
     found = []
-    for line in table.latest(lines):
-        unit = Unit(line["stack"]["name"], line["repro"], line["device"], line["strategy"])
-        known = evidence[unit].seen.get(line["variant"]) if unit in evidence else None
+    for line in latest(lines):
+        unit = Unit(line["stack"]["name"], line["repro"], Device(line["device"]), line["strategy"])
+        known = evidence[unit].variants.get(line["variant"]) if unit in evidence else None
         verdict = Verdict(line["verdict"])
-        if verdict.category is Category.SKIPPED or (known is None and verdict.category is Category.AGREES):
+        if verdict.category in {Category.SKIPPED, Category.NOT_JUDGED}:
             continue
-        if known is None or known.verdict is not verdict:
+        agrees = verdict.category is Category.AGREES if known is None else verdict is known.verdict
+        if not agrees:
             found.append(Disagreement(unit, line["variant"], verdict, known.verdict if known else None))
     return found
-
-
-@dataclass(frozen=True)
-class Split:
-    """A variant that a device and the real one do not agree on."""
-
-    real: Measurement
-    other: Measurement
-    variant: str
-
-    def __str__(self) -> str:
-        """Return both sides in one line."""
-        one, two = self.real.seen[self.variant], self.other.seen[self.variant]
-        return (
-            f"{self.real.unit} {self.variant}: {one.verdict} ({one.signature}) on {self.real.unit.device}, "
-            f"{two.verdict} ({two.signature}) on {self.other.unit.device}"
-        )
-
-
-def splits(evidence: Evidence, real: str = "cuda", other: str = "sim") -> Iterator[Split]:
-    """Yield where the evidence of two devices differs in verdict or signature; only what both have is compared."""
-    for unit, measured in evidence.items():
-        twin = evidence.get(Unit(unit.stack, unit.repro, other, unit.strategy))
-        if unit.device != real or twin is None:
-            continue
-        for variant, seen in measured.seen.items():
-            if variant in twin.seen and twin.seen[variant] != seen:
-                yield Split(measured, twin, variant)

@@ -1,11 +1,10 @@
-"""Measures an worklist stack by stack: make an environment, run its cells, write the evidence, drop it again."""
+"""The measurement run: for each stack, make the environment, run the cells, store the evidence, drop it again."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from repros import environments
@@ -13,90 +12,88 @@ from repros.engine import record
 from repros.engine.cells import JOBS
 from repros.engine.environment import Where
 from repros.engine.pipeline import Observer, RunOptions, run_specs
-from repros.evidence.files import Measurement, measurement
-from repros.evidence.unit import Unit
-from repros.matrix.worklist import WorkItem, Worklist
+from repros.evidence import Measurement, Unit
+from repros.matrix.worklist import Worklist, WorklistEntry, pending
 from repros.model import Result, Stack, Verdict
 
-_MARK = ".repros-made-for-the-matrix"
+_MARKER = ".repros-made-for-the-matrix"
 
-Keep = Callable[[Measurement], None]
-"""Takes a unit that has been measured, as soon as it has."""
+Store = Callable[[Measurement], None]
+"""Takes a unit's measurement as soon as it is complete."""
 
 
-@dataclass
-class _Tally:
-    """The record lines of the units that are being measured."""
+class _UnitCollector:
+    """Collects record lines until a unit is complete."""
 
-    items: Mapping[Unit, WorkItem]
-    lines: dict[Unit, list[record.RecordLine]] = field(default_factory=dict)
+    def __init__(self, entries: Iterable[WorklistEntry]) -> None:
+        self._entries = {entry.unit: entry for entry in entries}
+        self._lines: dict[Unit, list[record.RecordLine]] = {}
 
     def add(self, result: Result) -> Measurement | None:
-        """Take a result; return its unit's evidence when this was the last of its cells.
+        """Add a result; return the unit's measurement when this was its last cell.
 
-        A cell that could not be judged leaves its whole unit unmeasured, so that it is run again; one that turns out
-        to be unavailable is left out of the evidence.
+        A cell that could not be judged leaves the whole unit unmeasured, so that it runs again. A cell that turns out
+        to be unavailable is left out of the measurement.
         """
-        cell = result.cell
-        unit = Unit(cell.environment.name, cell.repro.id, cell.device.value, cell.strategy)
-        item = self.items[unit]
-        lines = self.lines.setdefault(unit, [])
+        unit = Unit.of_cell(result.cell)
+        entry = self._entries[unit]
+        lines = self._lines.setdefault(unit, [])
         lines.append(record.line(result))
-        if len(lines) < len(item.specs):
+        if len(lines) < len(entry.specs):
             return None
-        seen = [line for line in lines if line["verdict"] != Verdict.UNAVAILABLE]
-        if not seen or any(line["verdict"] == Verdict.INFRA for line in seen):
+        measured = [line for line in lines if line["verdict"] != Verdict.UNAVAILABLE]
+        if not measured or any(line["verdict"] == Verdict.INFRA for line in measured):
             return None
         today = dt.datetime.now().astimezone().date()
-        return measurement(unit, item.inputs, today, seen)
+        return Measurement.from_lines(unit, entry.inputs, today, measured)
 
 
 def measure(
     worklist: Worklist,
     results: Path,
     observer: Observer,
-    keep: Keep,
+    store: Store,
     *,
-    everything: bool = False,
+    include_fresh: bool = False,
     jobs: int = JOBS,
-    leave: bool = False,
+    keep_environments: bool = False,
 ) -> Iterator[Result]:
-    """Run what has no fresh evidence and yield each result as it comes.
+    """Run the cells without fresh evidence and yield each result as it comes.
 
     Args:
-        worklist: what there is to measure.
-        results: file for the results (JSON Lines), appended to.
-        observer: is told of everything that is not a result.
-        keep: takes each unit that is complete.
-        everything: whether to run what has fresh evidence too.
-        jobs: how many cells to run side by side.
-        leave: whether to leave environments that were made for this to the next campaign.
+        worklist: The units that can be measured.
+        results: Results file (JSON Lines) to append to.
+        observer: Receives everything that is not a result.
+        store: Receives each complete unit.
+        include_fresh: Whether to run the units with fresh evidence, too.
+        jobs: Number of cells to run side by side.
+        keep_environments: Whether to keep the environments made by this run for the next one.
     """
     for stack in worklist.stacks:
-        items = {item.unit: item for item in worklist.of(stack) if everything or not item.fresh}
-        if not items:
+        entries = pending(worklist.on_stack(stack), include_fresh=include_fresh)
+        if not entries:
             continue
-        tally = _Tally(items)
-        specs = [spec for item in items.values() for spec in item.specs]
-        with _lent(stack, observer, leave=leave):
+        collector = _UnitCollector(entries)
+        specs = [spec for entry in entries for spec in entry.specs]
+        with _drop_environment_after(stack, observer, keep=keep_environments):
             for result in run_specs(specs, Where((stack.name,)), results, observer, RunOptions(jobs=jobs)):
                 yield result
-                if whole := tally.add(result):
-                    keep(whole)
+                if measurement := collector.add(result):
+                    store(measurement)
 
 
 @contextlib.contextmanager
-def _lent(stack: Stack, observer: Observer, *, leave: bool) -> Iterator[None]:
-    """Mark an environment that was made for this, and drop it in the end unless it is to be left.
+def _drop_environment_after(stack: Stack, observer: Observer, *, keep: bool) -> Iterator[None]:
+    """Mark an environment that this run makes, and drop it at the end unless it is to be kept.
 
-    One that was left by an earlier campaign matches the mark still, and goes with the first that does not leave it.
+    An environment kept by an earlier run still has the marker; the next run without --keep drops it.
     """
-    mark = environments.place(stack) / _MARK
-    there_before = environments.ready(stack)
+    marker = environments.place(stack) / _MARKER
+    was_ready = environments.ready(stack)
     try:
         yield
     finally:
-        if environments.ready(stack) and not there_before:
-            mark.touch()
-        if mark.exists() and not leave and environments.drop(stack):
+        if environments.ready(stack) and not was_ready:
+            marker.touch()
+        if marker.exists() and not keep and environments.drop(stack):
             observer.say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")

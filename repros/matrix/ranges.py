@@ -1,4 +1,4 @@
-"""What headers say against what was measured: a range that the evidence contradicts is wrong. Pure."""
+"""Headers compared with evidence: an affected range that a measurement contradicts is wrong. No I/O."""
 
 from __future__ import annotations
 
@@ -7,61 +7,57 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.engine.catalogue import Catalogue
-from repros.evidence.files import Evidence, Measurement
-from repros.model import Cell, Device, Environment, Expectation, Outcome, Repro, Verdict
+from repros.evidence import Evidence, Measurement
+from repros.model import Cell, Environment, Expectation, Outcome, Repro
 from repros.model.requirements import format_requirement
-
-SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}
-"""Verdicts of cells that showed the documented failure, expected or not."""
-
-ABSENT = {Verdict.CLEAN, Verdict.GONE}
-"""Verdicts of cells that ran to their end."""
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A variant that a header expects to do one thing on versions on which it was measured to do another."""
+    """A variant that did one thing on versions for which its header documents the other."""
 
     repro: Repro
     variant: str
-    measured: Measurement
+    measurement: Measurement
     expected: Expectation
 
     def __str__(self) -> str:
-        """Return one sentence: what the header says, and what was seen where."""
+        """Return one sentence: what the header documents, and what was measured where."""
         variant = self.repro.variant(self.variant)
         assert variant is not None
-        ranges = ", ".join(format_requirement(requirement) for requirement in variant.affected) or "every release"
-        seen = self.measured.seen[self.variant]
-        found = "showed the documented failure" if seen.verdict in SHOWN else "ran to its end"
-        versions = ", ".join(f"{name} {number}" for name, number in sorted(self.measured.versions.items()))
+        ranges = ", ".join(map(format_requirement, variant.affected)) or "every release"
+        verdict = self.measurement.variants[self.variant].verdict
+        found = "showed the documented failure" if verdict.shows_failure else "ran to its end"
+        versions = ", ".join(f"{name} {number}" for name, number in sorted(self.measurement.versions.items()))
         return (
-            f"{self.measured.unit} {self.variant}: the header documents that it {self.expected.outcome} (affected: "
-            f"{ranges}); on {self.measured.date} it {found} with {versions}"
+            f"{self.measurement.unit} {self.variant}: the header documents that it {self.expected.outcome} (affected: "
+            f"{ranges}); on {self.measurement.date} it {found} with {versions}"
         )
 
 
-def contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Contradiction]:
-    """Yield what the evidence contradicts; evidence of variants and repros that are no more is passed over.
+def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Contradiction]:
+    """Yield each variant whose evidence contradicts its header.
 
-    What ended in another failure, or not always alike, says nothing about a range.
+    Evidence of removed variants and repros is skipped. A variant that ended in another failure, or not always in the
+    same way, says nothing about a range.
     """
     repros = {repro.id: repro for repro in catalogue}
-    for unit, measured in evidence.items():
+    for unit, measurement in evidence.items():
         repro = repros.get(unit.repro)
-        for name, seen in measured.seen.items() if repro else ():
-            assert repro is not None
-            cell = _cell(repro, name, measured)
-            if cell is None or seen.verdict not in SHOWN | ABSENT:
+        if repro is None:
+            continue
+        for name, variant in measurement.variants.items():
+            cell = _measured_cell(repro, name, measurement)
+            if cell is None or not (variant.verdict.shows_failure or variant.verdict.ran_clean):
                 continue
-            if (seen.verdict in SHOWN) is not (cell.expectation.outcome is Outcome.FAILS):
-                yield Contradiction(repro, name, measured, cell.expectation)
+            if variant.verdict.shows_failure is not (cell.expectation.outcome is Outcome.FAILS):
+                yield Contradiction(repro, name, measurement, cell.expectation)
 
 
-def _cell(repro: Repro, name: str, measured: Measurement) -> Cell | None:
-    """Return the cell as it was measured, with what its header says today."""
-    variant, unit = repro.variant(name), measured.unit
+def _measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | None:
+    """Return the cell on the measured versions, with what its header documents today."""
+    variant, unit = repro.variant(name), measurement.unit
     if variant is None:
         return None
-    there = Environment(unit.stack, Path(), measured.python, measured.versions)
-    return Cell(repro, variant, unit.strategy, Device(unit.device), there, measured.processes)
+    environment = Environment(unit.stack, Path(), measurement.python, measurement.versions)
+    return Cell(repro, variant, unit.strategy, unit.device, environment, measurement.processes)

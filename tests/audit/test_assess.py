@@ -14,8 +14,7 @@ from packaging.version import Version
 from repros.audit.assess import Finding, Status, assess
 from repros.audit.subject import Pick, Place, Subject
 from repros.engine.catalogue import load
-from repros.evidence.files import Evidence, Measurement, Seen
-from repros.evidence.unit import Unit
+from repros.evidence import Evidence, Measurement, Unit, VariantVerdict
 from repros.model import Device, Outcome, Repro, Verdict
 from tests import factories
 
@@ -138,8 +137,8 @@ def _admitted(said: str, version: str) -> bool:
 
 
 def measurement(stack: str, verdict: Verdict = Verdict.REPRODUCED, device: str = "cpu", **versions: str) -> Measurement:
-    unit = Unit(stack, BOTH.id, device, "ddp")
-    seen = {"failing": Seen(verdict, "X"), "fixed": Seen(Verdict.CLEAN)}
+    unit = Unit(stack, BOTH.id, Device(device), "ddp")
+    seen = {"failing": VariantVerdict(verdict, "X"), "fixed": VariantVerdict(Verdict.CLEAN)}
     return Measurement(unit, "", dt.date(2026, 1, 1), "warm", "Linux", "3.11.7", versions, 2, 1.0, seen)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from repros import evidence
 from repros.bisect.search import Answer, Boundary, Finding, scan, search
 from repros.engine.catalogue import load
-from repros.evidence.files import EVIDENCE
 from repros.model import Cell, Device, Environment, Outcome
 
-FILES = sorted((EVIDENCE / "bisections").glob("*.json"))
+FILES = sorted((evidence.FOLDER / "bisections").glob("*.json"))
 
 every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.evidence import files
+from repros import evidence
 from tests.cli.conftest import CLAIMED, Command
 
 
@@ -17,7 +17,7 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A catalogue of one repro, about torch from 2.1 on, of which nothing was measured."""
     (here / "own.py").write_text(CLAIMED)
     (here / "requirements.txt").write_text("numpy\ntorch==2.1.2\n")
-    monkeypatch.setattr(files, "read", dict)
+    monkeypatch.setattr(evidence, "read", dict)
     return here
 
 

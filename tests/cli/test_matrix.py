@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from repros import environments
-from repros.evidence.files import read
+from repros.evidence import read
 from repros.model import Stack
 from tests.cli.conftest import Command
 
@@ -73,7 +73,7 @@ def test_the_plan_comes_first_and_alone_when_asked(repros: Command, agreeing: st
     assert not Path("evidence").exists()
 
 
-def test_it_measures_once_and_then_knows(repros: Command, agreeing: str) -> None:
+def test_a_cell_is_measured_once(repros: Command, agreeing: str) -> None:
     code, out, _ = repros(*OPTIONS, agreeing, "--jobs", "1")
     assert code == 0
     assert out == PLAN + (
@@ -92,7 +92,7 @@ def test_it_measures_once_and_then_knows(repros: Command, agreeing: str) -> None
     )
 
 
-def test_a_stack_that_cannot_be_made_is_said_once_and_fails(
+def test_a_stack_that_cannot_be_made_is_reported_once_and_fails(
     repros: Command, agreeing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(stack: Stack, say: object) -> Path:
@@ -108,7 +108,7 @@ def test_a_stack_that_cannot_be_made_is_said_once_and_fails(
     assert not Path("evidence").exists()
 
 
-def test_a_check_runs_what_is_known_and_names_what_is_otherwise(repros: Command, agreeing: str) -> None:
+def test_a_check_runs_all_cells_and_names_those_that_differ(repros: Command, agreeing: str) -> None:
     repros(*OPTIONS, agreeing)
     assert repros(*OPTIONS, agreeing, "--check")[0] == 0
     (file,) = Path("evidence").rglob("*.toml")
@@ -118,7 +118,7 @@ def test_a_check_runs_what_is_known_and_names_what_is_otherwise(repros: Command,
     assert code == 1
     assert out.endswith(
         "trouble: RPR-9101 fixed plain cpu 2023-12 is clean; its evidence says unfixed\n"
-        "2 cells looked at, 1 not as their evidence says\n"
+        "2 cells checked: 1 differs from the evidence\n"
     )
     assert file.read_text() == written, "a check writes nothing"
 
@@ -130,7 +130,7 @@ def test_a_disagreement_with_the_header_is_evidence_and_fails_once(repros: Comma
     assert "[2/2] unfixed     RPR-9101 fixed plain cpu 2023-12" in out
     code, out, _ = repros(*OPTIONS, agreeing, "--check", "--jobs", "1")
     assert code == 0
-    assert out.endswith("\n2 cells looked at, all as their evidence says\n")
+    assert out.endswith("\n2 cells checked: all agree with the evidence\n")
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_results_of_an_earlier_run_can_be_checked_without_running(repros: Comman
     repros(*OPTIONS, agreeing)
     repros("run", "--stack", "2023-12", "--catalogue", agreeing, "--results", "run.jsonl")
     check = (*OPTIONS, agreeing, "--check", "--from", "run.jsonl")
-    assert repros(*check) == (0, "2 cells looked at, all as their evidence says\n", "")
+    assert repros(*check) == (0, "2 cells checked: all agree with the evidence\n", "")
     lines = Path("run.jsonl").read_text().replace('"verdict": "reproduced"', '"verdict": "gone"')
     Path("run.jsonl").write_text(lines)
     news = "news: RPR-9101 failing plain cpu 2023-12 is gone; its evidence says reproduced\n"
-    assert repros(*check) == (1, f"{news}2 cells looked at, 1 not as their evidence says\n", "")
+    assert repros(*check) == (1, f"{news}2 cells checked: 1 differs from the evidence\n", "")
     assert repros(*check[:-3], "--from", "run.jsonl")[0] == 2
 
 
@@ -172,4 +172,4 @@ def test_a_damaged_file_of_evidence_is_one_sentence(repros: Command, agreeing: s
     file.write_text("nothing")
     code, out, err = repros(*OPTIONS, agreeing)
     assert (code, out) == (2, "")
-    assert err.startswith(f"repros: {file}: is no evidence (")
+    assert err.startswith(f"repros: {file} cannot be read as evidence (")

@@ -1,4 +1,4 @@
-"""The table of failures in Markdown, and how it gets into a page."""
+"""The table of failures in Markdown, and how tables are written into a page."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from repros.docs import readme
+from repros import evidence
+from repros.docs import readme, tables
 from repros.engine.catalogue import Catalogue
 from repros.model import Device, Outcome
+from repros.stacks import load_stacks
 from tests import factories
 
-SHELF = Catalogue(
+CATALOGUE = Catalogue(
     (
         factories.repro(
             "RPR-0001",
@@ -52,29 +54,29 @@ TABLE = """\
 """
 
 
-def test_whole() -> None:
-    assert readme.table(SHELF) == TABLE
+def test_the_table_as_a_whole() -> None:
+    assert tables.failures_table(CATALOGUE) == TABLE
 
 
 def marks(name: str) -> tuple[str, str]:
     return readme._BEGIN.format(name=name), readme._END.format(name=name)
 
 
-def test_takes_the_place_of_the_one_before() -> None:
+def test_a_table_replaces_the_one_between_its_marks() -> None:
     begin, end = marks("failures")
     page = f"# Title\n\n{begin}\n| stale |\n{end}\n\nMore.\n"
-    assert readme.fill(page, SHELF) == f"# Title\n\n{begin}\n{TABLE}{end}\n\nMore.\n"
+    assert readme.fill_tables(page, CATALOGUE) == f"# Title\n\n{begin}\n{TABLE}{end}\n\nMore.\n"
 
 
-def test_both_tables_find_their_places() -> None:
+def test_each_table_is_written_between_its_own_marks() -> None:
     (begin, end), (first, last) = marks("failures"), marks("stacks")
     page = f"{first}\n{last}\n# Title\n{begin}\n{end}\n"
-    measured = readme.over_stacks(SHELF)
-    assert readme.fill(page, SHELF) == f"{first}\n{measured}{last}\n# Title\n{begin}\n{TABLE}{end}\n"
+    measured = tables.stacks_table(CATALOGUE, [*load_stacks().values()], evidence.read())
+    assert readme.fill_tables(page, CATALOGUE) == f"{first}\n{measured}{last}\n# Title\n{begin}\n{TABLE}{end}\n"
     assert measured.startswith("| Id | Seen on | 2023-05 | 2023-12 |")
     assert len(measured.splitlines()) == 4
 
 
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="expected the marks"):
-        readme.fill("# Title\n", SHELF)
+        readme.fill_tables("# Title\n", CATALOGUE)

@@ -14,12 +14,12 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from repros import evidence
 from repros.engine.catalogue import load
-from repros.evidence import files
 from repros.export.osv import record
 from repros.model import Repro
 from tests import factories as make
-from tests.evidence.test_files import SEEN
+from tests.evidence.samples import MEASUREMENT
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "osv" / "schema.json").read_text(encoding="utf-8"))
 
@@ -41,7 +41,7 @@ def affected(*ranges: str, packages: tuple[str, ...] = ("lightning",)) -> Repro:
     return make.repro(affected=met, packages=packages, variants=(make.variant(affected=met),))
 
 
-KNOWN = {SEEN.unit: SEEN}
+KNOWN = {MEASUREMENT.unit: MEASUREMENT}
 
 
 def test_a_record_as_a_whole() -> None:
@@ -81,13 +81,13 @@ def test_a_record_as_a_whole() -> None:
 
 
 @pytest.fixture(scope="module")
-def kept() -> files.Evidence:
+def kept() -> evidence.Evidence:
     """The evidence in the repository, read once."""
-    return files.read()
+    return evidence.read()
 
 
 @pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
-def test_every_record_of_the_catalogue_is_valid(repro: Repro, kept: files.Evidence) -> None:
+def test_every_record_of_the_catalogue_is_valid(repro: Repro, kept: evidence.Evidence) -> None:
     VALIDATOR.validate(record(repro, kept))
 
 

@@ -1,4 +1,4 @@
-"""Whole campaigns: real environments of a few bytes, real cells, evidence on disk."""
+"""Whole measurement runs: real environments of a few bytes, real cells, evidence on disk."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from repros import environments, stacks
 from repros.engine import catalogue
 from repros.engine.pipeline import Observer
 from repros.engine.plan import Selection, select
-from repros.evidence.files import Measurement, read, write
-from repros.evidence.unit import Unit
+from repros.evidence import Measurement, Unit, read, write
 from repros.matrix.measure import measure
-from repros.matrix.worklist import Worklist, estimate, worklist
-from repros.model import Result, Stack, Verdict
+from repros.matrix.worklist import Worklist, build_worklist, estimate_seconds
+from repros.model import Device, Result, Stack, Verdict
 from repros.model.stack import Size
 from tests.conftest import TOYS
 from tests.environments.conftest import write_wheel
@@ -29,15 +28,15 @@ class backends:
     class cuda:
         is_built = staticmethod(lambda: False)
 """
-"""As much of torch as the probe looks at; the toy itself wants none of it."""
+"""As much of torch as the probe reads; the toy itself does not import it."""
 
-UNIT = Unit("tiny", "RPR-9001", "cpu", "plain")
+UNIT = Unit("tiny", "RPR-9001", Device.CPU, "plain")
 TODAY = dt.datetime.now().astimezone().date()
 
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    """A stack that is known by its name, as the packaged ones are."""
+    """A stack that the engine finds by its name, as it does the packaged ones."""
     monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
     monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
@@ -56,16 +55,16 @@ Plan = Callable[[], Worklist]
 
 @pytest.fixture
 def plan(tiny: Stack, tmp_path: Path) -> Plan:
-    """Plan the toy on the stack against what has been written so far."""
+    """Build the toy's worklist from the evidence written so far."""
     specs = select(catalogue.load([TOYS / "raises.py"]), Selection(variants=("failing", "fixed", "not_a_fix")))
-    return lambda: worklist(specs, [tiny], read(tmp_path / "evidence"))
+    return lambda: build_worklist(specs, [tiny], read(tmp_path / "evidence"))
 
 
-def run(todo: Worklist, tmp_path: Path, **how: bool) -> list[Result]:
-    def keep(one: Measurement) -> None:
-        write([one], tmp_path / "evidence")
+def run(worklist: Worklist, tmp_path: Path, **options: bool) -> list[Result]:
+    def store(measurement: Measurement) -> None:
+        write([measurement], tmp_path / "evidence")
 
-    return list(measure(todo, tmp_path / "matrix.jsonl", Observer(), keep, jobs=1, **how))
+    return list(measure(worklist, tmp_path / "matrix.jsonl", Observer(), store, jobs=1, **options))
 
 
 def test_it_makes_an_environment_measures_writes_and_drops(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
@@ -76,34 +75,34 @@ def test_it_makes_an_environment_measures_writes_and_drops(plan: Plan, tiny: Sta
     assert found.unit == UNIT
     assert found.date == TODAY
     assert found.versions == {"torch": "1.0"}
-    assert {name: seen.verdict for name, seen in found.seen.items()} == {
+    assert {name: variant.verdict for name, variant in found.variants.items()} == {
         "failing": Verdict.REPRODUCED,
         "fixed": Verdict.CLEAN,
         "not_a_fix": Verdict.UNFIXED,
     }
-    assert found.seen["failing"].signature == "ValueError: the documented failure on {device}"
-    assert found.seen["fixed"].signature is None
+    assert found.variants["failing"].signature == "ValueError: the documented failure on {device}"
+    assert found.variants["fixed"].signature is None
 
 
 @pytest.mark.slow
-def test_what_is_known_is_not_run_again_unless_asked(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
+def test_fresh_evidence_is_not_measured_again_unless_asked(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
     run(plan(), tmp_path)
-    assert [item.fresh for item in plan().items] == [True]
+    assert [entry.fresh for entry in plan().entries] == [True]
     assert run(plan(), tmp_path) == []
     assert not environments.place(tiny).exists()
-    assert len(run(plan(), tmp_path, everything=True)) == 3
+    assert len(run(plan(), tmp_path, include_fresh=True)) == 3
 
 
 @pytest.mark.slow
-def test_an_environment_that_was_there_stays_and_one_that_was_left_goes_with_the_next(
+def test_an_environment_of_the_user_stays_and_one_kept_by_a_run_is_dropped_by_the_next(
     plan: Plan, tiny: Stack, tmp_path: Path
 ) -> None:
-    run(plan(), tmp_path, leave=True)
+    run(plan(), tmp_path, keep_environments=True)
     assert environments.ready(tiny)
-    run(plan(), tmp_path, everything=True)
+    run(plan(), tmp_path, include_fresh=True)
     assert not environments.place(tiny).exists()
     environments.ensure(tiny, lambda _: None)
-    run(plan(), tmp_path, everything=True)
+    run(plan(), tmp_path, include_fresh=True)
     assert environments.ready(tiny)
 
 
@@ -111,12 +110,12 @@ def test_an_environment_that_was_there_stays_and_one_that_was_left_goes_with_the
 @pytest.mark.parametrize(
     "changed",
     [
-        lambda one: replace(one, inputs="of another engine"),
-        lambda one: replace(one, seen={"failing": one.seen["failing"]}),
+        lambda one: replace(one, inputs="digest of another engine"),
+        lambda one: replace(one, variants={"failing": one.variants["failing"]}),
     ],
     ids=["other inputs", "a variant is missing"],
 )
-def test_what_is_out_of_date_or_incomplete_is_run_again(
+def test_stale_or_incomplete_evidence_is_measured_again(
     plan: Plan, tmp_path: Path, changed: Callable[[Measurement], Measurement]
 ) -> None:
     run(plan(), tmp_path)
@@ -124,21 +123,19 @@ def test_what_is_out_of_date_or_incomplete_is_run_again(
     (known,) = read(tmp_path / "evidence").values()
     file.unlink()
     write([changed(known)], tmp_path / "evidence")
-    (item,) = plan().items
-    assert not item.fresh
-    assert estimate([item], read(tmp_path / "evidence")) == known.seconds
+    (entry,) = plan().entries
+    assert not entry.fresh
+    assert estimate_seconds([entry], read(tmp_path / "evidence")) == known.seconds
     assert len(run(plan(), tmp_path)) == 3
     (again,) = read(tmp_path / "evidence").values()
     assert again.inputs == known.inputs
-    assert set(again.seen) == set(known.seen)
+    assert set(again.variants) == set(known.variants)
 
 
 @pytest.mark.slow
-def test_an_interrupted_campaign_leaves_no_environment_and_goes_on_later(
-    plan: Plan, tiny: Stack, tmp_path: Path
-) -> None:
-    todo = plan()
-    running = measure(todo, tmp_path / "matrix.jsonl", Observer(), lambda _: None)
+def test_an_interrupted_run_drops_its_environment_and_can_be_continued(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
+    worklist = plan()
+    running = measure(worklist, tmp_path / "matrix.jsonl", Observer(), lambda _: None)
     next(running)
     with pytest.raises(KeyboardInterrupt):
         running.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
@@ -147,19 +144,19 @@ def test_an_interrupted_campaign_leaves_no_environment_and_goes_on_later(
     assert len(run(plan(), tmp_path)) == 3
 
 
-def test_a_stack_that_cannot_be_made_is_no_evidence(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
-    todo = plan()
+def test_a_stack_that_cannot_be_made_gives_no_evidence(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
+    worklist = plan()
     object.__setattr__(tiny, "cuda", Size(10**18, 10**18))
     object.__setattr__(tiny, "cpu", Size(10**18, 10**18))
-    results = run(todo, tmp_path)
+    results = run(worklist, tmp_path)
     assert {result.verdict for result in results} == {Verdict.UNAVAILABLE}
     assert "it needs 1000000000.0 GB" in results[0].reason
     assert not environments.place(tiny).exists()
     assert read(tmp_path / "evidence") == {}
 
 
-def test_cells_that_a_stack_cannot_run_are_counted_and_not_planned(tiny: Stack) -> None:
+def test_cells_that_a_stack_cannot_run_are_counted_as_unavailable(tiny: Stack) -> None:
     tiny.lock.write_text("torchvision==1.0\n")
     specs = select(catalogue.load([TOYS / "raises.py"]), Selection())
-    todo = worklist(specs, [tiny], {})
-    assert (todo.items, todo.impossible) == ((), len(specs))
+    worklist = build_worklist(specs, [tiny], {})
+    assert (worklist.entries, worklist.unavailable) == ((), len(specs))

@@ -1,4 +1,4 @@
-"""Headers against evidence: how a contradiction is found, and that the catalogue has none."""
+"""Headers compared with evidence: how a contradiction is found, and that the catalogue has none."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from functools import cache
 import pytest
 
 from repros.engine.catalogue import Catalogue, load
-from repros.evidence.files import Evidence, Seen, read
-from repros.matrix.check import splits
-from repros.matrix.ranges import ABSENT, SHOWN, contradictions
+from repros.evidence import Evidence, VariantVerdict, read
+from repros.matrix.ranges import find_contradictions
 from repros.model import Outcome, Verdict
 from repros.stacks import load_stacks
 from tests import factories as make
-from tests.evidence.test_files import SEEN
+from tests.evidence.samples import MEASUREMENT
 
 RANGE = make.requirements("lightning>=2.1,<2.4", "torch>=2.1")
-SHELF = Catalogue(
+CATALOGUE = Catalogue(
     (
         make.repro(
             affected=RANGE,
@@ -29,9 +28,10 @@ SHELF = Catalogue(
 measured = cache(read)
 
 
-def evidence(lightning: str, **seen: Verdict) -> Evidence:
+def evidence(lightning: str, **verdicts: Verdict) -> Evidence:
     versions = {"lightning": lightning, "torch": "2.1.2+cu121"}
-    one = replace(SEEN, versions=versions, seen={name: Seen(verdict) for name, verdict in seen.items()})
+    variants = {name: VariantVerdict(verdict) for name, verdict in verdicts.items()}
+    one = replace(MEASUREMENT, versions=versions, variants=variants)
     return {one.unit: one}
 
 
@@ -43,10 +43,10 @@ def evidence(lightning: str, **seen: Verdict) -> Evidence:
         ("2.1.3", Verdict.DIFFERENT, Verdict.FLAKY),
     ],
 )
-def test_what_the_range_says_and_what_says_nothing_is_no_contradiction(
+def test_a_verdict_that_fits_the_range_or_decides_nothing_is_not_a_contradiction(
     lightning: str, failing: Verdict, fixed: Verdict
 ) -> None:
-    assert list(contradictions(SHELF, evidence(lightning, failing=failing, fixed=fixed))) == []
+    assert list(find_contradictions(CATALOGUE, evidence(lightning, failing=failing, fixed=fixed))) == []
 
 
 @pytest.mark.parametrize(
@@ -55,34 +55,30 @@ def test_what_the_range_says_and_what_says_nothing_is_no_contradiction(
         ("2.3.3", "failing", Verdict.GONE, "fails", "ran to its end"),
         ("2.4.0", "failing", Verdict.REGRESSED, "passes", "showed the documented failure"),
         ("2.1.3", "fixed", Verdict.UNFIXED, "passes", "showed the documented failure"),
-        # As it was judged with an earlier header, before somebody narrowed the range.
+        # Judged with an earlier header, before the range was narrowed.
         ("2.4.0", "failing", Verdict.REPRODUCED, "passes", "showed the documented failure"),
     ],
 )
 def test_a_range_that_the_evidence_contradicts_is_named_with_both_sides(
     lightning: str, variant: str, verdict: Verdict, documented: str, found: str
 ) -> None:
-    (one,) = contradictions(SHELF, evidence(lightning, **{variant: verdict}))
+    (one,) = find_contradictions(CATALOGUE, evidence(lightning, **{variant: verdict}))
     assert str(one) == (
         f"RPR-0001 ddp sim 2023-12 {variant}: the header documents that it {documented} (affected: "
         f"lightning>=2.1,<2.4, torch>=2.1); on 2026-11-21 it {found} with lightning {lightning}, torch 2.1.2+cu121"
     )
 
 
-def test_evidence_of_what_is_no_more_is_passed_over() -> None:
-    assert list(contradictions(SHELF, evidence("2.4.0", renamed=Verdict.REGRESSED))) == []
-    assert list(contradictions(Catalogue(()), evidence("2.4.0", failing=Verdict.REGRESSED))) == []
+def test_evidence_of_removed_variants_and_repros_is_skipped() -> None:
+    assert list(find_contradictions(CATALOGUE, evidence("2.4.0", renamed=Verdict.REGRESSED))) == []
+    assert list(find_contradictions(Catalogue(()), evidence("2.4.0", failing=Verdict.REGRESSED))) == []
 
 
-def test_the_catalogues_ranges_hold_against_its_evidence() -> None:
-    assert [str(one) for one in contradictions(load(), measured())] == []
+def test_the_catalogues_ranges_agree_with_its_evidence() -> None:
+    assert [str(one) for one in find_contradictions(load(), measured())] == []
 
 
-def test_the_simulated_accelerator_agrees_with_real_gpus_where_both_were_measured() -> None:
-    assert [str(one) for one in splits(measured())] == []
-
-
-def test_the_evidence_speaks_of_stacks_and_repros_that_there_are() -> None:
+def test_the_evidence_names_existing_stacks_and_repros() -> None:
     stacks, repros = load_stacks(), {repro.id for repro in load()}
     assert {unit.stack for unit in measured()} <= set(stacks)
     assert {unit.repro for unit in measured()} <= repros
@@ -103,6 +99,7 @@ def test_the_evidence_was_measured_on_what_its_stack_locks() -> None:
                 assert one.versions[name].partition("+")[0] == version, unit
 
 
-def test_only_what_was_seen_is_evidence() -> None:
-    verdicts = {seen.verdict for one in measured().values() for seen in one.seen.values()}
-    assert verdicts <= SHOWN | ABSENT | {Verdict.DIFFERENT}
+def test_evidence_has_only_judged_verdicts_that_repeat() -> None:
+    verdicts = {variant.verdict for one in measured().values() for variant in one.variants.values()}
+    others = {verdict for verdict in verdicts if not verdict.shows_failure and not verdict.ran_clean}
+    assert others <= {Verdict.DIFFERENT}

@@ -1,0 +1,123 @@
+"""Markdown tables of the failures, of the stacks on which they occur, and of what each stack costs to measure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from repros import evidence
+from repros.evidence import Evidence, measured_devices, stack_status
+from repros.model import Repro, Role, Stack
+from repros.model.requirements import format_requirement
+
+_GIGA, _KILO = 1e9, 1e3
+_THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
+
+
+def failures_table(repros: Iterable[Repro]) -> str:
+    """Return the table of failures: a row for each repro."""
+    headings = ("Id", "Failure", "Affected", "Runs as", "Documented fixes", "Upstream")
+    return _markdown_table(headings, map(_failure_row, repros))
+
+
+def stacks_table(repros: Iterable[Repro], stacks: Sequence[Stack], known: Evidence) -> str:
+    """Return the table of what was measured: a row for each repro, a column for each stack."""
+    headings = ("Id", "Seen on", *(stack.name for stack in stacks))
+    rows = (
+        (
+            repro.id,
+            ", ".join(measured_devices(repro, known)) or "·",
+            *(stack_status(repro, stack, known) or "·" for stack in stacks),
+        )
+        for repro in repros
+    )
+    return _markdown_table(headings, rows)
+
+
+def costs_table(stacks: Sequence[Stack], known: Evidence, folder: Path = evidence.FOLDER) -> str:
+    """Return the table of what the matrix costs: a row for each stack and one with the totals.
+
+    Seconds are those of the cells one after another. Sizes are those with torch's CUDA build, followed in brackets by
+    those with its CPU build where that was measured.
+
+    Args:
+        stacks: The rows.
+        known: The measurements.
+        folder: The folder with the evidence files, for their size.
+    """
+    headings = (
+        *("Stack", "torch", "Lightning", "Cells", "Seconds", "A cell"),
+        *("GB to download", "GB on disk", "kB of evidence"),
+    )
+    costs = [_costs(stack, known, folder) for stack in stacks]
+    totals = [sum(column) for column in zip(*costs, strict=True)]
+    rows = [_cost_row(stack, amounts) for stack, amounts in zip(stacks, costs, strict=True)]
+    return _markdown_table(headings, [*rows, ("all", "", "", *_format_costs(totals))])
+
+
+def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ("---",) * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _failure_row(repro: Repro) -> tuple[str, ...]:
+    ranges = ", ".join(f"`{format_requirement(requirement)}`" for requirement in repro.affected)
+    roles = Counter(variant.role for variant in repro.variants)
+    verbs = {Role.WORKS: ("works", "work"), Role.DOES_NOT_FIX: ("does not", "do not")}
+    fixes = [f"{roles[role]} {verb[roles[role] > 1]}" for role, verb in verbs.items() if roles[role]]
+    return (
+        f"[{repro.id}](repros/catalogue/{repro.family}/{repro.path.name})",
+        repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
+        ranges or f"every release of {', '.join(repro.packages)}",
+        f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",
+        ", ".join(fixes),
+        ", ".join(_thread_links(repro.upstream)),
+    )
+
+
+def _thread_links(urls: Iterable[str]) -> Iterator[str]:
+    """Yield a link for each thread; the repository is named only where it differs from the one before."""
+    previous = None
+    for url in urls:
+        thread = _THREAD.match(url)
+        if thread is None:
+            yield f"<{url}>"
+            continue
+        repository = "" if thread["repository"] == previous else f"{thread['repository']} "
+        previous = thread["repository"]
+        yield f"[{repository}#{thread['number']}]({url})"
+
+
+def _costs(stack: Stack, known: Evidence, folder: Path) -> tuple[float, ...]:
+    """Return cells, seconds, bytes to download, bytes on disk and bytes of evidence."""
+    measurements = [measurement for unit, measurement in known.items() if unit.stack == stack.name]
+    return (
+        sum(len(measurement.variants) for measurement in measurements),
+        sum(measurement.seconds for measurement in measurements),
+        stack.cuda.download,
+        stack.cuda.unpacked,
+        sum(file.stat().st_size for file in folder.glob(f"{stack.name}/*.toml")),
+    )
+
+
+def _cost_row(stack: Stack, costs: Sequence[float]) -> tuple[str, ...]:
+    cells, seconds, per_cell, download, unpacked, kept = _format_costs(costs)
+    if stack.cpu:
+        download += f" ({stack.cpu.download / _GIGA:.1f})"
+        unpacked += f" ({stack.cpu.unpacked / _GIGA:.1f})"
+    pins = (_pinned_version(stack, package) for package in ("torch", "lightning"))
+    return (stack.name, *pins, cells, seconds, per_cell, download, unpacked, kept)
+
+
+def _format_costs(costs: Sequence[float]) -> list[str]:
+    cells, seconds, download, unpacked, kept = costs
+    per_cell = f"{seconds / cells:.1f}" if cells else "·"
+    sizes = (f"{download / _GIGA:.1f}", f"{unpacked / _GIGA:.1f}", f"{kept / _KILO:.0f}")
+    return [f"{cells:.0f}", f"{seconds:.0f}", per_cell, *sizes]
+
+
+def _pinned_version(stack: Stack, package: str) -> str:
+    pins = (str(one.specifier).removeprefix("==") for one in stack.requirements if one.name == package)
+    return next(pins, "·")

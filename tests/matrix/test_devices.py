@@ -1,0 +1,41 @@
+"""The simulated accelerator compared with real GPUs, where the evidence has both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from repros.evidence import Evidence, VariantVerdict, read
+from repros.model import Device, Verdict
+from tests.evidence.samples import MEASUREMENT
+
+
+def differences(evidence: Evidence) -> Iterator[str]:
+    """Yield each variant whose verdict or signature on `cuda` differs from that on `sim`."""
+    for unit, real in evidence.items():
+        simulated = evidence.get(replace(unit, device=Device.SIM))
+        if unit.device is not Device.CUDA or simulated is None:
+            continue
+        for name in real.variants.keys() & simulated.variants.keys():
+            if real.variants[name] != simulated.variants[name]:
+                yield f"{unit.cell_label(name)}: {real.variants[name]} on cuda, {simulated.variants[name]} on sim"
+
+
+def test_a_difference_in_verdict_or_signature_is_found() -> None:
+    real = replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, device=Device.CUDA))
+    on_another_stack = replace(real, unit=replace(real.unit, stack="2024-03"))
+    assert list(differences({one.unit: one for one in (MEASUREMENT, real, on_another_stack)})) == []
+    unfixed = VariantVerdict(Verdict.UNFIXED, "RuntimeError: no")
+    other = replace(real, variants={**real.variants, "fixed": unfixed})
+    (found,) = differences({MEASUREMENT.unit: MEASUREMENT, other.unit: other})
+    clean = VariantVerdict(Verdict.CLEAN)
+    assert found == f"RPR-0001 fixed ddp cuda 2023-12: {unfixed} on cuda, {clean} on sim"
+
+
+def test_the_simulated_accelerator_agrees_with_real_gpus() -> None:
+    evidence = read()
+    if not any(unit.device is Device.CUDA for unit in evidence):
+        pytest.skip("no evidence of a real GPU yet")
+    assert list(differences(evidence)) == []
