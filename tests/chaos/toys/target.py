@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-9100"
-# title = "What faults are injected into"
+# title = "The target of injected faults"
 # upstream = ["https://example.org/toys/9100"]
 # packages = ["torch"]
 # affected = []
@@ -19,23 +19,23 @@
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "ends as documented, unless something befalls it"
+# about = "ends as documented unless a fault is injected"
 # raises = "RuntimeError"
 # match = "the documented failure"
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "returns, unless something befalls it"
+# about = "returns unless a fault is injected"
 #
 # [tool.repro.variants.hangs]
 # outcome = "fails"
 # about = "a hang is documented"
 # ends = "hang"
 # ///
-"""Two ranks that end as documented; the strategy says what they do on the way there.
+"""Two ranks that end as documented; the strategy is a mode, which selects what they do before.
 
-Every process writes down that it lives (`witness-PID`: when it started), so that what is left of a cell can be told
-without the engine's own means. A rank that waits for its peer raises what a collective would when the peer is gone.
+Every process writes a file `alive-PID` with the time of its start, so that processes left behind are found without the
+engine's own means. A rank that waits for its peer raises what a collective would raise when the peer is gone.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def started(pid):
         return file.read().rpartition(")")[2].split()[19]
 
 
-def witness():
-    with open(f"{CELL}/witness-{os.getpid()}", "w") as file:
+def register():
+    with open(f"{CELL}/alive-{os.getpid()}", "w") as file:
         file.write(started(os.getpid()))
 
 
@@ -69,13 +69,13 @@ def ready():
     os.rename(f"{CELL}/making-{RANK}", f"{CELL}/ready-{RANK}")
 
 
-def meet():
-    # What the hook writes when ranks meet in torch's process group, which this toy mostly does without.
+def join():
+    # The event that the hook writes when ranks join torch's process group, which most modes do without.
     with open(f"{CELL}/processes/{os.getpid()}/events.jsonl", "a") as file:
         file.write(f'\n{{"event": "joined", "rank": {RANK}, "world_size": 2, "time": {time.monotonic()}}}\n')
 
 
-def gone(pid):
+def has_ended(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
@@ -83,7 +83,7 @@ def gone(pid):
         return True
 
 
-def peer():
+def peer_pid():
     while not os.path.exists(f"{CELL}/ready-{1 - RANK}"):
         time.sleep(0.01)
     with open(f"{CELL}/ready-{1 - RANK}") as file:
@@ -92,8 +92,8 @@ def peer():
 
 def wait_for_the_peer():
     ready()
-    other = peer()
-    while not gone(other):
+    other = peer_pid()
+    while not has_ended(other):
         if children:
             children[0].poll()
         time.sleep(0.02)
@@ -103,7 +103,7 @@ def sleep(deaf=False):
     if deaf:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    witness()
+    register()
     time.sleep(600)
     os._exit(0)
 
@@ -113,7 +113,7 @@ def daemon(wiped=False):
         os.setsid()
         if os.fork() == 0:
             if wiped:
-                witness()
+                register()
                 os.execve(sys.executable, [sys.executable, "-S", "-c", "import time; time.sleep(600)"], {})
             sleep(deaf=True)
         os._exit(0)
@@ -129,15 +129,15 @@ def garbage(size):
 def corrupt():
     path = f"{CELL}/processes/{os.getpid()}/events.jsonl"
     with open(path, "r+b") as file:
-        held = bytearray(file.read())
+        content = bytearray(file.read())
         how = random.choice(["truncate", "flip", "garbage", "remove", "replace", "empty"])
         if how == "truncate":
-            file.truncate(random.randrange(len(held)))
+            file.truncate(random.randrange(len(content)))
         elif how == "flip":
             for _ in range(random.randrange(1, 40)):
-                held[random.randrange(len(held))] = random.randrange(256)
+                content[random.randrange(len(content))] = random.randrange(256)
             file.seek(0)
-            file.write(held)
+            file.write(content)
         elif how == "garbage":
             file.seek(0, os.SEEK_END)
             file.write(os.urandom(random.randrange(1, 4000)))
@@ -161,7 +161,7 @@ def gloo():
         time.sleep(0.01)
 
 
-def on_the_way(mode):  # noqa: C901, PLR0912 - a table of modes
+def run_mode(mode):  # noqa: C901, PLR0912 - a table of modes
     if mode == "daemon_and_gate":
         daemon()
     if mode in {"gate", "daemon_and_gate"}:
@@ -181,7 +181,7 @@ def on_the_way(mode):  # noqa: C901, PLR0912 - a table of modes
         resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         try:
             while True:
-                hoard.append(open(os.environ["TMPDIR"] + "/hoard", "w"))  # noqa: SIM115 - it is to stay open
+                hoard.append(open(os.environ["TMPDIR"] + "/hoard", "w"))  # noqa: SIM115 - it has to stay open
         except OSError:
             pass
     elif mode == "limited":
@@ -197,11 +197,11 @@ def on_the_way(mode):  # noqa: C901, PLR0912 - a table of modes
 
 
 def main(variant="failing", strategy="plain", accelerator="cpu"):
-    witness()
-    meet()
+    register()
+    join()
     if "WORLD_SIZE" not in os.environ and RANK == 0:
         children.append(subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1")))
-    on_the_way(strategy)
+    run_mode(strategy)
     if children and strategy != "lingers":
         children[0].wait()
     if variant == "failing":

@@ -1,4 +1,4 @@
-"""Faults in what lies on disk: results files and headers."""
+"""Faults in files: damaged results files and headers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from dataclasses import replace
 from repros.engine import header, record
 from repros.errors import ReprosError
 from repros.model import Result, Verdict
-from tests.chaos.cells import Place, _kill
-from tests.chaos.sham import TARGET, cell
-from tests.chaos.witness import Violation
+from tests.chaos.cell_faults import kill
+from tests.chaos.fake_environment import TARGET, cell
+from tests.chaos.leaks import Violation
+from tests.chaos.worker import Worker
 
 
-def damage_results(place: Place, rng: random.Random) -> str:
-    """Half lines, garbage and foreign lines between results: every whole one is read, in order."""
-    file, written = place.new(), []
+def damage_results(worker: Worker, rng: random.Random) -> str:
+    """Write half lines, garbage and foreign lines between results: every complete result is read, in order."""
+    file, written = worker.new_folder(), []
     for number in range(rng.randrange(2, 12)):
         result = _result(f"{number} " + "é€\udc80" * rng.randrange(5))
         record.append(file, result)
         written.append(result.reason)
         if rng.random() < 0.6:
-            whole = file.read_bytes().splitlines()[-1]
-            kinds = [whole[: rng.randrange(len(whole))], rng.randbytes(rng.randrange(400)), b"[]\n{}", b"\xff\xfe\x00"]
+            line = file.read_bytes().splitlines()[-1]
+            kinds = [line[: rng.randrange(len(line))], rng.randbytes(rng.randrange(400)), b"[]\n{}", b"\xff\xfe\x00"]
             with file.open("ab") as out:
                 out.write(rng.choice(kinds))
     if [line["reason"] for line in record.read(file)] != written:
@@ -32,9 +33,9 @@ def damage_results(place: Place, rng: random.Random) -> str:
     return "all read"
 
 
-def kill_a_writer(place: Place, rng: random.Random) -> str:
-    """Several processes append to one file, one of them is killed at any moment: every other line is whole."""
-    file, each = place.new(), 15
+def kill_a_writer(worker: Worker, rng: random.Random) -> str:
+    """Let three processes append to one file and kill one at any moment: every line of the others is complete."""
+    file, each = worker.new_folder(), 15
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(str(file), number, each)) for number in range(3)]
     for writer in writers:
@@ -44,7 +45,7 @@ def kill_a_writer(place: Place, rng: random.Random) -> str:
         time.sleep(0.01)
     time.sleep(rng.uniform(0, 0.1))
     killed = rng.randrange(3)
-    _kill(writers[killed].pid or 0)
+    kill(writers[killed].pid or 0)
     for writer in writers:
         writer.join()
     found = [line["reason"] for line in record.read(file)]
@@ -54,9 +55,9 @@ def kill_a_writer(place: Place, rng: random.Random) -> str:
     return "all read"
 
 
-def damage_a_header(place: Place, rng: random.Random) -> str:
-    """Change, drop, double or move bytes and lines of a script's header: it is read or refused, with its place."""
-    path = place.new().with_suffix(".py")
+def damage_a_header(worker: Worker, rng: random.Random) -> str:
+    """Change, drop, double or swap bytes and lines of a header: it is read, or refused with its path."""
+    path = worker.new_folder().with_suffix(".py")
     text = bytearray(TARGET.read_bytes())
     end = text.index(b"# ///\n", 10)
     for _ in range(rng.randrange(1, 12)):
@@ -78,7 +79,7 @@ def damage_a_header(place: Place, rng: random.Random) -> str:
         header.read(path)
     except ReprosError as error:
         if str(path) not in str(error):
-            raise Violation(f"a refusal that does not say where: {error}") from error
+            raise Violation(f"a refusal without the path: {error}") from error
         return "refused"
     return "read"
 

@@ -1,0 +1,59 @@
+"""Inject faults, chosen by a seed, into real cells and runners, and check after each that all invariants hold.
+
+    python -m tests.chaos [--seed N] [--faults N] [--minutes N] [--torch PYTHON | --no-torch] [--only NAME]
+
+The invariants: no process of the cell lives, no complete result is lost, no wrong verdict is recorded, and the next
+cell runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from repros import environments
+from repros.stacks import stack
+from tests.chaos.run import ChaosRun, plan_faults
+
+
+def main() -> int:
+    """Inject the faults and print the outcomes; return 1 after a violation or when time ran out."""
+    given = parse_arguments()
+    torch = None if given.no_torch else given.torch or environments.ensure(stack("current"), print)
+    plan = plan_faults(given.seed, given.faults, torch, given.only)
+    print(f"seed {given.seed}: {len(plan)} faults", flush=True)
+    begun = time.monotonic()
+    run = ChaosRun(plan, given.seed, torch, begun + 60 * given.minutes)
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    try:
+        run.inject_all(folder, given.workers, lambda line: print(line, flush=True))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(run.summary())
+    seconds = time.monotonic() - begun
+    print(f"seed {given.seed}: {run.injected} faults injected in {seconds:.0f} s, {len(run.violations)} violations")
+    for violation in run.violations:
+        print(violation)
+    return 1 if run.violations or run.plan else 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--faults", type=int, default=330)
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--torch", type=Path, help="an interpreter with torch (default: that of the stack `current`)")
+    parser.add_argument("--no-torch", action="store_true", help="skip the faults that need torch and Gloo")
+    parser.add_argument("--only", help="inject this fault only")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
