@@ -19,14 +19,13 @@ from repros.bisect.search import Answer, Finding, confirm, scan, search
 from repros.bisect.swap import Swap
 from repros.engine.cells import is_warm, run_cell
 from repros.engine.digest.inputs import inputs
+from repros.engine.environment import locked_environment
 from repros.engine.launch import Servers
 from repros.engine.pipeline import new_log_folder
 from repros.engine.plan import CellSpec, plan
 from repros.engine.probe import ProbeError, probe
 from repros.environments.uv import Say, UvError
 from repros.errors import ReprosError
-from repros.matrix.ranges import ABSENT, SHOWN
-from repros.matrix.worklist import draft
 from repros.model import Cell, Result, Stack, Unavailable
 
 NEEDED, OF = 2, 3
@@ -81,7 +80,7 @@ def question(
     Raises:
         BisectionError: the stack does not have the package, or a version that is named is no candidate.
     """
-    own = draft(stack).versions.get(package)
+    own = locked_environment(stack).versions.get(package)
     if own is None:
         raise BisectionError(f"stack {stack.name} does not have {package}; name another with --on.")
     begin = bad or Version(own)
@@ -179,9 +178,9 @@ def _prober(asked: Question, python: Path, folder: Path) -> Callable[[Release], 
 
 def _answer(result: Result) -> Answer:
     """Return what a run says of its release. Another failure than the documented one says nothing."""
-    if result.verdict in SHOWN:
+    if result.verdict.shows_failure:
         return Answer.YES
-    return Answer.NO if result.verdict in ABSENT else Answer.UNKNOWN
+    return Answer.NO if result.verdict.ran_clean else Answer.UNKNOWN
 
 
 def _why(results: Sequence[Result]) -> str:

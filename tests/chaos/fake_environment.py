@@ -37,10 +37,10 @@ def cell(mode: str, variant: str, deadline: float, python: Path | None = None) -
 def replace_probe() -> None:
     """Make every interpreter count as one with torch, unprobed."""
 
-    def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
+    def probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Environment:
         return _describe(Path(sys.executable), str(python))
 
-    environment.probe = probe
+    environment.probe = probe  # type: ignore[attr-defined]
 
 
 def _describe(python: Path, name: str) -> Environment:

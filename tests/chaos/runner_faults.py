@@ -30,7 +30,7 @@ def kill_the_runner(worker: Worker, rng: random.Random) -> Verdict | str:
 
 
 def interrupt_the_runner(worker: Worker, rng: random.Random) -> Verdict | str:
-    """Send SIGINT, SIGTERM or SIGHUP to `repros run`: it ends its cells and itself within 5 s, with the right status."""
+    """Send SIGINT, SIGTERM or SIGHUP to `repros run`: it ends with its cells within 5 s, with the right status."""
     return _end_a_runner(worker, rng, rng.choice(list(_EXIT_STATUS)))
 
 

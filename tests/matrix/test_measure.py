@@ -45,7 +45,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     lock.write_text(f"--no-index\n--find-links {tmp_path}\ntorch==1.0\n")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     stack = Stack("tiny", "for tests", python, (), dt.date(2026, 1, 1), lock, Size(2, 2))
-    monkeypatch.setattr("repros.engine.pipeline.stack", lambda _: stack)
+    monkeypatch.setattr("repros.engine.environment.stack", lambda _: stack)
     assert "tiny" not in stacks.load_stacks()
     return stack
 
