@@ -100,7 +100,7 @@ def unit(session: nox.Session) -> None:
 def chaos(session: nox.Session) -> None:
     """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
     install(session, "tests")
-    session.run("python", "-m", "tests.chaos.storm", *session.posargs)
+    session.run("python", "-m", "tests.chaos", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

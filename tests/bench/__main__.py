@@ -1,4 +1,4 @@
-"""Measures how long cells take by hand, cold and warm: `nox -s bench`, which is `python -m tests.bench`."""
+"""Benchmark of cells run by hand, cold and warm: `nox -s bench`, which is `python -m tests.bench`."""
 
 from __future__ import annotations
 
@@ -20,60 +20,55 @@ from repros.engine.environment import Where, prepare
 from repros.engine.plan import Selection, plan, select
 from repros.model import Category, Cell, Environment
 from tests.bench import figures, machine, table
-from tests.bench.measure import Bench, epochs, held, interleaved
+from tests.bench.measure import Bench, measure_interleaved, memory_of, time_epochs
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
 CELLS = (("RPR-0005", "fixed", "ddp", "cpu"), ("RPR-0001", "fixed", "ddp", "sim"))
 SIDE_BY_SIDE = (1, 2, 3)
-WAYS = (figures.HAND, figures.COLD, figures.WARM)
+MODES = (figures.HAND, figures.COLD, figures.WARM)
 
 
 @click.command()
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Samples of each way.")
-@click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack to run on.")
-@click.option("--python", type=click.Path(exists=True, path_type=Path), help="An interpreter in the stack's place.")
 @click.option(
-    "--catalogue", "all_cells", is_flag=True, help="Also all cells of the founding failures: by hand, cold, and run."
+    "--rounds", type=click.IntRange(1), default=5, show_default=True, help="Samples of each cell in each mode."
 )
-@click.option("--no-sim", is_flag=True, help="Leave the simulated accelerator out, which may have to be compiled.")
+@click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack to run on.")
+@click.option(
+    "--python", type=click.Path(exists=True, path_type=Path), help="Use this interpreter instead of a stack's."
+)
+@click.option(
+    "--catalogue",
+    "all_cells",
+    is_flag=True,
+    help="Also measure all cells of RPR-0001 to RPR-0005: by hand, cold, and with repros run.",
+)
+@click.option("--no-sim", is_flag=True, help="Skip the simulated accelerator, which may have to be compiled.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(".repros/bench.json"), show_default=True)
 def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: bool, out: Path) -> None:
-    """Measure, print tables, write JSON."""
-    watched = machine.Machine()
+    """Measure cells, print the figures as tables, and write them as JSON."""
+    observed = machine.Machine()
     catalogue = load()
     devices = () if not no_sim else ("cpu",)
-    every = list(_cells(catalogue, FOUNDING, Where((stack,), python), devices))
-    environment = every[0].environment
-    bytecode = machine.bytecode(environment, own=python is None)
+    cells = list(_plan_cells(catalogue, FOUNDING, Where((stack,), python), devices))
+    environment = cells[0].environment
     report: dict[str, Any] = {
         "schema": 1,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "rounds": rounds,
-        "environment": _environment(environment, bytecode),
-        "cells": [],
+        "environment": _describe_environment(environment, machine.ensure_bytecode(environment, own=python is None)),
     }
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
-        with bench.servers:
-            for cell in _chosen(every):
-                click.echo(f"measuring {cell.label}", err=True)
-                series = interleaved(bench, cell, WAYS, rounds)
-                about = {"label": cell.label, "strategy": cell.strategy, "device": cell.device.value}
-                report["cells"].append(about | figures.of_series(series))
-            report["servers"] = {
-                f"{device.value}-{processes}": held([psutil.Process(server.pid)])
-                for (_, device, processes), server in bench.servers._servers.items()
-            }
+        report |= _measure_single_cells(cells, Path(folder), rounds)
         if all_cells:
-            report["catalogue"] = _catalogue(every, Path(folder))
+            report["catalogue"] = _measure_catalogue(cells, Path(folder))
     if not no_sim:
         click.echo("measuring epochs on sim and on the CPU", err=True)
-        report["epochs"] = figures.of_epochs(epochs(environment.python, rounds))
+        report["epochs"] = figures.epoch_figures(time_epochs(environment.python, rounds))
     signatures = [variant.signature for repro in catalogue for variant in repro.variants]
-    report["signature_matches_per_second"] = figures.matches_per_second(signatures)
-    report["log_matching"] = figures.log_matching()
-    report["machine"] = watched.told()
-    report["targets"] = figures.targets(report)
+    report["signature_matches_per_second"] = figures.measure_matches_per_second(signatures)
+    report["log_matching"] = figures.measure_log_matching()
+    report["machine"] = observed.describe()
+    report["targets"] = figures.compare_with_targets(report)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=2) + "\n")
     screen = console()
@@ -81,32 +76,45 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     screen.print(f"figures: {out}")
 
 
-def _cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[str]) -> Iterator[Cell]:
+def _plan_cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[str]) -> Iterator[Cell]:
     specs = [spec for spec in select(catalogue, Selection(tuple(ids))) if not devices or spec.device in devices]
     planned = plan(specs, prepare(specs, where, lambda line: click.echo(line, err=True)))
     yield from (cell for cell in planned if isinstance(cell, Cell))
 
 
-def _chosen(every: Iterable[Cell]) -> Iterator[Cell]:
-    """Yield the cells that are measured one by one: no GPU, two ranks, with and without an accelerator."""
-    for cell in every:
-        if (cell.repro.id, cell.variant.name, cell.strategy, cell.device.value) in CELLS:
-            yield cell
+def _measure_single_cells(cells: Iterable[Cell], folder: Path, rounds: int) -> dict[str, Any]:
+    """Measure two cells of two ranks each, one on the CPU and one on `sim`, and the memory of the warm servers."""
+    found = []
+    bench = Bench(folder)
+    with bench.servers:
+        for cell in cells:
+            if (cell.repro.id, cell.variant.name, cell.strategy, cell.device.value) not in CELLS:
+                continue
+            click.echo(f"measuring {cell.label}", err=True)
+            series = measure_interleaved(bench, cell, MODES, rounds)
+            about = {"label": cell.label, "strategy": cell.strategy, "device": cell.device.value}
+            found.append(about | figures.series_figures(series))
+        servers = {
+            f"{device.value}-{processes}": memory_of([psutil.Process(server.pid)])
+            for (_, device, processes), server in bench.servers._servers.items()
+        }
+    return {"cells": found, "servers": servers}
 
 
-def _catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
-    """Run every cell by hand and cold, one after another; then all of them as `repros run` does.
+def _measure_catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
+    """Run every cell by hand and cold, one after another; then run all of them as `repros run` does.
 
-    That is warm where the launcher is not part of the failure, with the servers' starts, so many cells side by side.
+    `repros run` launches them warm unless the launcher is part of the failure, several side by side. Its seconds
+    include the start of the warm servers.
     """
     bench = Bench(folder / "by-one")
     seconds: dict[str, float] = {figures.HAND: 0.0, figures.COLD: 0.0}
     for number, cell in enumerate(cells, 1):
         click.echo(f"[{number}/{len(cells)}] {cell.label}", err=True)
-        for way in seconds:
-            seconds[way] += bench.sample(way, cell).seconds
+        for mode in seconds:
+            seconds[mode] += bench.sample(mode, cell).seconds
     for jobs in SIDE_BY_SIDE:
-        click.echo(f"running them with --jobs {jobs}", err=True)
+        click.echo(f"running all of them with --jobs {jobs}", err=True)
         started = time.monotonic()
         wrong = [
             result.reason
@@ -114,19 +122,19 @@ def _catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
             if result.verdict.category is not Category.AGREES
         ]
         assert not wrong, wrong
-        seconds[figures.run_with(jobs)] = time.monotonic() - started
+        seconds[figures.run_command(jobs)] = time.monotonic() - started
     return {
         "repros": list(dict.fromkeys(cell.repro.id for cell in cells)),
         "cells": len(cells),
         "cold": sum(not is_warm(cell) for cell in cells),
-        "seconds": {way: round(taken, 2) for way, taken in seconds.items()},
+        "seconds": {mode: round(taken, 2) for mode, taken in seconds.items()},
         "times_as_fast": {
-            way: round(seconds[figures.HAND] / taken, 2) for way, taken in seconds.items() if way != figures.HAND
+            mode: round(seconds[figures.HAND] / taken, 2) for mode, taken in seconds.items() if mode != figures.HAND
         },
     }
 
 
-def _environment(environment: Environment, bytecode: str) -> dict[str, Any]:
+def _describe_environment(environment: Environment, bytecode: str) -> dict[str, Any]:
     shown = ("torch", "lightning", "accelerate")
     versions = ", ".join(f"{name} {environment.versions[name]}" for name in shown if name in environment.versions)
     return {

@@ -1,4 +1,4 @@
-"""Times epochs of Lightning on sim and on the CPU in turn; a script for the environment with both, prints JSON.
+"""Time epochs of Lightning on sim and on the CPU in turn, and print JSON; runs in an environment that has both.
 
 Usage: python epoch.py ROUNDS
 """
@@ -17,13 +17,13 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 
 def main(rounds: int) -> None:
-    """Print the seconds of each epoch by clock, network and device; the first of each is not counted."""
+    """Print the seconds of each epoch by clock, network and device, without the first of each."""
     from repros.inside import sim
 
     sim.load()
     import torch
 
-    torch.set_num_threads(1)  # what threads wait for each other on a busy machine is no cost of sim
+    torch.set_num_threads(1)  # threads that wait for each other on a busy machine would count as cost of sim
     warnings.simplefilter("ignore")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     seconds: dict[str, dict[str, dict[str, list[float]]]] = {
@@ -32,15 +32,15 @@ def main(rounds: int) -> None:
     for name in NETWORKS:
         for number in range(rounds + 1):
             for device in ("sim", "cpu"):
-                passed = epoch(name, device)
+                seconds_by_clock = time_epoch(name, device)
                 for clock, each in seconds.items():
                     if number:
-                        each[name][device].append(round(passed[clock], 4))
+                        each[name][device].append(round(seconds_by_clock[clock], 4))
     print(json.dumps({"batches": BATCHES, "seconds": seconds}))
 
 
-def epoch(name: str, device: str) -> dict[str, float]:
-    """Train a new network for one epoch, and return the seconds that its batches took, by each clock."""
+def time_epoch(name: str, device: str) -> dict[str, float]:
+    """Train a new network for one epoch; return the seconds that its batches took, by clock."""
     import lightning.pytorch as pl
     import torch
 
@@ -78,7 +78,7 @@ def epoch(name: str, device: str) -> dict[str, float]:
 
 
 def perceptron() -> Any:
-    """Small layers, where what counts is the cost of a call."""
+    """Build small layers: the cost of a call dominates."""
     import torch
 
     layers = [torch.nn.Linear(64, 64), torch.nn.ReLU()] * 3
@@ -86,7 +86,7 @@ def perceptron() -> Any:
 
 
 def convolutions() -> Any:
-    """Images of 32 by 32, where what counts is the arithmetic."""
+    """Build convolutions over images of 32 by 32: arithmetic dominates."""
     import torch
 
     layers: list[Any] = []

@@ -1,4 +1,4 @@
-"""From measured series to the figures that are reported, and the targets they are held against."""
+"""Figures from measured series, and the targets that they are compared with."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from tests.match.index import GOLDEN
 HAND, COLD, WARM = "by hand", "cold", "warm"
 
 
-def run_with(jobs: int) -> str:
-    """Return how the catalogue is run with so many cells side by side."""
+def run_command(jobs: int) -> str:
+    """Return the command that runs `jobs` cells side by side."""
     return f"repros run --jobs {jobs}"
 
 
-def of_series(series: Mapping[str, Series]) -> dict[str, Any]:
-    """Return the figures of one cell, run every way."""
+def series_figures(series: Mapping[str, Series]) -> dict[str, Any]:
+    """Return the figures of one cell, run in every mode."""
     figures: dict[str, Any] = {
-        way: {
+        mode: {
             "seconds": {"median": one.median, "min": min(one.seconds), "max": max(one.seconds), "all": one.seconds},
             "cpu_seconds": one.cpu,
             "peak_bytes": one.peak,
         }
-        for way, one in series.items()
+        for mode, one in series.items()
     }
     hand = series[HAND]
-    figures["times_as_fast"] = {way: _ratio(hand, one) for way, one in series.items() if way != HAND}
+    figures["times_as_fast"] = {mode: _ratio(hand, one) for mode, one in series.items() if mode != HAND}
     if COLD in series:
         figures["overhead"] = overhead(hand.samples, series[COLD].samples)
     return figures
 
 
-def of_epochs(measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how many times as long an epoch takes on sim as on the CPU, round by round: neighbours share the load."""
+def epoch_figures(measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ratio of an epoch's seconds on sim to those on the CPU, from pairs of epochs run in turn."""
     networks: dict[str, Any] = {}
     for clock, each in measured["seconds"].items():
         for network, seconds in each.items():
@@ -63,7 +63,7 @@ def _ratio(hand: Series, other: Series) -> dict[str, float]:
 
 
 def overhead(hand: Iterable[Sample], cold: Iterable[Sample]) -> dict[str, float]:
-    """Return what the engine adds to a cold cell: the median over the rounds, as neighbours in time shared the load."""
+    """Return what the engine adds to a cold cell: the median over the pairs of runs, which had the same load."""
     pairs = list(zip(hand, cold, strict=True))
     return {
         "seconds": round(statistics.median(b.seconds - a.seconds for a, b in pairs), 3),
@@ -72,27 +72,27 @@ def overhead(hand: Iterable[Sample], cold: Iterable[Sample]) -> dict[str, float]
     }
 
 
-def targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the project promises, and what was measured."""
-    held: list[dict[str, Any]] = []
+def compare_with_targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return each target with the measured figure, and whether it is met."""
+    compared: list[dict[str, Any]] = []
     for cell in report["cells"]:
         if cell["strategy"] == "ddp" and WARM in cell["times_as_fast"]:
-            held.append(_at_least(f"warm, {cell['label']}", 10.0, cell["times_as_fast"][WARM]["wall"]))
+            compared.append(_at_least(f"warm, {cell['label']}", 10.0, cell["times_as_fast"][WARM]["wall"]))
         if "overhead" in cell:
             added = cell["overhead"]
             met = added["percent"] <= 5.0 or added["seconds"] <= 0.3
             measured = f"{added['percent']:+.1f} %, {added['seconds']:+.2f} s"
-            held.append(
+            compared.append(
                 {"what": f"cold, {cell['label']}", "wanted": "at most +5 % or +0.3 s", "measured": measured, "met": met}
             )
     if catalogue := report.get("catalogue"):
         what = f"the catalogue, {catalogue['cells']} cells, {catalogue['cold']} of them cold, server starts included"
-        held.append(_at_least(what, 5.0, catalogue["times_as_fast"][run_with(JOBS)]))
+        compared.append(_at_least(what, 5.0, catalogue["times_as_fast"][run_command(JOBS)]))
     if log := report.get("log_matching"):
-        what = f"repros match, {log['bytes'] / 1e6:.1f} MB against {log['signatures']:,} signatures"
+        what = f"repros match, {log['bytes'] / 1e6:.1f} MB with {log['signatures']:,} signatures"
         measured = f"{log['seconds']:.2f} s"
-        held.append({"what": what, "wanted": "under 0.2 s", "measured": measured, "met": log["seconds"] < 0.2})
-    return held
+        compared.append({"what": what, "wanted": "under 0.2 s", "measured": measured, "met": log["seconds"] < 0.2})
+    return compared
 
 
 def _at_least(what: str, wanted: float, measured: float) -> dict[str, Any]:
@@ -104,16 +104,16 @@ def _at_least(what: str, wanted: float, measured: float) -> dict[str, Any]:
     }
 
 
-def matches_per_second(signatures: Iterable[Signature], seconds: float = 0.5) -> dict[str, int]:
-    """Return how many exceptions a second are held against a signature: messages not seen before, and known ones."""
+def measure_matches_per_second(signatures: Iterable[Signature], seconds: float = 0.5) -> dict[str, int]:
+    """Return how many exceptions are compared with a signature per second: new messages, and repeated ones."""
     known = [signature for signature in signatures if signature.raises]
 
-    def rate(number_of: int) -> int:
+    def rate(messages: int) -> int:
         count, until = 0, time.monotonic() + seconds
         started = time.monotonic()
         while time.monotonic() < until:
             signature = known[count % len(known)]
-            text = f"{_MESSAGE} step {count % number_of}"
+            text = f"{_MESSAGE} step {count % messages}"
             raised = Raised(f"builtins.{signature.raises}", ("builtins.Exception",), text, ())
             matches(Process(1, ProcessRole.RANK, 0, Ending.RAISED, chain=(raised,)), signature)
             count += 1
@@ -122,10 +122,10 @@ def matches_per_second(signatures: Iterable[Signature], seconds: float = 0.5) ->
     return {"new": rate(10**9), "known": rate(100)}
 
 
-def log_matching(signatures: int = 1_000, size: int = 2**20) -> dict[str, float]:
-    """Return how long `repros match` needs for a log of real runs against so many signatures; the best of five."""
-    chance = random.Random(0)  # noqa: S311 - a made-up catalogue, no secret
-    wordings = [f"Expected {' '.join(chance.sample(_WORDS, 4))} {number} to be" for number in range(signatures)]
+def measure_log_matching(signatures: int = 1_000, size: int = 2**20) -> dict[str, float]:
+    """Return how long `repros match` takes for a log of real runs with that many signatures; the best of five."""
+    rng = random.Random(0)  # noqa: S311 - a made-up catalogue, not a secret
+    wordings = [f"Expected {' '.join(rng.sample(_WORDS, 4))} {number} to be" for number in range(signatures)]
     repros = [
         repro(
             f"RPR-{number:04}",

@@ -1,4 +1,4 @@
-"""What the figures were taken on, and whether somebody else was at work there."""
+"""The machine that the figures were measured on, and whether other processes were busy on it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import psutil
 from repros.model import Environment
 
 _QUIET = 20.0
-"""Percent of all processors that others may use on a machine that is called quiet."""
-_LOOK = 2.0
+"""Percent of all processors that other processes may use on a quiet machine."""
+_SAMPLE_SECONDS = 2.0
 
 
 class Machine:
-    """The machine before and after."""
+    """The machine's load before and after the measurements."""
 
     def __init__(self) -> None:
-        """Look at it before."""
-        self._before = _look()
+        """Sample the load before."""
+        self._before = _sample_load()
 
-    def told(self) -> dict[str, Any]:
-        """Look at it again and return both."""
-        before, after = self._before, _look()
+    def describe(self) -> dict[str, Any]:
+        """Sample the load again; return both and what the machine has."""
+        before, after = self._before, _sample_load()
         return {
             "platform": platform.platform(),
             "python": platform.python_version(),
@@ -39,22 +39,22 @@ class Machine:
         }
 
 
-def _look() -> dict[str, Any]:
-    # This process only waits meanwhile, so all that is seen is others' work.
-    return {"others_percent": psutil.cpu_percent(_LOOK), "load": [round(load, 2) for load in os.getloadavg()]}
+def _sample_load() -> dict[str, Any]:
+    # This process only waits meanwhile, so the load is that of other processes.
+    return {"others_percent": psutil.cpu_percent(_SAMPLE_SECONDS), "load": [round(load, 2) for load in os.getloadavg()]}
 
 
-def bytecode(environment: Environment, *, own: bool) -> str:
-    """Make sure that the libraries are compiled, as pip leaves them; else running by hand pays for it in every process.
+def ensure_bytecode(environment: Environment, *, own: bool) -> str:
+    """Compile the libraries unless they are: else every process of a run by hand compiles what it imports.
 
     Args:
-        environment: the one to look at.
-        own: whether it is the engine's, so that something may be written to it.
+        environment: The environment under test.
+        own: Whether the engine made it, so that files may be written to it.
     """
     code = "import importlib.util as u; print(u.find_spec('torch').origin)"
     found = subprocess.run([str(environment.python), "-c", code], capture_output=True, text=True, check=True)
     torch = Path(found.stdout.strip()).parent
-    if compiled(torch):
+    if is_compiled(torch):
         return "there"
     if not own:
         return "missing: every process of a run by hand or cold compiles what it imports"
@@ -64,6 +64,6 @@ def bytecode(environment: Environment, *, own: bool) -> str:
     return "compiled now"
 
 
-def compiled(package: Path) -> bool:
-    """Whether there is bytecode for most of a package's modules."""
+def is_compiled(package: Path) -> bool:
+    """Return whether most of a package's modules have bytecode."""
     return len(list(package.glob("__pycache__/*.pyc"))) >= len(list(package.glob("*.py"))) / 2

@@ -1,4 +1,4 @@
-"""Runs a cell by hand, cold or warm, and says what it cost."""
+"""Measurements of one cell: seconds, processor seconds and memory when run by hand, cold or warm."""
 
 from __future__ import annotations
 
@@ -28,65 +28,65 @@ from repros.model import Cell, Device
 
 @dataclass(frozen=True)
 class Sample:
-    """What one run cost."""
+    """The cost of one run."""
 
     seconds: float
-    """By the wall's clock."""
+    """Wall-clock seconds."""
     cpu: float
-    """Processor seconds of every process that was waited for; on a busy machine the steadier of the two."""
+    """Processor seconds of all processes; steadier than wall-clock seconds on a busy machine."""
 
 
 @dataclass
 class Series:
-    """The same cell run the same way, several times."""
+    """Several runs of the same cell in the same mode."""
 
     samples: list[Sample] = field(default_factory=list)
     peak: int | None = None
-    """Bytes that its processes held at most at one time, shared pages by share (PSS); from a run that is no sample."""
+    """Most bytes that its processes had at one time, shared pages by share (PSS); from a run that is not a sample."""
 
     @property
     def seconds(self) -> list[float]:
-        """The samples by the wall's clock."""
+        """Wall-clock seconds of the samples."""
         return [sample.seconds for sample in self.samples]
 
     @property
     def median(self) -> float:
-        """Median seconds by the wall's clock."""
+        """Median of the wall-clock seconds."""
         return statistics.median(self.seconds)
 
     @property
     def cpu(self) -> float:
-        """Median processor seconds."""
+        """Median of the processor seconds."""
         return statistics.median(sample.cpu for sample in self.samples)
 
 
 class Bench:
-    """The three ways to run a cell, below one folder and through one set of warm servers."""
+    """Runs cells by hand, cold or warm, below one folder and with one set of warm servers."""
 
     def __init__(self, folder: Path) -> None:
-        """Take a folder for everything that the runs write."""
+        """Create the folder's warm servers; everything that the runs write goes below it."""
         self.servers = Servers(folder / "servers")
-        self.ways: dict[str, Callable[[Cell], object]] = {"by hand": by_hand, "cold": self._cold, "warm": self._warm}
+        self._modes: dict[str, Callable[[Cell], object]] = {"by hand": by_hand, "cold": self._cold, "warm": self._warm}
         self._folder = folder
         self._count = itertools.count()
 
-    def sample(self, way: str, cell: Cell) -> Sample:
+    def sample(self, mode: str, cell: Cell) -> Sample:
         """Run a cell once."""
         cpu, started = self._cpu(), time.monotonic()
-        self.ways[way](cell)
+        self._modes[mode](cell)
         seconds = time.monotonic() - started
         return Sample(round(seconds, 3), round(self._cpu() - cpu, 3))
 
-    def peak(self, way: str, cell: Cell) -> int:
-        """Run a cell once and return the most bytes that its processes held; to look takes time, so it is not timed."""
+    def peak(self, mode: str, cell: Cell) -> int:
+        """Run a cell once and return the most bytes that its processes had; sampling takes time, so no seconds."""
         servers = self.server_pids()
-        others = set() if way == "warm" else servers
+        others = set() if mode == "warm" else servers
         with _Peak(others) as peak:
-            self.ways[way](cell)
+            self._modes[mode](cell)
         return peak.bytes
 
     def server_pids(self) -> set[int]:
-        """Return the pids of the warm servers that live."""
+        """Return the pids of the living warm servers."""
         return {server.pid for server in self.servers._servers.values() if server.alive}
 
     def _cold(self, cell: Cell) -> None:
@@ -101,7 +101,7 @@ class Bench:
         return self._folder / f"{next(self._count):04}"
 
     def _cpu(self) -> float:
-        """Processor seconds of this process, of its children that ended, and of the servers with theirs."""
+        """Return the processor seconds of this process, of its ended children, and of the servers with theirs."""
         spent = sum(resource.getrusage(who)[0] + resource.getrusage(who)[1] for who in _WHO)
         for pid in self.server_pids():
             with contextlib.suppress(psutil.Error):
@@ -116,7 +116,7 @@ _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 def by_hand(cell: Cell) -> None:
     """Run `python script.py variant strategy device` in the user's environment, without hook, logs or deadline.
 
-    The simulated accelerator is no part of torch, so what loads it has to be there by hand as well.
+    The simulated accelerator is not part of torch, so it is loaded as the engine does it.
     """
     environ = dict(os.environ)
     if cell.device is Device.SIM:
@@ -139,30 +139,30 @@ def by_hand(cell: Cell) -> None:
         try:
             process.wait(cell.repro.deadline)
         finally:
-            signal_all(_of_session(process.pid), 9)
+            signal_all(_processes_of_session(process.pid), 9)
             process.wait()
 
 
-def _of_session(session: int) -> Iterator[psutil.Process]:
+def _processes_of_session(session: int) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if os.getsid(process.pid) == session:
                 yield process
 
 
-def interleaved(bench: Bench, cell: Cell, ways: Sequence[str], rounds: int) -> dict[str, Series]:
-    """Run a cell every way in turn, so that what else the machine does falls on all ways alike."""
-    series = {way: Series() for way in ways}
-    for way in ways:
-        # Fills the disk's cache and starts the warm server; and tells the memory on the way.
-        series[way].peak = bench.peak(way, cell)
+def measure_interleaved(bench: Bench, cell: Cell, modes: Sequence[str], rounds: int) -> dict[str, Series]:
+    """Run a cell in every mode in turn, so that other load on the machine affects all modes alike."""
+    series = {mode: Series() for mode in modes}
+    for mode in modes:
+        # Also fills the disk's cache and starts the warm server.
+        series[mode].peak = bench.peak(mode, cell)
     for _ in range(rounds):
-        for way in ways:
-            series[way].samples.append(bench.sample(way, cell))
+        for mode in modes:
+            series[mode].samples.append(bench.sample(mode, cell))
     return series
 
 
-def epochs(python: Path, rounds: int) -> dict[str, Any]:
+def time_epochs(python: Path, rounds: int) -> dict[str, Any]:
     """Time epochs on sim and on the CPU, in turn, in one process of an environment."""
     script = [str(python), str(Path(__file__).with_name("epoch.py")), str(rounds)]
     environ = os.environ | {"PYTHONPATH": str(INSIDE.parents[1])}
@@ -171,8 +171,8 @@ def epochs(python: Path, rounds: int) -> dict[str, Any]:
     return measured
 
 
-def held(processes: Sequence[psutil.Process]) -> int:
-    """Return the bytes that processes hold: PSS where it can be read, else RSS, which counts shared pages for each."""
+def memory_of(processes: Sequence[psutil.Process]) -> int:
+    """Return the bytes of processes: PSS if it can be read, else RSS, which counts shared pages for each."""
     total = 0
     for process in processes:
         with contextlib.suppress(psutil.Error, OSError):
@@ -182,7 +182,7 @@ def held(processes: Sequence[psutil.Process]) -> int:
 
 
 class _Peak:
-    """Watches the descendants of this process from a thread."""
+    """Most memory of this process's descendants, sampled by a thread."""
 
     def __init__(self, others: set[int]) -> None:
         self.bytes = 0
@@ -201,4 +201,4 @@ class _Peak:
     def _watch(self) -> None:
         while not self._done.wait(0.1):
             family = psutil.Process().children(recursive=True)
-            self.bytes = max(self.bytes, held([process for process in family if process.pid not in self._others]))
+            self.bytes = max(self.bytes, memory_of([process for process in family if process.pid not in self._others]))

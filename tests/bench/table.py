@@ -1,4 +1,4 @@
-"""The figures as tables for people."""
+"""The figures as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 
 def report(figures: Mapping[str, Any]) -> Group:
-    """Return everything that was measured."""
+    """Return all tables."""
     return Group(*_parts(figures))
 
 
@@ -22,10 +22,10 @@ def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     matches = figures["signature_matches_per_second"]
     yield Text(f"signature matches per second: {matches['new']:,} new messages, {matches['known']:,} known ones")
     log = figures["log_matching"]
-    size = f"{log['bytes'] / 1e6:.1f} MB against {log['signatures']:,} signatures"
+    size = f"{log['bytes'] / 1e6:.1f} MB with {log['signatures']:,} signatures"
     yield Text(f"matching a log of {size}: {log['seconds']:.2f} s")
     servers = ", ".join(f"{name} {_megabytes(size)}" for name, size in figures["servers"].items())
-    yield Text(f"a warm server that waits holds: {servers}")
+    yield Text(f"memory of an idle warm server: {servers}")
     if "epochs" in figures:
         yield _epochs(figures["epochs"])
     yield _targets(figures)
@@ -37,19 +37,19 @@ def _cells(figures: Mapping[str, Any]) -> Table:
     table = Table(
         title=f"one cell on {environment['name']}: {environment['versions']}; bytecode {environment['bytecode']}"
     )
-    for column in ("cell", "way"):
+    for column in ("cell", "mode"):
         table.add_column(column)
     for column in ("median s", "min", "max", "cpu s", "x by hand", "x cpu", "peak MB"):
         table.add_column(column, justify="right")
     for cell in figures["cells"]:
         label = cell["label"]
-        for way in ("by hand", "cold", "warm"):
-            if way not in cell:
+        for mode in ("by hand", "cold", "warm"):
+            if mode not in cell:
                 continue
-            one, ratio = cell[way], cell["times_as_fast"].get(way, {"wall": 1.0, "cpu": 1.0})
+            one, ratio = cell[mode], cell["times_as_fast"].get(mode, {"wall": 1.0, "cpu": 1.0})
             seconds = [f"{one['seconds'][which]:.2f}" for which in ("median", "min", "max")]
             ratios = [f"{ratio[which]:.1f}" for which in ("wall", "cpu")]
-            table.add_row(label, way, *seconds, f"{one['cpu_seconds']:.2f}", *ratios, _megabytes(one["peak_bytes"]))
+            table.add_row(label, mode, *seconds, f"{one['cpu_seconds']:.2f}", *ratios, _megabytes(one["peak_bytes"]))
             label = ""
         table.add_section()
     return table
@@ -59,11 +59,11 @@ def _catalogue(catalogue: Mapping[str, Any]) -> Table:
     table = Table(
         title=f"{', '.join(catalogue['repros'])}: {catalogue['cells']} cells, {catalogue['cold']} of them always cold"
     )
-    table.add_column("way")
+    table.add_column("mode")
     for column in ("seconds", "x by hand"):
         table.add_column(column, justify="right")
-    for way, seconds in catalogue["seconds"].items():
-        table.add_row(way, f"{seconds:.1f}", f"{catalogue['times_as_fast'].get(way, 1.0):.1f}")
+    for mode, seconds in catalogue["seconds"].items():
+        table.add_row(mode, f"{seconds:.1f}", f"{catalogue['times_as_fast'].get(mode, 1.0):.1f}")
     return table
 
 
@@ -92,10 +92,10 @@ def _targets(figures: Mapping[str, Any]) -> Table:
 def _machine(machine: Mapping[str, Any]) -> Text:
     loads = [f"{machine[when]['load'][0]} {when}" for when in ("before", "after")]
     others = [f"{machine[when]['others_percent']:.0f} % {when}" for when in ("before", "after")]
-    told = f"{machine['processors']} processors; load {', '.join(loads)}; others used {', '.join(others)}"
+    load = f"{machine['processors']} processors; load {', '.join(loads)}; other processes used {', '.join(others)}"
     if machine["busy"]:
-        return Text(f"The machine was BUSY with something else, so take ratios and not seconds: {told}", "yellow")
-    return Text(f"The machine was quiet: {told}")
+        return Text(f"The machine was BUSY with other processes; compare ratios, not seconds: {load}", "yellow")
+    return Text(f"The machine was quiet: {load}")
 
 
 def _megabytes(size: int | None) -> str:

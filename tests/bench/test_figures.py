@@ -1,4 +1,4 @@
-"""From samples to what is reported."""
+"""From samples to figures and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def series(*seconds: float) -> Series:
 REPORT = {
     "cells": [
         {"label": "RPR-0005 fixed ddp cpu current", "strategy": "ddp"}
-        | figures.of_series(
+        | figures.series_figures(
             {"by hand": series(4.0, 4.2, 8.0), "cold": series(4.1, 4.3, 8.2), "warm": series(0.5, 0.4, 0.6)}
         )
     ],
@@ -27,8 +27,8 @@ REPORT = {
         "repros": ["RPR-0005"],
         "cells": 2,
         "cold": 1,
-        "seconds": {"by hand": 9.0, "cold": 9.2, figures.run_with(JOBS): 2.0},
-        "times_as_fast": {"cold": 0.98, figures.run_with(JOBS): 4.5},
+        "seconds": {"by hand": 9.0, "cold": 9.2, figures.run_command(JOBS): 2.0},
+        "times_as_fast": {"cold": 0.98, figures.run_command(JOBS): 4.5},
     },
 }
 
@@ -46,64 +46,64 @@ def test_the_figures_of_a_cell() -> None:
 
 
 TAKEN = {"perceptron": {"sim": [0.3, 0.4, 9.0], "cpu": [0.2, 0.2, 1.0]}}
-EPOCHS = figures.of_epochs({"batches": 50, "seconds": {"wall": TAKEN, "processor": TAKEN}})
+EPOCHS = figures.epoch_figures({"batches": 50, "seconds": {"wall": TAKEN, "processor": TAKEN}})
 
 
-def test_an_epoch_on_sim_is_held_against_its_neighbour_on_the_cpu() -> None:
+def test_an_epoch_on_sim_is_compared_with_the_next_one_on_the_cpu() -> None:
     one = {"ratio": {"median": 2.0, "min": 1.5, "max": 9.0}, "seconds": {"sim": 0.4, "cpu": 0.2}}
     assert EPOCHS["networks"] == {"perceptron": {"rounds": 3, "wall": one, "processor": one}}
 
 
 def test_targets_are_met_or_missed() -> None:
-    assert [(target["measured"], target["met"]) for target in figures.targets(REPORT)] == [
+    assert [(target["measured"], target["met"]) for target in figures.compare_with_targets(REPORT)] == [
         ("8.4x", False),
         ("+2.5 %, +0.10 s", True),
         ("4.5x", False),
     ]
 
 
-def test_the_tables_say_it_all() -> None:
-    look = {"others_percent": 90.0, "load": [7.5, 7.0, 6.5]}
+def test_the_tables_contain_every_figure() -> None:
+    load = {"others_percent": 90.0, "load": [7.5, 7.0, 6.5]}
     report = REPORT | {
         "environment": {"name": "current", "versions": "torch 2.13.0", "bytecode": "there"},
         "servers": {"cpu-2": 250_000_000},
         "signature_matches_per_second": {"new": 16_000, "known": 170_000},
         "epochs": EPOCHS,
         "log_matching": {"signatures": 1_000, "bytes": 1_048_576, "seconds": 0.152},
-        "machine": {"processors": 2, "before": look, "after": look, "busy": True},
-        "targets": figures.targets(REPORT),
+        "machine": {"processors": 2, "before": load, "after": load, "busy": True},
+        "targets": figures.compare_with_targets(REPORT),
     }
     screen = Console(width=160)
     with screen.capture() as captured:
         screen.print(table.report(report))
     text = captured.get()
-    for told in (
+    for words in (
         "8.4",
         "missed",
         "2 cells, 1 of them always cold",
         f"run --jobs {JOBS}",
         "16,000 new",
         "a Lightning epoch of 50 batches on sim",
-        "1.0 MB against 1,000 signatures: 0.15 s",
+        "1.0 MB with 1,000 signatures: 0.15 s",
         "was BUSY",
     ):
-        assert told in text
+        assert words in text
 
 
 def test_matches_are_counted() -> None:
-    rates = figures.matches_per_second([Signature("RuntimeError", ("on the same device",))], 0.05)
+    rates = figures.measure_matches_per_second([Signature("RuntimeError", ("on the same device",))], 0.05)
     assert 0 < rates["new"] < rates["known"]
 
 
 def test_a_log_is_matched_against_a_made_up_catalogue() -> None:
-    figure = figures.log_matching(signatures=10, size=20_000)
+    figure = figures.measure_log_matching(signatures=10, size=20_000)
     assert (figure["signatures"], figure["bytes"]) == (10, 20_000)
     assert figure["seconds"] > 0
 
 
-def test_bytecode_is_told_from_its_absence(tmp_path: Path) -> None:
+def test_a_package_with_bytecode_counts_as_compiled(tmp_path: Path) -> None:
     (tmp_path / "one.py").touch()
-    assert not machine.compiled(tmp_path)
+    assert not machine.is_compiled(tmp_path)
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "one.cpython-311.pyc").touch()
-    assert machine.compiled(tmp_path)
+    assert machine.is_compiled(tmp_path)
