@@ -1,4 +1,4 @@
-"""Every script of the catalogue keeps the anatomy of a repro."""
+"""Every script of the catalogue has the form of a repro."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from repros.engine import header
 from repros.engine.catalogue import CATALOGUE, load
 from repros.engine.signature import normalise
-from repros.model import Outcome, Repro, Variant
+from repros.model import Outcome, Repro
 from repros.stacks import load_stacks
 from repros.text.difference import difference
 
@@ -24,11 +24,11 @@ THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussio
 FAMILIES = {"accelerate", "amp", "bitsandbytes", "ddp", "fabric", "lightning", "optimizers"}
 
 MOST_LINES = 80
-"""Of a script's program: what stands below its docstring, blank lines not counted."""
+"""Lines of a script below its docstring, without blank lines."""
 MOST_CHANGED_LINES = 10
-"""Between the definitions of `failing` and `fixed`."""
+"""Lines that differ between the definitions of `failing` and `fixed`."""
 MEASURED = re.compile(r"(got|still has) (\[?-?\d|None)")
-"""What was seen in the place of the right number, in a message."""
+"""The part of a message that quotes the wrong number."""
 
 read = cache(header.read)
 every_script = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -58,7 +58,7 @@ def test_its_links_lead_to_upstream_threads(path: Path) -> None:
 
 
 @every_script
-def test_its_docstring_tells_symptom_cause_and_fix(path: Path) -> None:
+def test_its_docstring_has_symptom_cause_and_fix(path: Path) -> None:
     repro = read(path)
     assert list(repro.sections)[:3] == ["Symptom", "Cause", "Fix"]
     assert all(len(text) > 20 for text in repro.sections.values())
@@ -67,53 +67,43 @@ def test_its_docstring_tells_symptom_cause_and_fix(path: Path) -> None:
 @every_script
 def test_failing_and_fixed_stand_side_by_side(path: Path) -> None:
     repro = read(path)
-    failing, fixed = repro.variant("failing"), repro.variant("fixed")
-    assert failing is not None
+    fixed = repro.variant("fixed")
     assert fixed is not None
-    assert (failing.outcome, fixed.outcome) == (Outcome.FAILS, Outcome.PASSES)
+    assert (repro.failing.outcome, fixed.outcome) == (Outcome.FAILS, Outcome.PASSES)
     changed = [line for line in difference(path) if re.match(r"[+-](?![+-])", line)]
     assert 1 <= len(changed) <= MOST_CHANGED_LINES, changed
 
 
 @every_script
-def test_its_program_is_short(path: Path) -> None:
+def test_its_code_is_short(path: Path) -> None:
     source = path.read_text("utf-8")
     docstring, *_ = ast.parse(source).body
-    program = [line for line in source.splitlines()[docstring.end_lineno :] if line.strip()]
-    assert len(program) <= MOST_LINES
+    code = [line for line in source.splitlines()[docstring.end_lineno :] if line.strip()]
+    assert len(code) <= MOST_LINES
 
 
 @every_script
-def test_a_silent_failure_is_known_by_the_number_that_it_gives(path: Path) -> None:
+def test_the_message_of_a_silent_failure_quotes_the_wrong_number(path: Path) -> None:
     repro = read(path)
-    failing = repro.variant("failing")
-    assert failing is not None
-    assert failing.signature is not None
     if repro.silent:
-        assert failing.signature.raises == "AssertionError"
-        assert all(MEASURED.search(wording) for wording in failing.signature.match), failing.signature.match
+        signature = repro.failing.signature
+        assert signature.raises == "AssertionError"
+        assert all(MEASURED.search(text) for text in signature.match), signature.match
 
 
-def test_repros_with_one_message_tell_themselves_apart() -> None:
+def test_repros_with_the_same_message_name_each_other() -> None:
     for one, other in combinations(load(), 2):
-        if not one.silent and not other.silent and _alike(one, other):
-            told = one.id in other.sections.get("Apart", "") or other.id in one.sections.get("Apart", "")
-            assert told, (
-                f"{one.id} and {other.id} have one message; neither has a paragraph `Apart:` that names the other"
+        if not one.silent and not other.silent and _same_message(one, other):
+            named = one.id in other.sections.get("Apart", "") or other.id in one.sections.get("Apart", "")
+            assert named, (
+                f"{one.id} and {other.id} have the same message; neither has a paragraph `Apart:` that names the other"
             )
 
 
-def _alike(one: Repro, other: Repro) -> bool:
-    """Whether a message could bear both failures' signatures, as far as their wordings tell."""
-    first, second = (
-        {normalise(words) for variant in repro.variants if variant.name == "failing" for words in _wordings(variant)}
-        for repro in (one, other)
-    )
-    return any(words in more or more in words for words in first for more in second)
-
-
-def _wordings(variant: Variant) -> tuple[str, ...]:
-    return variant.signature.match
+def _same_message(one: Repro, other: Repro) -> bool:
+    """Return whether a message can match both failures' signatures, judged by the texts of the signatures."""
+    first, second = ({normalise(text) for text in repro.failing.signature.match} for repro in (one, other))
+    return any(text in longer or longer in text for text in first for longer in second)
 
 
 @every_script
@@ -134,14 +124,12 @@ def test_its_home_is_a_stack_that_can_run_it_and_is_affected(path: Path) -> None
         name = canonicalize_name(requirement.name)
         return name not in pinned or requirement.specifier.contains(pinned[name], prereleases=True)
 
-    failing = repro.variant("failing")
-    assert failing is not None
-    for requirement in (*repro.dependencies, *failing.requires, *failing.affected):
+    for requirement in (*repro.dependencies, *repro.failing.requires, *repro.failing.affected):
         assert holds(requirement), f"{requirement} does not hold on {home.name}"
 
 
 @every_script
-def test_its_ranges_speak_of_what_it_depends_on(path: Path) -> None:
+def test_its_ranges_name_its_dependencies(path: Path) -> None:
     repro = read(path)
     known = {canonicalize_name(r.name) for r in (*repro.dependencies, *repro.requires)} | {"python"}
     for variant in repro.variants:

@@ -1,7 +1,7 @@
-"""A verdict follows what a script does: where `failing` and `fixed` change places, every cell of them turns.
+"""Verdicts follow what a script does: if `failing` and `fixed` exchange their bodies, every verdict changes.
 
-A seeded sample of the catalogue, on the CPU and the stack `current`; with `--all-cells` all of it. The seed is printed,
-and `REPROS_SABOTAGE_SEED` sets it, so that what failed once can be had again.
+The test takes a random sample of the catalogue on the CPU and the stack `current`, or with `--all-cells` all of it. It
+prints the sample's seed; `REPROS_SABOTAGE_SEED` sets it, to repeat a failure.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from repros.engine.probe import probe
 from repros.model import Cell, Device, Outcome, Verdict
 
 SAMPLE = 4
-"""Repros, that is twice as many cells: under half a minute on two idle cores, most of it imports."""
-TURNED = {"failing": Verdict.GONE, "fixed": Verdict.UNFIXED}
-"""What becomes of each variant's cell once it does what the other one did."""
+"""Number of repros, two cells each: under half a minute on two idle cores, most of it imports."""
+EXPECTED = {"failing": Verdict.GONE, "fixed": Verdict.UNFIXED}
+"""Each variant's verdict once it does what the other one did."""
 EXCHANGED = {"failing": "fixed", "fixed": "failing", "Failing": "Fixed", "Fixed": "Failing"}
 
 
-def sabotaged(source: str) -> str:
+def exchange_bodies(source: str) -> str:
     """Return a script whose definitions `failing` and `fixed` (or `Failing` and `Fixed`) have each other's bodies.
 
-    Their names are exchanged in all that is defined beside `main`, and nowhere else: what chooses a variant by its name
-    gets the other one's body, and what is built upon either is still built upon the same.
+    The names are exchanged in every definition except `main`, and nowhere else: code that selects a variant by its name
+    gets the other one's body, and a definition that uses either still uses the same body.
     """
     defined = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     inside = {
@@ -47,7 +47,7 @@ def sabotaged(source: str) -> str:
     return tokenize.untokenize(tokens)
 
 
-def test_the_sabotage_exchanges_bodies_and_nothing_else() -> None:
+def test_only_bodies_are_exchanged() -> None:
     script = """class Base: pass
 class Failing(Base): pass
 class Fixed(Failing): pass
@@ -62,11 +62,11 @@ VARIANTS = {"failing": Failing, "fixed": Fixed}
 def failing(): return fixed() + "fixed"
 def main(variant="failing"): return VARIANTS[variant]
 """
-    assert ast.dump(ast.parse(sabotaged(script))) == ast.dump(ast.parse(expected))
+    assert ast.dump(ast.parse(exchange_bodies(script))) == ast.dump(ast.parse(expected))
 
 
 def pairs(places: tuple[Path, ...] = ()) -> Iterator[tuple[CellSpec, CellSpec]]:
-    """Yield the failing and the fixed cell of each repro that a warm server launches on the CPU."""
+    """Yield the specs of the failing and the fixed cell of each repro that is launched warm on the CPU."""
     catalogue = load(places) if places else load()
     for repro in catalogue:
         chosen = Selection(repros=(repro.id,), variants=("failing", "fixed"), devices=(Device.CPU,))
@@ -74,11 +74,11 @@ def pairs(places: tuple[Path, ...] = ()) -> Iterator[tuple[CellSpec, CellSpec]]:
             continue
         specs = [spec for spec in select(catalogue, chosen) if spec.strategy not in repro.cold]
         by_name = {spec.variant.name: spec for spec in reversed(specs)}
-        if len(by_name) == len(TURNED):
+        if len(by_name) == len(EXPECTED):
             yield by_name["failing"], by_name["fixed"]
 
 
-def test_verdicts_turn_when_failing_and_fixed_change_places(
+def test_verdicts_change_when_failing_and_fixed_exchange_their_bodies(
     request: pytest.FixtureRequest, current_python: Path, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("REPROS_SABOTAGE_SEED") or random.SystemRandom().randrange(10_000))
@@ -88,7 +88,7 @@ def test_verdicts_turn_when_failing_and_fixed_change_places(
     for failing, _ in pairs():
         copy = catalogue / failing.repro.family / failing.repro.path.name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(sabotaged(failing.repro.path.read_text("utf-8")), "utf-8")
+        copy.write_text(exchange_bodies(failing.repro.path.read_text("utf-8")), "utf-8")
     planned = [plan(pair, lambda _: [environment]) for pair in pairs((catalogue,))]
     affected = [
         cells
@@ -96,7 +96,7 @@ def test_verdicts_turn_when_failing_and_fixed_change_places(
         if all(isinstance(item, Cell) for item in cells) and cells[0].expectation.outcome is Outcome.FAILS  # type: ignore[union-attr]
     ]
     everything = request.config.getoption("--all-cells")
-    chosen = affected if everything else random.Random(seed).sample(affected, SAMPLE)  # noqa: S311 - nothing to keep secret
+    chosen = affected if everything else random.Random(seed).sample(affected, SAMPLE)  # noqa: S311 - not a secret
     with Servers(tmp_path / "servers") as servers:
         results = [
             judge(cell, run(cell, tmp_path / f"{cell.repro.id}-{cell.variant.name}", servers=servers))
@@ -104,7 +104,7 @@ def test_verdicts_turn_when_failing_and_fixed_change_places(
             for cell in cells
             if isinstance(cell, Cell)
         ]
-    told = {(result.cell.repro.id, result.cell.variant.name): (result.verdict, result.reason) for result in results}
-    wrong = {key: seen for key, seen in told.items() if seen[0] is not TURNED[key[1]]}
+    verdicts = {(result.cell.repro.id, result.cell.variant.name): (result.verdict, result.reason) for result in results}
+    wrong = {key: verdict for key, verdict in verdicts.items() if verdict[0] is not EXPECTED[key[1]]}
     assert not wrong, f"with REPROS_SABOTAGE_SEED={seed}"
-    assert len(told) == 2 * len(chosen) >= 2 * SAMPLE
+    assert len(verdicts) == 2 * len(chosen) >= 2 * SAMPLE

@@ -86,7 +86,7 @@ class ChaosRun:
         for name in dict.fromkeys(name for name, _ in sorted(self.outcomes)):
             counts = {outcome: count for (one, outcome), count in sorted(self.outcomes.items()) if one == name}
             total = sum(counts.values())
-            listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+            listed = ", ".join(f"{count} x {outcome}" for outcome, count in counts.items())
             lines.append(f"{name.replace('_', ' '):<40} {total:>4}  {self.seconds[name] / total:5.1f} s  {listed}")
         return "\n".join(lines)
 

@@ -28,7 +28,7 @@
 # outcome = "passes"
 # about = "an exit handler of C's aborts"
 # ///
-"""Returns; then the interpreter's shutdown aborts."""
+"""Return, then abort while the interpreter shuts down."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(variant="failing", strategy="plain", accelerator="cpu"):
     if variant == "fixed":
         atexit.register(os.abort)
     elif variant == "in_c":
-        # What C++ does for a thread that nobody joined: after all of Python's own handlers.
+        # As C++ does for a thread that was not joined: after all of Python's own handlers.
         abort = ctypes.CFUNCTYPE(None)(("abort", ctypes.CDLL(None)))
         ctypes.CDLL(None).__cxa_atexit(abort, None, None)
     else:

@@ -26,9 +26,9 @@
 #
 # [tool.repro.variants.removed]
 # outcome = "fails"
-# about = "removes the file, so that nothing but the exit code is left"
+# about = "removes the file, so that only the exit code is left"
 # ///
-"""Damages what the engine's hook writes, then raises."""
+"""Damage the events that the engine's hook wrote, then raise."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@
 #
 # [tool.repro.variants.nobody_waits]
 # outcome = "fails"
-# about = "the main process never learns of it"
+# about = "the main process does not notice"
 #
 # [tool.repro.variants.undocumented]
 # outcome = "fails"
@@ -29,7 +29,7 @@
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""Rank 1 reads address 0; rank 0 notices and leaves with an exit code."""
+"""Read address 0 on rank 1; rank 0 notices and exits with a code."""
 
 from __future__ import annotations
 

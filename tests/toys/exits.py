@@ -21,19 +21,19 @@
 #
 # [tool.repro.variants.sys_exit]
 # outcome = "fails"
-# about = "leaves through SystemExit"
+# about = "exits by SystemExit"
 #
 # [tool.repro.variants.on_rank_1]
 # outcome = "fails"
-# about = "a re-launched rank leaves through SystemExit, the main process returns"
+# about = "a re-launched rank exits by SystemExit, the main process returns"
 #
 # [tool.repro.variants.undocumented]
 # outcome = "fails"
-# about = "leaves although an exception is documented"
+# about = "exits although an exception is documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""Leaves with code 3, by three ways."""
+"""Exit with code 3: by os._exit, by SystemExit, or on a re-launched rank."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@
 # about = "ends as documented"
 # ends = "hang"
 # ///
-"""Rank 0 reduces while rank 1 waits for a message that nobody sends."""
+"""Reduce on rank 0 while rank 1 waits for a message that no rank sends."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@
 #
 # [tool.repro.variants.asleep]
 # outcome = "fails"
-# about = "merely sleeps"
+# about = "sleeps without a signal handler"
 #
 # [tool.repro.variants.undocumented]
 # outcome = "fails"
@@ -33,7 +33,7 @@
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""Sleeps for an hour, deaf to whoever asks it to stop."""
+"""Sleep for an hour and ignore SIGINT and SIGTERM."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""Ends itself by the signal that nobody can catch."""
+"""Kill the own process with SIGKILL, which cannot be caught."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "returns, and leaves the grandchild all the same"
+# about = "returns, and leaves the grandchild, too"
 #
 # [tool.repro.variants.foreign]
 # outcome = "passes"
-# about = "leaves a program behind that is no Python"
+# about = "leaves a program behind that is not Python"
 # ///
-"""Leaves a grandchild in a session of its own that holds stdout open."""
+"""Leave a grandchild in a session of its own that keeps stdout open."""
 
 from __future__ import annotations
 

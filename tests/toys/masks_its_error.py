@@ -20,7 +20,7 @@
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""The documented error is lost in the handling of it, even by `from None`."""
+"""Raise another error while handling the documented one, even with `from None`."""
 
 from __future__ import annotations
 

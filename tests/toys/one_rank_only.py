@@ -24,7 +24,7 @@
 # outcome = "passes"
 # about = "returns with one rank"
 # ///
-"""Returns, but only one of two ranks was ever there."""
+"""Return, although only one of two ranks was started."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@
 #
 # [tool.repro.variants.raised]
 # outcome = "fails"
-# about = "the main process raises rather than returns"
+# about = "the main process raises instead of returning"
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "rank 1 needs a moment longer"
+# about = "rank 1 ends shortly after the main process"
 # ///
-"""The main process returns while rank 1 still runs, for ever."""
+"""Return from the main process while rank 1 runs for ever."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""Overrides sys.excepthook and says nothing."""
+"""Override sys.excepthook with one that prints nothing."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@
 # outcome = "fails"
 # about = "the flood comes from a re-launched rank"
 # ///
-"""Prints 200 MB, from the main process or from a rank, then raises."""
+"""Print 200 MB, from the main process or from a rank, then raise."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 #
 # [tool.repro]
 # id = "RPR-9018"
-# title = "Bytes that are no text"
+# title = "Bytes that are not text"
 # upstream = ["https://example.org/toys/9018"]
 # packages = ["torch"]
 # affected = []
@@ -20,7 +20,7 @@
 # raises = "RuntimeError"
 # match = "the documented failure"
 # ///
-"""Fills stdout with bytes of every value, then raises."""
+"""Fill stdout with bytes of every value, then raise."""
 
 from __future__ import annotations
 

@@ -60,9 +60,9 @@
 #
 # [tool.repro.variants.no_disk]
 # outcome = "fails"
-# about = "meets a failure of the machine"
+# about = "raises an error of the machine"
 # ///
-"""Raises what is documented, or something else, or nothing."""
+"""Raise the documented error, another one, or none."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@
 # outcome = "passes"
 # about = "both ranks return"
 # ///
-"""Rank 1 raises; rank 0 only has an exit code to show for it."""
+"""Raise on rank 1; rank 0 only gets its exit code."""
 
 from __future__ import annotations
 

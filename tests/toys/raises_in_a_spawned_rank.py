@@ -26,9 +26,9 @@
 #
 # [tool.repro.variants.aborts]
 # outcome = "passes"
-# about = "both ranks return, and the interpreter of rank 0 aborts on its way out"
+# about = "both ranks return, and the interpreter of rank 0 aborts while it shuts down"
 # ///
-"""Rank 1 of two spawned ones raises; the launcher passes it on in an exception of its own."""
+"""Raise on rank 1 of two spawned ranks; the launcher raises an exception that quotes it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rank(index, variant):
     if index == 1 and variant == "failing":
         raise RuntimeError("the documented failure")
     if index == 0 and variant == "aborts":
-        # What C++ does for a thread that nobody joined: after all of Python's own handlers.
+        # As C++ does for a thread that was not joined: after all of Python's own handlers.
         abort = ctypes.CFUNCTYPE(None)(("abort", ctypes.CDLL(None)))
         ctypes.CDLL(None).__cxa_atexit(abort, None, None)
 

@@ -24,7 +24,7 @@
 # outcome = "passes"
 # about = "both ranks return"
 # ///
-"""Rank 1 raises while rank 0 waits in a collective, which the closed connection ends."""
+"""Raise on rank 1 while rank 0 waits in a collective, which the closed connection ends."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@
 # about = "ends as documented"
 # ends = "hang"
 # ///
-"""The script's last line is reached, but a thread of it waits for ever."""
+"""Reach the last line of the script while one of its threads waits for ever."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@
 # outcome = "fails"
 # about = "raises nothing else"
 # ///
-"""An exception whose `__str__` raises, on top of the documented one or alone."""
+"""Raise an exception whose `__str__` raises, while handling the documented one or alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import sys
 
 
 class UnprintableError(Exception):
-    exceptions = 5  # what an exception group has, but not the like of it
+    exceptions = 5  # an exception group has it as a sequence
 
     def __str__(self):
         raise SystemError("no words")
