@@ -40,7 +40,7 @@ RUNS = Path(".repros/match.jsonl")
 def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm: bool, as_json: bool) -> int:
     """Find the documented failures that a log or a traceback shows.
 
-    FILE is a log of any length and origin: ranks mixed, colours, timestamps, and the prefixes of launchers, pytest,
+    FILE is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
     notebooks and web pages. Each exception is compared with class and message of every documented failure, then its
     stack with the documented frames, then the versions that the log states with the affected releases. `certain`: all
     of these agree, or the traceback contains the repro's own script. `likely`: class and message agree, and the stack

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from packaging.utils import canonicalize_name
-
 from repros.match.affected import AffectedState
 from repros.match.candidates import Candidate, Confidence, RuledOut, Sighting, find_candidates
 from repros.match.failures import Failure, Link
@@ -55,21 +53,7 @@ def match_log(log: LogLines, repros: Iterable[Repro]) -> LogMatch:
     """Compare a log with the catalogue."""
     catalogue = tuple(repros)
     failures, notes = find_failures(log)
-    versions = find_versions(log, _named_packages(catalogue))
+    packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
+    versions = find_versions(log, packages)
     candidates, ruled_out = find_candidates(failures, SignatureIndex(catalogue), versions)
     return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))
-
-
-def _named_packages(repros: Iterable[Repro]) -> set[str]:
-    """Return the packages that the repros' ranges and scripts name."""
-    return {
-        canonicalize_name(requirement.name)
-        for repro in repros
-        for requirements in (
-            repro.affected,
-            repro.requires,
-            repro.dependencies,
-            *(variant.affected for variant in repro.variants),
-        )
-        for requirement in requirements
-    }

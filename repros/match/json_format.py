@@ -6,9 +6,8 @@ from typing import TypedDict
 
 from repros.match import Candidate, Failure, Link, LogMatch
 from repros.match.text import confidence_reason, format_rank, next_commands
-from repros.model import Variant
+from repros.model import Role, Variant
 from repros.model.requirements import format_requirement
-from repros.text.describe import role
 
 SCHEMA = 2
 """Raised whenever a key is renamed or removed, or its meaning changes."""
@@ -148,8 +147,8 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
             "versions": {name: list(versions) for name, versions in check.versions.items()},
             "missing": list(check.missing),
         },
-        "works": [_working_to_json(variant) for variant in repro.variants if role(variant) == "works"],
-        "does_not_fix": [_claim_to_json(variant) for variant in repro.variants if role(variant) == "does not fix"],
+        "works": [_working_to_json(variant) for variant in repro.variants if variant.role is Role.WORKS],
+        "does_not_fix": [_claim_to_json(variant) for variant in repro.variants if variant.role is Role.DOES_NOT_FIX],
         "next": next_commands(repro),
     }
 

@@ -9,16 +9,15 @@ from rich.text import Text
 
 from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
-from repros.model import Repro, Variant
+from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
-from repros.text.describe import role
 from repros.text.wording import count, wrap
 
 _MARGIN = 10
 _LONGEST_MESSAGE = 300
 _MOST_EXCEPTIONS = 6
 _STYLES = {Confidence.CERTAIN: "green", Confidence.LIKELY: "yellow", Confidence.POSSIBLE: "magenta"}
-_ROLE_LABELS = {"works": "works", "does not fix": "does not"}
+_ROLE_LABELS = {Role.WORKS: "works", Role.DOES_NOT_FIX: "does not"}
 
 
 def format_match(found: LogMatch, width: int) -> Text:
@@ -106,8 +105,8 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     yield from _entry(confidence.value, confidence_reason(candidate), width, _STYLES[confidence])
     yield from _entry("seen", _sightings_text(candidate.sightings), width)
     yield from _entry("versions", versions_text(candidate), width)
-    for name, label in _ROLE_LABELS.items():
-        variants = [variant for variant in repro.variants if role(variant) == name]
+    for role, label in _ROLE_LABELS.items():
+        variants = [variant for variant in repro.variants if variant.role is role]
         yield from _entries(label, [_variant_text(repro, variant) for variant in variants], width)
     if candidate.rivals or confidence is Confidence.POSSIBLE:
         yield from _entry("apart", distinguishing_text(repro), width)

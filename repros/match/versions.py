@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-_ALIASES = {"pytorch": "torch", "pytorch-lightning": "lightning"}
-"""Other names of a package with the same versions: `lightning` and `pytorch-lightning` are built from one source."""
+from repros.model.packages import distributions_of
 
 _VERSION = re.compile(r"[vV]?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}[\w.+]{0,40})")
 _PYTHON_PATH = re.compile(r"/python(?P<version>3\.\d{1,2})/(?:site|dist)-packages/")
@@ -34,7 +33,7 @@ _COMPARISON = re.compile(r"[=!<>~]=|[<>~]")
 
 
 def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the versions that a log states, by package; different ones in the order of the log.
+    """Return the versions that a log states, by package; several of one package in the order of the log.
 
     Args:
         lines: the log.
@@ -48,20 +47,21 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
             found.setdefault(name, {})[version] = None
         if "/python3." in text and (path := _PYTHON_PATH.search(text)):
             paths[path["version"]] = None
-    for alias, name in _ALIASES.items():
-        if stated := found.pop(alias, None):
-            found.setdefault(name, stated)  # a version stated for the name itself takes precedence
-    if "python" in packages and "python" not in found and paths:
+    if "python" not in found and paths:
         found["python"] = paths
-    return {name: _most_exact(stated) for name, stated in found.items() if name in packages}
+    versions = {}
+    for package in sorted(packages):
+        # A version stated for the package's own name takes precedence over one of its other names.
+        if stated := next((found[name] for name in distributions_of(package) if name in found), None):
+            versions[package] = _most_exact(stated)
+    return versions
 
 
 class _VersionFinder:
     """Finds names of packages, with a version behind them, in a line."""
 
     def __init__(self, packages: Collection[str]) -> None:
-        aliases = [alias for alias, name in _ALIASES.items() if name in packages]
-        self._names = {*packages, *aliases}
+        self._names = {name for package in packages for name in distributions_of(package)}
         spellings = sorted((re.escape(name).replace("\\-", "[-_ .]") for name in self._names), key=len, reverse=True)
         # Not within a path, an attribute or a longer name.
         self._pattern = re.compile(rf"(?<![\w./@-])(?:{'|'.join(spellings)})(?![\w/])", re.IGNORECASE)
