@@ -17,7 +17,7 @@ from repros.match.log import decode_lines
 from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from tests.bench.measure import Sample, Series
 from tests.factories import repro, variant
-from tests.match.index import GOLDEN
+from tests.match.golden_logs import GOLDEN
 
 HAND, COLD, WARM = "by hand", "cold", "warm"
 

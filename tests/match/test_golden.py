@@ -12,16 +12,16 @@ from repros.engine.catalogue import load
 from repros.match import Confidence, LogMatch, SignatureIndex, match_log
 from repros.match.log import decode_lines
 from repros.model import Outcome, Raised
-from tests.match.index import GOLDEN, Log, entries
+from tests.match.golden_logs import GOLDEN, GoldenLog, read_golden_logs
 
-LOGS = tuple(entries())
+LOGS = tuple(read_golden_logs())
 CATALOGUE = load()
 FEWEST_POSITIVE, FEWEST_NEGATIVE = 60, 40
 PRECISION, RECALL = 1.0, 0.95
 
 
 @cache
-def found(log: Log) -> LogMatch:
+def found(log: GoldenLog) -> LogMatch:
     return match_log(decode_lines(log.text.encode()), CATALOGUE)
 
 
@@ -30,7 +30,7 @@ def ids(result: LogMatch) -> set[str]:
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
-def test_the_repros_found(log: Log) -> None:
+def test_the_repros_found(log: GoldenLog) -> None:
     assert ids(found(log)) == set(log.expected)
 
 
@@ -69,12 +69,12 @@ def test_stacks_strategies_and_wrappers_are_spread() -> None:
 @pytest.mark.parametrize(
     "log", [log for log in LOGS if log.script.startswith("RPR-") and log.expected], ids=lambda log: log.name
 )
-def test_a_script_of_the_catalogue_is_certain(log: Log) -> None:
+def test_a_script_of_the_catalogue_is_certain(log: GoldenLog) -> None:
     assert [candidate.confidence for candidate in found(log).candidates] == [Confidence.CERTAIN]
 
 
 @pytest.mark.parametrize("log", [log for log in LOGS if len(log.expected) > 1], ids=lambda log: log.name)
-def test_rivals_are_at_most_possible(log: Log) -> None:
+def test_rivals_are_at_most_possible(log: GoldenLog) -> None:
     for candidate in found(log).candidates:
         assert candidate.confidence is Confidence.POSSIBLE
         assert set(candidate.rivals) == set(log.expected) - {candidate.repro.id}

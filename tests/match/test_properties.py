@@ -13,8 +13,8 @@ from repros.engine.catalogue import load
 from repros.errors import ReprosError
 from repros.match import LogMatch, match_log
 from repros.match.log import decode_lines
-from tests.match.index import GOLDEN
-from tests.match.wrappers import WRAPPERS, wrapped
+from tests.match.golden_logs import GOLDEN
+from tests.match.wrappers import WRAPPERS, wrap_text
 
 CATALOGUE = load()
 KNOWN = (
@@ -46,7 +46,7 @@ def ids(text: str) -> list[str]:
 )
 def test_wrappers_change_nothing(name: str, first: list[str], others: list[str], last: list[str]) -> None:
     text = (GOLDEN / f"{name}.log").read_text("utf-8")
-    assert ids(wrapped(text, (*first, *others, *last))) == ids(text)
+    assert ids(wrap_text(text, (*first, *others, *last))) == ids(text)
 
 
 @given(st.binary(max_size=400))
