@@ -13,13 +13,18 @@ SCHEMA = 2
 """Raised whenever a key is renamed or removed, or its meaning changes."""
 
 
-class ExceptionJson(TypedDict):
-    """One exception in the log."""
+class RaisedJson(TypedDict):
+    """One exception in the log, without its writers."""
 
-    ranks: list[str]
     line: int
     type: str
     message: str
+
+
+class ExceptionJson(RaisedJson):
+    """One exception in the log."""
+
+    ranks: list[str]
 
 
 class SightingJson(ExceptionJson):
@@ -72,14 +77,11 @@ class CandidateJson(TypedDict):
     next: list[str]
 
 
-class RuledOutJson(TypedDict):
+class RuledOutJson(RaisedJson):
     """A repro whose message is in the log, but none of whose frames are."""
 
     id: str
     frames: list[str]
-    line: int
-    type: str
-    message: str
 
 
 class MatchJson(TypedDict):
@@ -99,13 +101,7 @@ def match_to_json(found: LogMatch) -> MatchJson:
         "schema": SCHEMA,
         "candidates": [_candidate_to_json(candidate) for candidate in found.candidates],
         "ruled_out": [
-            {
-                "id": out.entry.repro.id,
-                "frames": list(out.entry.signature.frames),
-                "line": out.link.line,
-                "type": out.link.raised.name,
-                "message": out.link.raised.message,
-            }
+            {"id": out.entry.repro.id, "frames": list(out.entry.signature.frames), **_raised_to_json(out.link)}
             for out in found.ruled_out
         ],
         "exceptions": [_exception_to_json(failure, link) for failure in found.failures for link in failure.links],
@@ -114,13 +110,12 @@ def match_to_json(found: LogMatch) -> MatchJson:
     }
 
 
+def _raised_to_json(link: Link) -> RaisedJson:
+    return {"line": link.line, "type": link.raised.name, "message": link.raised.message}
+
+
 def _exception_to_json(failure: Failure, link: Link) -> ExceptionJson:
-    return {
-        "ranks": list(map(format_rank, failure.labels)),
-        "line": link.line,
-        "type": link.raised.name,
-        "message": link.raised.message,
-    }
+    return {"ranks": list(map(format_rank, failure.labels)), **_raised_to_json(link)}
 
 
 def _candidate_to_json(candidate: Candidate) -> CandidateJson:

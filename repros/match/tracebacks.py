@@ -41,10 +41,10 @@ _PARAGRAPH_INDENT = 4
 
 
 class TracebackReader:
-    """Reads the lines of one writer in order."""
+    """A reader of one writer's lines, in order."""
 
     def __init__(self, *, pytest: bool) -> None:
-        """Read pytest's format only if the log has it: the format is ambiguous elsewhere."""
+        """Prepare to read, with pytest's format only if the log has it: ordinary lines resemble it."""
         self.chains: list[list[PartialException]] = []
         self._pytest = pytest
         self._open: list[OpenTraceback] = []

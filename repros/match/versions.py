@@ -58,7 +58,7 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
 
 
 class _VersionFinder:
-    """Finds names of packages, with a version behind them, in a line."""
+    """A search for package names with a version behind them."""
 
     def __init__(self, packages: Collection[str]) -> None:
         self._names = {name for package in packages for name in distributions_of(package)}

@@ -114,6 +114,18 @@ def test_versions_that_disagree_are_unknown() -> None:
     assert versions_text(candidate) == "unknown: the log states torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
 
 
+def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
+    old = requirements("torch<2.1")
+    variants = (variant(signature=PLAIN, affected=old), variant("moved", signature=PLAIN, affected=()))
+    found = of(
+        "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0028", affected=old, variants=variants)
+    )
+    (candidate,) = found.candidates
+    assert versions_text(candidate) == (
+        "not affected: torch 2.1.2 (affected: torch<2.1); affected with the variant moved"
+    )
+
+
 def test_a_log_without_an_exception() -> None:
     assert format_match(of("all is well", HOOKS), 100).plain.splitlines()[1] == (
         "exception none: neither a traceback nor the last line of one"
@@ -133,6 +145,12 @@ def test_json() -> None:
             "variants": ["failing", "moved"],
         }
     ]
+    assert found["candidates"][0]["affected"] == {
+        "state": "unknown",
+        "ranges": ["torch>=2.0,<2.1"],
+        "versions": {},
+        "missing": ["torch"],
+    }
     assert found["ruled_out"] == [{"id": "RPR-0002", "frames": ["lib/hooks.py:new_forward"], **seen}]
     assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
     assert (found["versions"], found["notes"]) == ({}, [])
