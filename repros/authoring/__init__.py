@@ -1,1 +1,1 @@
-"""`repros new`: a script for a new failure, from a template or from a filled-in issue form."""
+"""`repros new`: write the script of a new repro from a template, filled from an issue form if there is one."""

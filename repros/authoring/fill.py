@@ -1,26 +1,41 @@
-"""Puts a filled form into the template of a repro script; what the header refuses stays as the template has it."""
+"""Fill the template of a repro script from a form; the template's value is kept for each one the header rejects."""
 
 from __future__ import annotations
 
 import ast
 import re
-import tempfile
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from repros.authoring.form import Filled, toml
-from repros.engine import header
+from packaging.requirements import InvalidRequirement
+
+from repros.authoring.form import (
+    CLAIMED_TABLE,
+    FAILING_TABLE,
+    FIXED_TABLE,
+    REPRO_TABLE,
+    FilledForm,
+    HeaderKey,
+    Value,
+    toml_value,
+)
+from repros.engine.header.block import Block
+from repros.engine.header.keys import REPRO, VARIANT, Key, requirements
 from repros.stacks import load_stacks
 
-Say = Callable[[str], None]
-"""Takes one line for a person."""
-Overrides = dict[tuple[str, str], Any]
-"""Values by table and key."""
+Report = Callable[[str], None]
+"""Takes a sentence for the user."""
 
+_RULES: Mapping[str, Mapping[str, Key]] = {
+    "": {"dependencies": Key("a list of requirements", requirements)},
+    REPRO_TABLE: REPRO,
+    FAILING_TABLE: VARIANT,
+    FIXED_TABLE: VARIANT,
+    CLAIMED_TABLE: VARIANT,
+}
+"""The header's rules by table and key."""
 _WIDTH = 115
-_SIGNATURE = ("raises", "match")
 _CODE = """\
 def {name}(strategy, accelerator):
 {body}
@@ -40,87 +55,96 @@ if __name__ == "__main__":
 """
 
 
-def fill(template: str, filled: Filled, refused: Say) -> str:
-    """Return the script.
+def fill_template(template: str, form: FilledForm, report: Report) -> str:
+    """Return the filled script.
 
     Args:
-        template: a script that passes the header's check.
-        filled: what somebody wrote.
-        refused: takes a sentence for each thing that could not be taken over.
+        template: a script with a valid header.
+        form: the answers.
+        report: takes a sentence for each answer that is rejected.
     """
-    overrides: Overrides = dict(filled.keys)
-    home = overrides.get(("tool.repro", "home"))
-    if home is not None and home not in load_stacks():
-        refused(f"home = {toml(home)}: no such stack; known: {', '.join(load_stacks())}")
-        del overrides["tool.repro", "home"]
-    text = _documented(_coded(template, filled, refused), filled.sections)
-    while True:
-        lines = _with_keys(text.splitlines(), overrides)
-        error = _refusal(lines)
-        if error is None:
-            return "\n".join(lines) + "\n"
-        table, key = _at(lines, error.line)
-        # Of a table that is wrong as a whole, such as half a signature, all that was filled in.
-        guilty = [one for one in overrides if one == (table, key)] or [one for one in overrides if one[0] == table]
-        if not guilty:
-            raise error
-        for one in guilty:
-            refused(str(error).partition(": ")[2])
-            del overrides[one]
+    values = _valid_values(template, form, report)
+    text = _set_sections(_set_code(template, form.code, values, report), form.sections)
+    return "\n".join(_set_values(text.splitlines(), values)) + "\n"
 
 
-def _refusal(lines: Sequence[str]) -> header.HeaderError | None:
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder, "script.py")
-        script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        try:
-            header.read(script)
-        except header.HeaderError as error:
-            return error
+def _valid_values(template: str, form: FilledForm, report: Report) -> dict[HeaderKey, Value]:
+    """Return the form's values that the header accepts, and report the others."""
+    values = dict(form.values)
+    for place, value in form.values.items():
+        if problem := _value_problem(place, value):
+            report(problem)
+            del values[place]
+    for place, problem in _conflicts(template, values):
+        report(problem)
+        del values[place]
+    return values
+
+
+def _value_problem(place: HeaderKey, value: Value) -> str | None:
+    """Return why the header rejects a value, or None if it accepts it."""
+    table, key = place
+    if key == "home" and value not in load_stacks():
+        return f"home = {toml_value(value)}: no such stack; known: {', '.join(load_stacks())}"
+    rule = _RULES[table][key]
+    try:
+        rule.parse(value)
+    except (ValueError, TypeError, InvalidRequirement):
+        heading = f" in [{table}]" if table else ""
+        return f"{key} = {value!r}{heading}; expected {rule.expected}"
     return None
 
 
-def _with_keys(lines: list[str], overrides: Overrides) -> list[str]:
+def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tuple[HeaderKey, str]]:
+    """Yield each value that contradicts another one of the form or of the template, with the problem."""
+    repro = dict(Block(Path("template.py"), template).table(REPRO_TABLE))
+    repro |= {key: value for (table, key), value in values.items() if table == REPRO_TABLE}
+    if repro.get("minimum", 1) > repro["processes"]:
+        problem = f"minimum = {repro['minimum']} in [{REPRO_TABLE}]; expected at most processes = {repro['processes']}"
+        yield HeaderKey(REPRO_TABLE, "minimum"), problem
+    if unknown := [name for name in repro.get("cold", ()) if name not in repro["strategies"]]:
+        known = ", ".join(repro["strategies"])
+        problem = f"cold names {unknown[0]!r}; expected some of the repro's strategies: {known}"
+        yield HeaderKey(REPRO_TABLE, "cold"), problem
+    ends = HeaderKey(FAILING_TABLE, "ends")
+    if ends in values:
+        if any(HeaderKey(FAILING_TABLE, key) in values for key in ("raises", "match")):
+            yield ends, "expected either 'ends' or 'raises' with 'match', not both"
+        elif (frames := HeaderKey(FAILING_TABLE, "frames")) in values:
+            yield frames, f"[{FAILING_TABLE}] has frames without an exception; expected 'raises' beside them"
+
+
+def _set_values(lines: list[str], values: Mapping[HeaderKey, Value]) -> list[str]:
     """Return the script with the header's keys set."""
-    if any(table.endswith(".claimed") for table, _ in overrides):
+    if any(place.table == CLAIMED_TABLE for place in values):
         end = lines.index("# ///")
-        claimed = ["# [tool.repro.variants.claimed]", '# outcome = "fails"', '# about = "the documented solution"']
+        claimed = [f"# [{CLAIMED_TABLE}]", '# outcome = "fails"', '# about = "the documented solution"']
         lines = [*lines[:end], "#", *claimed, *lines[end:]]
-    if ("tool.repro.variants.failing", "ends") in overrides:
-        start, end = _span(lines, "tool.repro.variants.failing")
-        kept = [line for line in lines[start:end] if not re.match(rf"# ({'|'.join(_SIGNATURE)}) = ", line)]
-        lines = [*lines[:start], *kept, *lines[end:]]
-    for (table, key), value in overrides.items():
-        start, end = _span(lines, table)
-        line = f"# {key} = {toml(value)}"
+    if HeaderKey(FAILING_TABLE, "ends") in values:
+        start, end = _table_span(lines, FAILING_TABLE)
+        remaining = [line for line in lines[start:end] if not line.startswith(("# raises = ", "# match = "))]
+        lines = [*lines[:start], *remaining, *lines[end:]]
+    for (table, key), value in values.items():
+        start, end = _table_span(lines, table)
+        line = f"# {key} = {toml_value(value)}"
         at = next((n for n in range(start, end) if lines[n].startswith(f"# {key} = ")), None)
         lines = [*lines[:end], line, *lines[end:]] if at is None else [*lines[:at], line, *lines[at + 1 :]]
     return lines
 
 
-def _span(lines: Sequence[str], table: str) -> tuple[int, int]:
-    """Return the lines of a table, its heading and empty ones at its end left out."""
+def _table_span(lines: Sequence[str], table: str) -> tuple[int, int]:
+    """Return the range of a table's lines, without its heading and the blank lines behind it."""
     heading = f"# [{table}]" if table else "# /// script"
     start = lines.index(heading) + 1
     end = next(n for n in range(start, len(lines)) if re.match(r"# \[\w|# ///$|#$", lines[n]))
     return start, end
 
 
-def _at(lines: Sequence[str], number: int) -> tuple[str, str]:
-    """Return the table and key that a line of the header stands for."""
-    table = ""
-    for line in lines[:number]:
-        if opened := re.match(r"# \[([\w.]+)\]", line):
-            table = opened[1]
-    key = re.match(r"# (\w+) = ", lines[number - 1])
-    return table, key[1] if key else ""
-
-
-def _documented(text: str, sections: Mapping[str, str]) -> str:
+def _set_sections(text: str, sections: Mapping[str, str]) -> str:
     """Return the script with the docstring's paragraphs set."""
-    for label, said in sections.items():
-        safe = f"{label}: {said}".replace("\\", "\\\\").replace('"""', "'''")
-        paragraph = "\n".join(textwrap.wrap(safe, _WIDTH, break_long_words=False, break_on_hyphens=False))
+    for label, section in sections.items():
+        escaped = f"{label}: {section}".replace("\\", "\\\\").replace('"""', "'''")
+        paragraph = "\n".join(textwrap.wrap(escaped, _WIDTH, break_long_words=False, break_on_hyphens=False))
         if paragraph.endswith('"'):
             paragraph += "."
         before, mark, after = text.partition(f"\n{label}: ")
@@ -128,39 +152,40 @@ def _documented(text: str, sections: Mapping[str, str]) -> str:
     return text
 
 
-def _coded(text: str, filled: Filled, refused: Say) -> str:
-    """Return the script with a function of each variant's code in the place of the template's."""
-    if not filled.code:
+def _set_code(text: str, code: Mapping[str, str], values: Mapping[HeaderKey, Value], report: Report) -> str:
+    """Return the script with a function for each variant's code in place of the template's functions."""
+    if not code:
         return text
     names = ["failing", "fixed"]
-    if any(table.endswith(".claimed") for table, _ in filled.keys) or "claimed" in filled.code:
+    if "claimed" in code or any(place.table == CLAIMED_TABLE for place in values):
         names.append("claimed")
-    functions = [_CODE.format(name=name, body=_body(name, filled.code.get(name, ""), refused)) for name in names]
-    strategy, accelerator = (_first(filled, key, other) for key, other in (("strategies", "ddp"), ("devices", "cpu")))
-    variants = ", ".join(f'"{name}": {name}' for name in names)
-    head = text[: text.index("import sys\n")]
+    functions = [_CODE.format(name=name, body=_body(name, code.get(name, ""), report)) for name in names]
+    accelerator = _first_name(values, "devices", "cpu")
     main = _MAIN.format(
-        variants=variants, strategy=strategy, accelerator="cuda" if accelerator == "sim" else accelerator
+        variants=", ".join(f'"{name}": {name}' for name in names),
+        strategy=_first_name(values, "strategies", "ddp"),
+        accelerator="cuda" if accelerator == "sim" else accelerator,
     )
+    head = text[: text.index("import sys\n")]
     return f"{head}import sys\n\n\n" + "\n\n".join([*functions, main])
 
 
-def _first(filled: Filled, key: str, other: str) -> str:
-    given = filled.keys.get(("tool.repro", key)) or [other]
-    return given[0] if re.fullmatch(r"[a-z][a-z0-9_]*", given[0]) else other
+def _first_name(values: Mapping[HeaderKey, Value], key: str, default: str) -> str:
+    names = values.get(HeaderKey(REPRO_TABLE, key))
+    return names[0] if isinstance(names, list) else default
 
 
-def _body(name: str, code: str, refused: Say) -> str:
-    """Return code as a function's body; what would not be the same there is put into comments."""
+def _body(name: str, code: str, report: Report) -> str:
+    """Return code as a function's body; as a comment if indentation would break or change it."""
     if not code:
         return "    raise NotImplementedError"
     body = textwrap.indent(code, "    ")
     try:
         ast.parse(f"def {name}():\n{body}\n")
     except (SyntaxError, ValueError) as error:
-        refused(f"the code of {name} is not Python as it stands ({error}); it is there as a comment")
+        report(f"the code of {name} is not valid Python ({error}); it is in the script as a comment")
     else:
         if '"""' not in code and "'''" not in code and "from __future__" not in code:
             return body
-        refused(f"the code of {name} cannot be indented as it stands; it is there as a comment")
+        report(f"the code of {name} cannot be indented without changing it; it is in the script as a comment")
     return textwrap.indent(code, "    # ", lambda _: True) + "\n    raise NotImplementedError"

@@ -1,4 +1,4 @@
-"""The form for a new failure (`.github/ISSUE_TEMPLATE/new_failure.yml`), filled in, as GitHub makes Markdown of it."""
+"""Parse the form for a new failure (`.github/ISSUE_TEMPLATE/new_failure.yml`), filled in and rendered by GitHub."""
 
 from __future__ import annotations
 
@@ -6,31 +6,38 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from repros.errors import ReprosError
 
-_NOTHING = "_No response_"
-"""What GitHub writes of an empty field."""
+Value = str | int | bool | list[str]
+"""What the header's keys hold, as TOML has it."""
+
+_NO_ANSWER = "_No response_"
+"""GitHub's text for an empty field."""
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
-_STRANGE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""Control characters, and what some take for the end of a line: neither Python nor TOML has a place for them."""
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""Control characters and uncommon line separators, which neither Python nor TOML allows in a line."""
 _SILENT = "a wrong result without an error"
-_EVERY = "every release"
+_EVERY_RELEASE = "every release"
 
 
-class FormError(ReprosError):
-    """A text that is no filled form."""
+class HeaderKey(NamedTuple):
+    """A key of the header with its table."""
+
+    table: str
+    """The table's dotted name; empty for keys before the first table."""
+    key: str
 
 
 @dataclass(frozen=True)
-class Filled:
-    """What somebody wrote, by where it goes."""
+class FilledForm:
+    """The answers of a form."""
 
     family: str | None
     title: str
-    keys: Mapping[tuple[str, str], Any]
-    """Values for the header, by table and key: `("tool.repro", "packages")`; those before any table by `""`."""
+    values: Mapping[HeaderKey, Value]
+    """Values for the header."""
     sections: Mapping[str, str]
     """The docstring's paragraphs: `Symptom`, `Cause`, `Fix`."""
     code: Mapping[str, str] = field(default_factory=dict)
@@ -38,120 +45,124 @@ class Filled:
 
     @property
     def slug(self) -> str:
-        """A name for the script, made of the title."""
+        """A name for the script, made from the title."""
         words = re.findall(r"[a-z0-9]+", self.title.lower())
         return re.sub(r"^\d+_*", "", "_".join(words))[:60].strip("_")
 
 
-def _text(value: str) -> str:
-    return " ".join(value.split())
+def _parse_sentence(answer: str) -> str:
+    return " ".join(answer.split())
 
 
-def _lines(value: str) -> list[str]:
-    return [line.strip(" -*`") for line in value.splitlines() if line.strip(" -*`")]
+def _parse_lines(answer: str) -> list[str]:
+    return [line.strip(" -*`") for line in answer.splitlines() if line.strip(" -*`")]
 
 
-def _ranges(value: str) -> list[str]:
-    return [] if value.strip().lower().rstrip(".") == _EVERY else _lines(value)
+def _parse_ranges(answer: str) -> list[str]:
+    return [] if answer.strip().lower().rstrip(".") == _EVERY_RELEASE else _parse_lines(answer)
 
 
-def _names(value: str) -> list[str]:
-    return [name for name in re.split(r"[\s,]+", value) if name]
+def _parse_names(answer: str) -> list[str]:
+    return [name for name in re.split(r"[\s,]+", answer) if name]
 
 
-def _number(value: str) -> int | str:
-    return int(value) if value.strip().isdecimal() else value
+def _parse_number(answer: str) -> int | str:
+    """Return a number; any other text as it is, for the header to reject."""
+    return int(answer) if re.fullmatch(r"\s*\d{1,9}\s*", answer) else answer
 
 
-def _silent(value: str) -> bool:
-    return value.strip() == _SILENT
+def _parse_silent(answer: str) -> bool:
+    return answer.strip() == _SILENT
 
 
-_REPRO, _FAILING = "tool.repro", "tool.repro.variants.failing"
-_FIXED, _CLAIMED = "tool.repro.variants.fixed", "tool.repro.variants.claimed"
+REPRO_TABLE = "tool.repro"
+FAILING_TABLE = "tool.repro.variants.failing"
+FIXED_TABLE = "tool.repro.variants.fixed"
+CLAIMED_TABLE = "tool.repro.variants.claimed"
 
-KEYS: Mapping[str, tuple[str, str, Callable[[str], Any]]] = {
-    "Title": (_REPRO, "title", _text),
-    "Upstream threads": (_REPRO, "upstream", _lines),
-    "Packages": (_REPRO, "packages", _names),
-    "Affected releases": (_REPRO, "affected", _ranges),
-    "Required releases": (_REPRO, "requires", _lines),
-    "Dependencies": ("", "dependencies", _lines),
-    "Stack": (_REPRO, "home", _text),
-    "Strategies": (_REPRO, "strategies", _names),
-    "Strategies whose launcher matters": (_REPRO, "cold", _names),
-    "Devices": (_REPRO, "devices", _names),
-    "Processes": (_REPRO, "processes", _number),
-    "Fewest devices": (_REPRO, "minimum", _number),
-    "Deadline": (_REPRO, "deadline", _number),
-    "How it shows": (_REPRO, "silent", _silent),
-    "What the failing code does": (_FAILING, "about", _text),
-    "Exception": (_FAILING, "raises", _text),
-    "Message": (_FAILING, "match", _lines),
-    "Ending": (_FAILING, "ends", _text),
-    "Frames": (_FAILING, "frames", _lines),
-    "What the fixed code does": (_FIXED, "about", _text),
-    "Where the fix is documented": (_FIXED, "source", _text),
-    "A documented solution that does not work": (_CLAIMED, "claim", _text),
-    "Where that solution is documented": (_CLAIMED, "source", _text),
+KEYS: Mapping[str, tuple[HeaderKey, Callable[[str], Value]]] = {
+    "Title": (HeaderKey(REPRO_TABLE, "title"), _parse_sentence),
+    "Upstream threads": (HeaderKey(REPRO_TABLE, "upstream"), _parse_lines),
+    "Packages": (HeaderKey(REPRO_TABLE, "packages"), _parse_names),
+    "Affected releases": (HeaderKey(REPRO_TABLE, "affected"), _parse_ranges),
+    "Required releases": (HeaderKey(REPRO_TABLE, "requires"), _parse_lines),
+    "Dependencies": (HeaderKey("", "dependencies"), _parse_lines),
+    "Stack": (HeaderKey(REPRO_TABLE, "home"), _parse_sentence),
+    "Strategies": (HeaderKey(REPRO_TABLE, "strategies"), _parse_names),
+    "Strategies whose launcher matters": (HeaderKey(REPRO_TABLE, "cold"), _parse_names),
+    "Devices": (HeaderKey(REPRO_TABLE, "devices"), _parse_names),
+    "Processes": (HeaderKey(REPRO_TABLE, "processes"), _parse_number),
+    "Fewest devices": (HeaderKey(REPRO_TABLE, "minimum"), _parse_number),
+    "Deadline": (HeaderKey(REPRO_TABLE, "deadline"), _parse_number),
+    "How it shows": (HeaderKey(REPRO_TABLE, "silent"), _parse_silent),
+    "What the failing code does": (HeaderKey(FAILING_TABLE, "about"), _parse_sentence),
+    "Exception": (HeaderKey(FAILING_TABLE, "raises"), _parse_sentence),
+    "Message": (HeaderKey(FAILING_TABLE, "match"), _parse_lines),
+    "Ending": (HeaderKey(FAILING_TABLE, "ends"), _parse_sentence),
+    "Frames": (HeaderKey(FAILING_TABLE, "frames"), _parse_lines),
+    "What the fixed code does": (HeaderKey(FIXED_TABLE, "about"), _parse_sentence),
+    "Where the fix is documented": (HeaderKey(FIXED_TABLE, "source"), _parse_sentence),
+    "A documented solution that does not work": (HeaderKey(CLAIMED_TABLE, "claim"), _parse_sentence),
+    "Where that solution is documented": (HeaderKey(CLAIMED_TABLE, "source"), _parse_sentence),
 }
-"""Label of a field: the table and key of the header that it fills, and how."""
+"""By a field's label: the key of the header that it fills, and the parser of its answer."""
 SECTIONS = ("Symptom", "Cause", "Fix")
 """Labels of the fields that fill the docstring."""
 CODE = {"Failing code": "failing", "Fixed code": "fixed", "Code of that solution": "claimed"}
-"""Labels of the fields that hold a variant's code."""
+"""Labels of the fields for code, with the variant that each fills."""
 FAMILY = "Family"
 LABELS = {*KEYS, *SECTIONS, *CODE, FAMILY}
 
 
-def read(markdown: str) -> Filled:
-    """Read a filled form.
+def parse_form(markdown: str) -> FilledForm:
+    """Parse a filled form.
 
     Raises:
-        FormError: the text has no title under `### Title`.
+        ReprosError: the text has no title under `### Title`.
     """
-    found = _sections(markdown)
-    title = _text(found.get("Title", ""))
+    answers = _split_answers(markdown)
+    title = _parse_sentence(answers.get("Title", ""))
     if not title:
-        raise FormError("the text is no filled form: expected '### Title' and below it what goes wrong in a sentence.")
-    keys = {(table, key): take(found[label]) for label, (table, key, take) in KEYS.items() if label in found}
-    return Filled(
-        family=_text(found[FAMILY]) if FAMILY in found else None,
+        raise ReprosError(
+            "the text is not a filled form; expected '### Title' and below it a sentence: what goes wrong."
+        )
+    return FilledForm(
+        family=_parse_sentence(answers[FAMILY]) if FAMILY in answers else None,
         title=title,
-        keys=keys,
-        sections={label: _text(found[label]) for label in SECTIONS if label in found},
-        code={variant: _unfenced(found[label]) for label, variant in CODE.items() if label in found},
+        values={key: parse(answers[label]) for label, (key, parse) in KEYS.items() if label in answers},
+        sections={label: _parse_sentence(answers[label]) for label in SECTIONS if label in answers},
+        code={variant: _strip_fence(answers[label]) for label, variant in CODE.items() if label in answers},
     )
 
 
-def _sections(markdown: str) -> dict[str, str]:
-    """Return what stands below each known label; a heading within code, or of somebody's own, is text."""
-    found: dict[str, list[str]] = {}
+def _split_answers(markdown: str) -> dict[str, str]:
+    """Return the answer below each label of the form; other headings, and headings within code, are text."""
+    lines_by_label: dict[str, list[str]] = {}
     current: list[str] = []
     fence = ""
-    for line in _STRANGE.sub("", markdown.replace("\r\n", "\n")).split("\n"):
+    for line in _FORBIDDEN.sub("", markdown.replace("\r\n", "\n")).split("\n"):
         label = line.removeprefix("### ").strip()
-        if not fence and line.startswith("### ") and label in LABELS - found.keys():
-            current = found[label] = []
+        if not fence and line.startswith("### ") and label in LABELS - lines_by_label.keys():
+            current = lines_by_label[label] = []
             continue
-        opened = _FENCE.match(line)
-        if opened and not fence:
-            fence = opened[1]
+        opening = _FENCE.match(line)
+        if opening and not fence:
+            fence = opening[1]
         elif fence and line.rstrip() == fence:
             fence = ""
         current.append(line)
-    texts = {label: "\n".join(lines).strip() for label, lines in found.items()}
-    return {label: text for label, text in texts.items() if text not in {"", _NOTHING}}
+    answers = {label: "\n".join(lines).strip() for label, lines in lines_by_label.items()}
+    return {label: answer for label, answer in answers.items() if answer not in {"", _NO_ANSWER}}
 
 
-def _unfenced(text: str) -> str:
-    """Return code without the fence that GitHub puts round it."""
-    lines = text.split("\n")
+def _strip_fence(answer: str) -> str:
+    """Return code without the fence that GitHub puts around it."""
+    lines = answer.split("\n")
     if _FENCE.match(lines[0]) and _FENCE.match(lines[-1]) and len(lines) > 1:
         lines = lines[1:-1]
     return "\n".join(lines).strip("\n")
 
 
-def toml(value: Any) -> str:
-    """Return a value as TOML on one line: JSON's texts, numbers and lists are TOML's too."""
+def toml_value(value: Value) -> str:
+    """Return a value as TOML on one line: JSON's strings, numbers, booleans and lists are valid TOML."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A new repro script from a template that passes the header check as it is written."""
+"""Write the script of a new repro from a template with a valid header."""
 
 from __future__ import annotations
 
@@ -10,74 +10,71 @@ from string import Template
 from repros.engine.header import has_header, read
 from repros.errors import ReprosError
 
-_SLUG = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class ScaffoldError(ReprosError):
-    """A script that cannot be begun."""
-
-
-def write(
+def write_script(
     catalogue: Path,
     family: str,
     slug: str,
-    known: Iterable[Path] = (),
-    change: Callable[[str], str] = str,
+    other_catalogues: Iterable[Path] = (),
+    fill: Callable[[str], str] = str,
 ) -> Path:
-    """Write the script and return where it lies.
+    """Write the script and return its path.
 
     Args:
         catalogue: folder of the families.
-        family: folder within it, made if it is not there.
+        family: folder in it, created if it does not exist.
         slug: the file's stem: what goes wrong, in lower case.
-        known: further catalogues whose ids are taken.
-        change: makes of the template what is written.
+        other_catalogues: further catalogues whose ids are taken.
+        fill: returns the text to write for the template's text.
 
     Raises:
-        ScaffoldError: a name that is none, a script that is there already, a folder that is none.
+        ReprosError: an invalid name, an existing script, or a path that is not a folder.
     """
     for kind, name in (("slug", slug), ("family", family)):
-        if not _SLUG.fullmatch(name):
-            raise ScaffoldError(f"{kind} {name!r}; expected lower case, such as 'resume_loses_momentum'.")
+        if not _NAME.fullmatch(name):
+            raise ReprosError(f"{kind} {name!r} is not a name in lower case, such as 'resume_loses_momentum'.")
     if not catalogue.is_dir():
-        raise ScaffoldError(f"no folder {catalogue} here; go to a checkout, or name one with --catalogue.")
+        raise ReprosError(f"{catalogue} is not a folder; go to a checkout, or name a folder with --catalogue.")
     path = catalogue / family / f"{slug}.py"
     title = slug.replace("_", " ").capitalize()
-    text = change(_TEMPLATE.substitute(id=next_id([catalogue, *known]), title=title))
+    text = fill(_TEMPLATE.substitute(id=next_id([catalogue, *other_catalogues]), title=title))
     if path.exists():
-        raise ScaffoldError(f"{path} is there already; choose another name, or edit that.")
+        raise ReprosError(f"{path} already exists; choose another name, or edit that file.")
     try:
         path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise ScaffoldError(f"{path} cannot be written ({error.strerror}).") from error
+        raise ReprosError(
+            f"{path} cannot be written ({error.strerror}); choose another folder with --catalogue."
+        ) from error
     return path
 
 
 def next_id(catalogues: Iterable[Path]) -> str:
-    """Return the id behind the highest one taken; gaps are ids that were given up, and are not used again."""
-    found = (path for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path))
-    scripts = {path.resolve() for path in found}
+    """Return the id after the highest one in use. Gaps are ids that were given up; they are not used again."""
+    scripts = {path.resolve() for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path)}
     highest = max((int(read(path).id.removeprefix("RPR-")) for path in scripts), default=0)
     return f"RPR-{highest + 1:04d}"
 
 
-# The comments tell whoever fills it in what is wanted; what they do not need they delete.
+# The comments are for the author, who deletes them when the script is finished.
 _TEMPLATE = Template('''\
 # /// script
 # requires-python = ">=3.9"
 # dependencies = ["torch>=2.1"]              # what the script imports
 #
 # [tool.repro]
-# id = "$id"                            # never changes, never used again
-# title = "$title"  # what goes wrong, in a sentence
-# upstream = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # every thread known
-# packages = ["torch"]                       # the packages that the failure is in
+# id = "$id"                            # never changes, is never reused
+# title = "$title"  # what goes wrong, in one sentence
+# upstream = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # every known thread
+# packages = ["torch"]                       # the packages with the failure
 # affected = ["torch>=2.1"]                  # releases measured to fail: "lightning>=2.1,<2.4"; [] means all
-# requires = []                              # without these a cell is unavailable
-# home = "current"                           # the stack on which it is exact: see `repros stacks`
-# strategies = ["ddp"]                       # ddp, ddp_spawn, fused_adamw, ...: what it is sensitive to
+# requires = []                              # releases that the script needs to run
+# home = "current"                           # the stack on which it fails as documented: see `repros stacks`
+# strategies = ["ddp"]                       # ddp, ddp_spawn, fused_adamw, ...: those that matter
 # devices = ["cpu"]                          # cuda, sim, cpu
 # processes = 1                              # ranks
 # deadline = 120                             # seconds
@@ -87,22 +84,22 @@ _TEMPLATE = Template('''\
 # outcome = "fails"
 # about = "what this variant does, in one line"
 # raises = "AssertionError"                  # or ends = "hang", "exit 3", "signal SIGSEGV"
-# match = "expected 4.0"                     # words of the message, copied from a real run
+# match = "expected 4.0"                     # part of the message, copied from a real run
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
-# about = "what it does otherwise"
+# about = "what it does differently"
 # source = "https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"      # where this fix is documented
 #
-# # A documented fix that does not work is a variant too: outcome = "fails", and `claim`: what it promises.
+# # A documented fix that does not work is a variant, too: outcome = "fails" and `claim`, what it promises.
 # ///
 """What the user does, in one sentence.
 
-Symptom: What the user sees, with the words of the error.
+Symptom: What the user sees, with the text of the error.
 
 Cause: Which call does what, and since which release.
 
-Fix: What to do instead, and from which release it is not needed.
+Fix: What to do instead, and since which release that is not necessary.
 """
 
 from __future__ import annotations

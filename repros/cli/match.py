@@ -1,4 +1,4 @@
-"""`repros match`: from a log to the documented failures that it may show."""
+"""`repros match`: find the documented failures that a log shows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from repros.engine.catalogue import Catalogue
 from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
-from repros.match import match as held_against
-from repros.match import reading, text
+from repros.match import log, match_log
+from repros.match.json_format import match_to_json
+from repros.match.text import format_match
 
-FOUND, NOTHING = 0, 1
+FOUND, NOT_FOUND = 0, 1
 
 RUNS = Path(".repros/match.jsonl")
-"""Results of what `repros match --confirm` ran; the latest run's stay as they are."""
+"""Results of `repros match --confirm`, kept apart from those of the latest `repros run`."""
 
 
 @click.command(
@@ -32,51 +33,62 @@ RUNS = Path(".repros/match.jsonl")
     epilog=example("repros match train.log", "python train.py 2>&1 | repros match -"),
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")
-@click.option("--confirm", is_flag=True, help="Run what was found on the environment that --python names.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The environment, for --confirm.")
+@click.option("--confirm", is_flag=True, help="Run the failing variants of the candidates on --python's environment.")
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment for --confirm.")
 @json_option
 @catalogue_option
 def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm: bool, as_json: bool) -> int:
     """Find the documented failures that a log or a traceback shows.
 
-    FILE is a log of any length and origin: several ranks at once, colours, timestamps, what launchers, pytest,
-    notebooks or web pages put round it. It is held against class and message of every documented failure, then the
-    stack, then the versions that it tells. `certain`: these agree, or the repro's own script failed. `likely`: class
-    and message agree, and the stack where it matters. `possible`: other causes have this message too, or there is too
-    little to see.
+    FILE is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
+    notebooks and web pages. Each exception is compared with class and message of every documented failure, then its
+    stack with the documented frames, then the versions that the log states with the affected releases. `certain`: all
+    of these agree, or the traceback contains the repro's own script. `likely`: class and message agree, and the stack
+    if the repro names frames. `possible`: another repro has this message too, the log has no frames, or its versions
+    are not affected.
 
-    Exit code: 0 when something was found, 1 when it is no known repro, 2 when FILE cannot be read as a log.
+    Exit code: 0 if a repro was found, 1 if none was, 2 if FILE cannot be read as a log.
     """
     if confirm != (python is not None):
-        raise click.UsageError("--confirm and --python PATH go together: it says where to run what was found.")
+        raise click.UsageError(
+            "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
+        )
     catalogue = load_catalogue(places)
-    found = held_against(reading.lines(_read(file), str(file) if file != Path("-") else "the input"), catalogue)
+    found = match_log(log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input"), catalogue)
     ids = [candidate.repro.id for candidate in found.candidates]
-    results = _confirm(catalogue, ids, python, quiet=as_json) if python is not None and ids and as_json else []
     if as_json:
-        report = text.record(found) | ({"confirmed": list(results)} if confirm else {})
-        click.echo(json.dumps(report, indent=2))
+        confirmed = _run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
+        click.echo(json.dumps({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})}, indent=2))
     else:
         out = console()
-        show_text(out, text.text(found, out.width))
+        show_text(out, format_match(found, out.width))
         if python is not None:
             out.print()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
-                _confirm(catalogue, ids, python, quiet=False)
-    return FOUND if found.candidates else NOTHING
+                _run_candidates(catalogue, ids, python, quiet=False)
+    return FOUND if found.candidates else NOT_FOUND
 
 
-def _read(file: Path) -> bytes:
+def _read_log(file: Path) -> bytes:
     if file != Path("-"):
-        return reading.load(file)
+        return log.read_file(file)
     if sys.stdin.isatty():
         click.echo("reading a log from the terminal; Ctrl-D ends it", err=True)
-    return reading.drain(sys.stdin.buffer)
+    return log.read_stream(sys.stdin.buffer)
 
 
-def _confirm(catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool) -> Sequence[record.RecordLine]:
-    """Run the candidates' failing variants on an environment; return the records of what was seen."""
+def _run_candidates(
+    catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool
+) -> Sequence[record.RecordLine]:
+    """Run the candidates' failing variants on an environment and return the record lines.
+
+    Args:
+        catalogue: the catalogue with the candidates.
+        ids: ids of the candidates.
+        python: the environment's interpreter or folder.
+        quiet: show progress on stderr, because stdout is for JSON.
+    """
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
     with observer, interrupting():
         where = Where(python=interpreter(python))

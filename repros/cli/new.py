@@ -1,4 +1,4 @@
-"""`repros new`: a script to fill in, or one that a filled form for a new failure fills."""
+"""`repros new`: write the script of a new repro, from a template or a filled issue form."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from pathlib import Path
 
 import click
 
-from repros.authoring import form, template
-from repros.authoring.fill import fill
-from repros.authoring.form import Filled
+from repros.authoring.fill import fill_template
+from repros.authoring.form import FilledForm, parse_form
+from repros.authoring.template import write_script
 from repros.cli.options import CHECKOUT, example
 from repros.cli.output import console, show_text
 from repros.engine.catalogue import CATALOGUE
 from repros.errors import ReprosError
-
-
-class IssueError(ReprosError):
-    """A filled form that cannot be read."""
 
 
 @click.command(
@@ -25,13 +21,13 @@ class IssueError(ReprosError):
     epilog=example("repros new lr_finder_leaves_results_on_cpu --family lightning", "repros new --from-issue issue.md"),
 )
 @click.argument("slug", required=False)
-@click.option("--family", metavar="NAME", help="Folder that it goes into, such as lightning.")
+@click.option("--family", metavar="NAME", help="Folder of the script in the catalogue, such as lightning.")
 @click.option(
     "--from-issue",
     "issue",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Fill it from an issue made with the form for a new failure; '-' is stdin.",
+    help="Fill the script from the text of a new-failure issue; '-' is stdin.",
 )
 @click.option(
     "--catalogue",
@@ -39,38 +35,39 @@ class IssueError(ReprosError):
     default=CHECKOUT,
     show_default=True,
     metavar="PATH",
-    help="Catalogue that the script goes into.",
+    help="Catalogue for the script.",
 )
 def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Path) -> None:
     """Write a new repro script from a template, with the next free id.
 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync. With
-    --from-issue slug and family come from the issue, unless they are given. Of what the header does not take
-    it is said why, and the template's own stays.
+    --from-issue, slug and family come from the issue unless they are given. Values the header rejects are
+    reported with the reason; the template's value is kept.
     """
-    filled = form.read(_text(issue)) if issue is not None else None
-    if filled is not None:
-        slug, family = slug or filled.slug, family or filled.family
+    form = parse_form(_read_issue(issue)) if issue is not None else None
+    if form is not None:
+        slug, family = slug or form.slug, family or form.family
     if slug is None:
         raise click.UsageError("Missing argument 'SLUG'.")
     if family is None:
         raise click.UsageError("Missing option '--family'.")
-    path = template.write(catalogue, family, slug, [CATALOGUE], lambda text: _filled(text, filled))
-    known = path.resolve().is_relative_to(CATALOGUE)
-    command = f"repros run {slug}" if known else f"repros run {slug} --catalogue {catalogue}"
-    click.echo(f"{path}\nFill it in, run it by hand, then:\n  {command}")
+    path = write_script(catalogue, family, slug, [CATALOGUE], lambda template: _fill(template, form))
+    is_in_package = path.resolve().is_relative_to(CATALOGUE)
+    command = f"repros run {slug}" if is_in_package else f"repros run {slug} --catalogue {catalogue}"
+    click.echo(f"{path}\nEdit it, run it with Python, then:\n  {command}")
 
 
-def _filled(text: str, filled: Filled | None) -> str:
+def _fill(template: str, form: FilledForm | None) -> str:
+    """Return the template filled from a form if there is one; report rejected values on stderr."""
+    if form is None:
+        return template
     out = console(stderr=True)
-    return (
-        text if filled is None else fill(text, filled, lambda line: show_text(out, f"not taken over: {line}", "yellow"))
-    )
+    return fill_template(template, form, lambda problem: show_text(out, f"rejected: {problem}", "yellow"))
 
 
-def _text(issue: Path) -> str:
+def _read_issue(issue: Path) -> str:
     try:
         return sys.stdin.read() if str(issue) == "-" else issue.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise IssueError(f"{issue} cannot be read ({why}); expected the Markdown of an issue.") from error
+        problem = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise ReprosError(f"{issue} cannot be read ({problem}); expected the Markdown of an issue.") from error

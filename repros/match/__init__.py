@@ -1,7 +1,8 @@
-"""Reads a log and says which documented failures it shows: `repros match`.
+"""Find the documented failures that a log shows: `repros match`.
 
-reading -> wrappers -> tracebacks -> find -> catalogue -> candidates: bytes, lines, lines by writer, chains of
-exceptions, failures, what they bear, and what that means. Each step is linear in the log.
+The steps, each linear in the log's length: `log` decodes bytes into lines, `wrappers` removes the prefixes of lines,
+`tracebacks` reads exception chains, `find` merges them into failures, `index` finds the signatures that they match, and
+`candidates` decides how certain a match is. `text` and `json_format` present the result.
 """
 
 from __future__ import annotations
@@ -9,66 +10,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from packaging.utils import canonicalize_name
-
-from repros.match.affected import State
-from repros.match.candidates import Candidate, Confidence, RuledOut, Sighting, candidates
+from repros.match.affected import AffectedState
+from repros.match.candidates import Candidate, Confidence, RuledOut, Sighting, find_candidates
 from repros.match.failures import Failure, Link
-from repros.match.find import find
+from repros.match.find import find_failures
 from repros.match.index import SignatureIndex
-from repros.match.reading import Lines
-from repros.match.versions import versions
+from repros.match.log import LogLines
+from repros.match.versions import find_versions
 from repros.model import Repro
 
 __all__ = [
+    "AffectedState",
     "Candidate",
     "Confidence",
     "Failure",
     "Link",
-    "Match",
+    "LogMatch",
     "RuledOut",
     "Sighting",
     "SignatureIndex",
-    "State",
-    "match",
+    "match_log",
 ]
 
 
 @dataclass(frozen=True)
-class Match:
+class LogMatch:
     """What a log shows."""
 
     candidates: tuple[Candidate, ...]
-    """The surest first; empty: no known repro."""
+    """The most certain first; empty: no known repro."""
     ruled_out: tuple[RuledOut, ...]
-    """Repros that have only the message in common with the log."""
+    """Repros whose message is in the log, but none of whose frames are."""
     failures: tuple[Failure, ...]
     """Every failure in the log, in its order."""
     versions: Mapping[str, tuple[str, ...]]
-    """The versions that the log tells, of the packages that the catalogue speaks of."""
+    """The versions that the log states, of the packages that the catalogue names."""
     notes: tuple[str, ...]
     """A sentence for each thing that was left out."""
 
 
-def match(log: Lines, repros: Iterable[Repro]) -> Match:
-    """Hold a log against the catalogue."""
+def match_log(log: LogLines, repros: Iterable[Repro]) -> LogMatch:
+    """Compare a log with the catalogue."""
     catalogue = tuple(repros)
-    failures, note = find(log)
-    told = versions(log, _packages(catalogue))
-    found, ruled_out = candidates(failures, SignatureIndex(catalogue), told)
-    return Match(found, ruled_out, failures, told, (*log.notes, *note))
-
-
-def _packages(repros: Iterable[Repro]) -> set[str]:
-    """Return the packages that ranges speak of or scripts import."""
-    return {
-        canonicalize_name(requirement.name)
-        for repro in repros
-        for requirements in (
-            repro.affected,
-            repro.requires,
-            repro.dependencies,
-            *(variant.affected for variant in repro.variants),
-        )
-        for requirement in requirements
-    }
+    failures, notes = find_failures(log)
+    packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
+    versions = find_versions(log, packages)
+    candidates, ruled_out = find_candidates(failures, SignatureIndex(catalogue), versions)
+    return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))

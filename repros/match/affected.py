@@ -1,4 +1,4 @@
-"""What the versions that a log tells mean for a repro."""
+"""Compare the versions that a log states with the affected releases of a repro."""
 
 from __future__ import annotations
 
@@ -12,63 +12,68 @@ from packaging.utils import canonicalize_name
 from repros.model import Repro, Variant
 
 
-class State(StrEnum):
-    """Whether the versions are ones that have the failure."""
+class AffectedState(StrEnum):
+    """Whether the versions in a log have the failure."""
 
     AFFECTED = "affected"
-    NOT_TOLD = "not told"
+    UNKNOWN = "unknown"
     NOT_AFFECTED = "not affected"
 
     @property
     def order(self) -> int:
-        """Place among the states, what concerns the reader first."""
-        return list(State).index(self)
+        """Position among the states: affected first."""
+        return list(AffectedState).index(self)
 
 
 @dataclass(frozen=True)
-class Affected:
-    """The answer, and from what it was drawn."""
+class AffectedCheck:
+    """The state, and the ranges and versions that it follows from."""
 
-    state: State
+    state: AffectedState
     ranges: tuple[Requirement, ...]
-    """All must hold for the failure to be expected; empty: no release is free of it."""
-    told: Mapping[str, tuple[str, ...]]
-    """The versions in the log that the ranges speak of."""
+    """The failure is expected if all of them hold; empty: every release is affected."""
+    versions: Mapping[str, tuple[str, ...]]
+    """The versions that the log states for packages of the ranges."""
     missing: tuple[str, ...]
-    """Packages that the ranges speak of and the log does not."""
-    otherwise: tuple[str, ...] = ()
-    """Variants with the same message that do concern these versions."""
+    """Packages of the ranges whose version the log does not state."""
+    affected_variants: tuple[str, ...] = ()
+    """If these versions are not affected: variants with the same message for which they are."""
 
 
-def affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[str, tuple[str, ...]]) -> Affected:
-    """Evaluate a repro's ranges.
+def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[str, tuple[str, ...]]) -> AffectedCheck:
+    """Compare versions with a repro's ranges.
 
     Args:
-        repro: which one.
-        variants: those that show what the log shows; the failing one counts, if it is among them.
-        versions: what the log tells; of several versions of one package all must agree.
+        repro: the repro.
+        variants: the variants that show the failure in the log. The failing one decides if it is among them.
+        versions: the versions in the log; if it has several of one package, they must agree.
     """
     shown = sorted(variants, key=lambda variant: variant.name != "failing")
     ranges = shown[0].affected if shown else repro.affected
     state = _state(ranges, versions)
-    names = [canonicalize_name(requirement.name) for requirement in ranges]
-    others = [v.name for v in shown[1:] if v.affected != ranges and _state(v.affected, versions) is State.AFFECTED]
-    return Affected(
+    others = [
+        variant.name
+        for variant in shown[1:]
+        if variant.affected != ranges and _state(variant.affected, versions) is AffectedState.AFFECTED
+    ]
+    names = dict.fromkeys(canonicalize_name(requirement.name) for requirement in ranges)
+    return AffectedCheck(
         state,
         ranges,
-        {name: versions[name] for name in dict.fromkeys(names) if name in versions},
-        tuple(name for name in dict.fromkeys(names) if name not in versions),
-        tuple(others) if state is State.NOT_AFFECTED else (),
+        {name: versions[name] for name in names if name in versions},
+        tuple(name for name in names if name not in versions),
+        tuple(others) if state is AffectedState.NOT_AFFECTED else (),
     )
 
 
-def _state(ranges: Iterable[Requirement], versions: Mapping[str, tuple[str, ...]]) -> State:
-    answers = [_holds(requirement, versions.get(canonicalize_name(requirement.name), ())) for requirement in ranges]
+def _state(ranges: Iterable[Requirement], versions: Mapping[str, tuple[str, ...]]) -> AffectedState:
+    answers = [_contains(requirement, versions.get(canonicalize_name(requirement.name), ())) for requirement in ranges]
     if False in answers:
-        return State.NOT_AFFECTED
-    return State.NOT_TOLD if None in answers else State.AFFECTED
+        return AffectedState.NOT_AFFECTED
+    return AffectedState.UNKNOWN if None in answers else AffectedState.AFFECTED
 
 
-def _holds(requirement: Requirement, stated: tuple[str, ...]) -> bool | None:
-    answers = {requirement.specifier.contains(version, prereleases=True) for version in stated}
+def _contains(requirement: Requirement, versions: tuple[str, ...]) -> bool | None:
+    """Whether a range contains the versions; None if there are none or they disagree."""
+    answers = {requirement.specifier.contains(version, prereleases=True) for version in versions}
     return answers.pop() if len(answers) == 1 else None

@@ -1,36 +1,34 @@
-"""Failures against the catalogue -> the repros that they may be, how sure that is, and what speaks for it.
+"""Decide which repros the failures in a log may be, how certain that is, and why.
 
-An exception is held against class and message first. Then the frames: where a repro names functions that stand on the
-stack of its failure, a whole traceback without any of them is another failure. Then the versions that the log tells.
+First each exception's class and message are compared with the signatures. Then the frames: if a repro names functions
+that are on the stack of its failure, a whole traceback without any of them is a different failure. Then the versions
+that the log states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from repros.engine.consequences import is_consequence
-from repros.match.affected import Affected, State, affected
+from repros.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.match.failures import Failure, Link
-from repros.match.index import Entry, SignatureIndex, SignatureMatch
+from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
 from repros.model import Repro
 
 
 class Confidence(StrEnum):
-    """How sure it is that a log shows a documented failure."""
+    """How certain it is that a log shows a documented failure."""
 
     CERTAIN = "certain"
-    """The traceback runs through the repro's own script; or class, message and a telling frame agree, no other repro
-    has this message here, and the versions in the log are affected."""
+    """The traceback contains the repro's own script; or class, message and a frame that the repro names agree, no
+    other repro has this message here, and the versions in the log are affected."""
     LIKELY = "likely"
-    """Class and message agree, so do the frames if the repro names any, and no other repro has this message here."""
+    """Class and message agree, the frames agree if the repro names any, and no other repro has this message here."""
     POSSIBLE = "possible"
-    """Class and message agree, but the frames are not to be seen, another repro has this message too, or the versions
-    in the log are not affected."""
-
-
-_ORDER = list(Confidence)
+    """Class and message agree, but the log has no frames, another repro has this message too, or the versions in the
+    log are not affected."""
 
 
 @dataclass(frozen=True)
@@ -39,35 +37,40 @@ class Sighting:
 
     failure: Failure
     link: Link
-    matched: SignatureMatch
+    match: SignatureMatch
     frames: tuple[str, ...]
-    """The functions named by the repro that stand on its stack."""
-    own: bool
-    """Whether its traceback runs through the repro's own script."""
+    """The functions named by the repro that are on its stack."""
+    in_own_script: bool
+    """Whether its traceback contains the repro's own script."""
     rivals: frozenset[str] = frozenset()
     """Ids of the other repros that this exception may be."""
 
     @property
-    def id(self) -> str:
-        """The repro's."""
-        return self.matched.entry.repro.id
+    def repro(self) -> Repro:
+        """The repro whose signature it matches."""
+        return self.match.entry.repro
+
+    @property
+    def names_frames(self) -> bool:
+        """Whether the repro names functions that are on the stack of its failure."""
+        return bool(self.match.entry.signature.frames)
+
+    @property
+    def frames_agree(self) -> bool:
+        """Whether the stack has a function that the repro names, or the repro names none."""
+        return bool(self.frames) or not self.names_frames
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether the stack says that it is something else, or nothing but the message says that it is this."""
+        """Whether the stack shows another failure, or the message alone is no evidence."""
         if self.frames:
             return False
-        return is_consequence(self.link.raised) or (self.link.whole and bool(self.matched.entry.signature.frames))
+        return is_consequence(self.link.raised) or (self.link.has_traceback and self.names_frames)
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int]:
+    def sort_key(self) -> tuple[bool, bool, bool, int]:
         """Better evidence first."""
-        return (not self.own, not self.frames, not self.link.whole, self.link.line)
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the frames speak for it as far as the repro names any."""
-        return bool(self.frames) or not self.matched.entry.signature.frames
+        return (not self.in_own_script, not self.frames, not self.link.has_traceback, self.link.line)
 
 
 @dataclass(frozen=True)
@@ -78,90 +81,101 @@ class Candidate:
     confidence: Confidence
     sightings: tuple[Sighting, ...]
     """Best evidence first, at least one."""
-    affected: Affected
+    affected: AffectedCheck
     rivals: tuple[str, ...]
     """Ids of the other repros that have the message of its best sighting."""
+
+    @property
+    def sort_key(self) -> tuple[int, int, int, str]:
+        """More certain ones first, then longer matched text, then affected versions."""
+        certainty = list(Confidence).index(self.confidence)
+        return (certainty, -len(self.sightings[0].match.matched_text), self.affected.state.order, self.repro.id)
 
 
 @dataclass(frozen=True)
 class RuledOut:
-    """A repro whose message the log has, on a stack that is not its."""
+    """A repro whose message is in the log, but none of whose frames are."""
 
-    entry: Entry
+    entry: SignatureEntry
     link: Link
 
 
-def candidates(
-    failures: Iterable[Failure], catalogue: SignatureIndex, versions: Mapping[str, tuple[str, ...]]
+def find_candidates(
+    failures: Iterable[Failure], index: SignatureIndex, versions: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[Candidate, ...], tuple[RuledOut, ...]]:
-    """Return the repros that the failures may be, the surest first, and those that have only the message in common."""
-    seen: dict[str, list[Sighting]] = {}
+    """Return the repros that the failures may be, the most certain first, and those ruled out by their frames."""
+    sightings: dict[str, list[Sighting]] = {}
     ruled_out: dict[str, RuledOut] = {}
     for failure in failures:
         for link in failure.links:
-            matched = list(catalogue.matched(link.raised))
-            sightings = _sightings(failure, link, matched)
-            for sighting in sightings:
-                seen.setdefault(sighting.id, []).append(sighting)
-            for one in matched:
-                if one.entry.repro.id not in [sighting.id for sighting in sightings]:
-                    ruled_out.setdefault(one.entry.repro.id, RuledOut(one.entry, link))
-    own = {id_ for id_, sightings in seen.items() if any(sighting.own for sighting in sightings)}
-    found = [_candidate(sightings, versions) for sightings in seen.values()]
-    # Where one of the catalogue's scripts failed, the same message without its frames, in a summary, is that one's too.
-    kept = [one for one in found if one.repro.id in own or not own.intersection(one.rivals)]
-    return tuple(sorted(kept, key=_surest_first)), tuple(out for id_, out in ruled_out.items() if id_ not in seen)
+            matches = list(index.find_matches(link.raised))
+            for sighting in _sightings(failure, link, matches):
+                sightings.setdefault(sighting.repro.id, []).append(sighting)
+            for match in matches:
+                ruled_out.setdefault(match.entry.repro.id, RuledOut(match.entry, link))
+    candidates = _drop_rivals_of_own([_candidate(group, versions) for group in sightings.values()])
+    return (
+        tuple(sorted(candidates, key=lambda candidate: candidate.sort_key)),
+        tuple(out for id_, out in ruled_out.items() if id_ not in sightings),
+    )
 
 
-def _surest_first(one: Candidate) -> tuple[object, ...]:
-    best = one.sightings[0]
-    return (_ORDER.index(one.confidence), -len(best.matched.matched_text), one.affected.state.order, one.repro.id)
+def _drop_rivals_of_own(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Leave out the rivals of each repro whose own script failed.
+
+    The same message in a summary, where it has no frames, is that script's too.
+    """
+    own = {candidate.repro.id for candidate in candidates if candidate.sightings[0].in_own_script}
+    return [one for one in candidates if one.repro.id in own or not own.intersection(one.rivals)]
 
 
-def _sightings(failure: Failure, link: Link, found: Iterable[SignatureMatch]) -> list[Sighting]:
-    """Return the sightings that the stack does not rule out; in a repro's own script it is that one and no other."""
-    stack = [_Frame.of(frame) for frame in failure.frames] if found else []
-    every = [_sighting(failure, link, matched, stack) for matched in found]
-    kept = [sighting for sighting in every if sighting.own] or [one for one in every if not one.is_ruled_out]
-    ids = frozenset(sighting.id for sighting in kept)
-    return [replace(sighting, rivals=ids - {sighting.id}) for sighting in kept]
+def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch]) -> list[Sighting]:
+    """Return the sightings that the stack does not rule out; in a repro's own script, only that repro's."""
+    stack = [_Frame.parse(frame) for frame in failure.frames] if matches else []
+    sightings = [_sighting(failure, link, match, stack) for match in matches]
+    own = [sighting for sighting in sightings if sighting.in_own_script]
+    remaining = own or [sighting for sighting in sightings if not sighting.is_ruled_out]
+    ids = frozenset(sighting.repro.id for sighting in remaining)
+    return [replace(sighting, rivals=ids - {sighting.repro.id}) for sighting in remaining]
 
 
-def _sighting(failure: Failure, link: Link, matched: SignatureMatch, stack: Iterable[_Frame]) -> Sighting:
-    named = matched.entry.signature.frames
-    telling = tuple(name for name in named if any(frame.is_named(name) for frame in stack))
-    script = f"/{matched.entry.repro.path.name}"
-    return Sighting(failure, link, matched, telling, any(frame.file.endswith(script) for frame in stack))
+def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Sequence[_Frame]) -> Sighting:
+    named = match.entry.signature.frames
+    frames = tuple(name for name in named if any(frame.has_name(name) for frame in stack))
+    script = f"/{match.entry.repro.path.name}"
+    return Sighting(failure, link, match, frames, any(frame.file.endswith(script) for frame in stack))
 
 
 @dataclass(frozen=True)
 class _Frame:
     file: str
-    """With a slash before it, whatever the system it was written on."""
+    """With a slash before it, and slashes for a Windows path's backslashes."""
     function: str
 
     @classmethod
-    def of(cls, told: str) -> _Frame:
-        place, _, function = told.rpartition(" ")
-        return cls("/" + place.rpartition(":")[0].replace("\\", "/"), function)
+    def parse(cls, text: str) -> _Frame:
+        """Parse `file:line function`."""
+        location, _, function = text.rpartition(" ")
+        return cls("/" + location.rpartition(":")[0].replace("\\", "/"), function)
 
-    def is_named(self, name: str) -> bool:
-        """Whether this is `new_forward`, or `accelerate/hooks.py:new_forward`."""
+    def has_name(self, name: str) -> bool:
+        """Whether this is the function `new_forward`, or `accelerate/hooks.py:new_forward`."""
         file, _, function = name.rpartition(":")
         return function == self.function and (not file or self.file.endswith(f"/{file}"))
 
 
 def _candidate(sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]]) -> Candidate:
-    ordered = tuple(sorted(sightings, key=lambda sighting: sighting.rank))
+    ordered = tuple(sorted(sightings, key=lambda sighting: sighting.sort_key))
     best = ordered[0]
-    entry = best.matched.entry
-    concerned = affected(entry.repro, entry.variants, versions)
-    if best.own:
-        confidence = Confidence.CERTAIN
-    elif best.rivals or not best.agrees or concerned.state is State.NOT_AFFECTED:
-        confidence = Confidence.POSSIBLE
-    elif best.frames and concerned.state is State.AFFECTED and concerned.told:
-        confidence = Confidence.CERTAIN
-    else:
-        confidence = Confidence.LIKELY
-    return Candidate(entry.repro, confidence, ordered, concerned, tuple(sorted(best.rivals)))
+    affected = check_affected(best.repro, best.match.entry.variants, versions)
+    return Candidate(best.repro, _confidence(best, affected), ordered, affected, tuple(sorted(best.rivals)))
+
+
+def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
+    if best.in_own_script:
+        return Confidence.CERTAIN
+    if best.rivals or not best.frames_agree or affected.state is AffectedState.NOT_AFFECTED:
+        return Confidence.POSSIBLE
+    if best.frames and affected.state is AffectedState.AFFECTED and affected.versions:
+        return Confidence.CERTAIN
+    return Confidence.LIKELY

@@ -1,4 +1,4 @@
-"""What was found in a log: exceptions, the chains they form, and where they stand."""
+"""Exceptions and exception chains found in a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from repros.match.dialects import bases, dotted
+from repros.match.traceback_lines import base_names, qualified_name
 from repros.model import Raised
 
 LONGEST_MESSAGE = 20_000
@@ -21,17 +21,17 @@ class Link:
     raised: Raised
     line: int
     """The line of the log that names its class."""
-    whole: bool
-    """Whether its traceback stands above it from its beginning."""
+    has_traceback: bool
+    """Whether its whole traceback was read, and not only its last line."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One chain of exceptions, outermost first."""
+    """One exception chain, outermost first."""
 
     links: tuple[Link, ...]
     labels: tuple[str, ...]
-    """Who wrote it; several where ranks failed alike, empty where nothing says."""
+    """The labels of the processes that wrote it: several if ranks failed alike, empty if the log has no labels."""
 
     @property
     def frames(self) -> Iterator[str]:
@@ -40,22 +40,23 @@ class Failure:
 
 
 @dataclass
-class Draft:
-    """An exception while its lines are still coming."""
+class PartialException:
+    """An exception whose lines are still being read."""
 
     type: str
     line: int
     frames: list[str]
-    whole: bool
-    stamped: bool
+    has_traceback: bool
+    has_log_prefix: bool
+    """Whether a logger wrote the line with its class."""
     message: list[str] = field(default_factory=list)
     via: str | None = None
-    blank: bool = False
-    """Whether the last line was a blank one."""
+    ends_with_blank: bool = False
+    """Whether the last line read was blank."""
     size: int = 0
 
-    def add(self, text: str) -> bool:
-        """Take one more line of the message, if there is room."""
+    def add_line(self, text: str) -> bool:
+        """Add a line to the message; return False if the message is full."""
         if len(self.message) >= MOST_MESSAGE_LINES or self.size > LONGEST_MESSAGE:
             return False
         self.message.append(text)
@@ -63,22 +64,23 @@ class Draft:
         return True
 
     @property
-    def empty(self) -> bool:
-        """Whether no word of the message has come yet."""
-        return not any(self.message)
+    def has_message(self) -> bool:
+        """Whether a line of the message with text in it was read."""
+        return any(self.message)
 
-    def link(self) -> Link:
-        """Return the exception as it is now."""
+    def to_link(self) -> Link:
+        """Return the exception with the message read so far."""
         text = "\n".join(self.message).strip()[:LONGEST_MESSAGE]
-        raised = Raised(dotted(self.type), bases(self.type), text, tuple(self.frames), self.via)
-        return Link(raised, self.line, self.whole)
+        raised = Raised(qualified_name(self.type), base_names(self.type), text, tuple(self.frames), self.via)
+        return Link(raised, self.line, self.has_traceback)
 
 
-class Standing(NamedTuple):
-    """How the next exception will stand to one that was told."""
+class ChainLinkTarget(NamedTuple):
+    """How the next exception is linked to one already read."""
 
-    to: Draft
-    chain: list[Draft]
-    outer: bool
-    """Whether the next one encloses it, or is enclosed."""
+    exception: PartialException
+    """The one already read."""
+    chain: list[PartialException]
+    is_outer: bool
+    """Whether the next one is the outer of the two."""
     via: str

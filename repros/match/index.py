@@ -1,7 +1,7 @@
-"""The catalogue's signatures, laid out so that an exception is held against few of them.
+"""An index of the catalogue's signatures, so that an exception is compared with few of them.
 
-A wording can only stand in a message that has its words. So each wording is filed under one of its words, and only the
-wordings whose word an exception has are looked for, however many there are.
+A message can only match a signature if it contains the signature's words. Each documented text is filed under one of
+its words, and an exception is compared only with the texts filed under a word of its message.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PLACEHOLDERS = {
     "sim",
     "privateuseone",
 }
-"""Words that normalising puts in or takes out, so that a message need not have them before."""
+"""Words that normalising inserts or removes, so that a matching message may lack them."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class SignatureEntry:
     """One signature of one repro, and the variants that show it."""
 
     repro: Repro
@@ -43,61 +43,81 @@ class Entry:
 
 @dataclass(frozen=True)
 class SignatureMatch:
-    """An exception that matches an entry's signature."""
+    """An exception's match with a signature."""
 
-    entry: Entry
+    entry: SignatureEntry
     matched_text: str
-    """The documented words that its message has, normalised."""
+    """The documented text, normalised, that the exception's message contains."""
 
 
 class SignatureIndex:
-    """Every exception that the repros document."""
+    """The signatures of all exceptions that the repros document."""
 
     def __init__(self, repros: Iterable[Repro]) -> None:
-        """File each wording under the rarest of its whole words."""
-        self._entries = tuple(_entries(repros))
+        """File each documented text under the rarest of its whole words, or as wordless if it has none."""
+        self._entries = tuple(_signature_entries(repros))
         self._by_word: dict[str, set[int]] = {}
         self._wordless: set[int] = set()
-        self._classes: dict[str, set[str]] = {}
-        wordings = [[_whole_words(normalise(one)) for one in entry.signature.match] for entry in self._entries]
-        often = Counter(word for words in wordings for one in words for word in one)
-        for place, entry in enumerate(self._entries):
+        self._by_class_name: dict[str, set[str]] = {}
+        texts = [
+            (place, words) for place, entry in enumerate(self._entries) for words in _documented_words(entry.signature)
+        ]
+        frequency = Counter(word for _, words in texts for word in words)
+        for place, words in texts:
+            if words:
+                rarest = min(words, key=lambda word: (frequency[word], -len(word)))
+                self._by_word.setdefault(rarest, set()).add(place)
+            else:
+                self._wordless.add(place)
+        for entry in self._entries:
             raises = entry.signature.raises or ""
-            self._classes.setdefault(raises.rpartition(".")[2], set()).add(raises)
-            for words in wordings[place]:
-                word = min(words, key=lambda word: (often[word], -len(word)), default=None)
-                (self._by_word.setdefault(word, set()) if word else self._wordless).add(place)
+            self._by_class_name.setdefault(_class_name(raises), set()).add(raises)
 
-    def matched(self, raised: Raised) -> Iterator[SignatureMatch]:
-        """Yield what an exception matches, in the order of the catalogue."""
-        classes = (raised.type, *raised.bases)
-        if not any(name.rpartition(".")[2] in self._classes for name in classes):
+    def find_matches(self, raised: Raised) -> Iterator[SignatureMatch]:
+        """Yield the signatures that an exception matches, in the order of the catalogue."""
+        if not any(_class_name(name) in self._by_class_name for name in (raised.type, *raised.bases)):
             return
-        if "." not in raised.type:  # a notebook names classes without their module
-            raised = replace(raised, bases=(*raised.bases, *sorted(self._classes.get(raised.type, ()))))
-        places = set(self._wordless)
-        for word in self._by_word.keys() & set(_WORD.findall(raised.message or raised.name)):
-            places |= self._by_word[word]
-        for place in sorted(places):
-            if words := matched_text(raised, self._entries[place].signature):
-                yield SignatureMatch(self._entries[place], words)
+        if "." not in raised.type:  # a notebook prints classes without their module
+            documented = sorted(self._by_class_name.get(raised.type, ()))
+            raised = replace(raised, bases=(*raised.bases, *documented))
+        for place in sorted(self._places(raised.message or raised.name)):
+            if text := matched_text(raised, self._entries[place].signature):
+                yield SignatureMatch(self._entries[place], text)
+
+    def _places(self, message: str) -> set[int]:
+        """Return the positions of the entries that the message may match."""
+        words = self._by_word.keys() & set(_WORD.findall(message))
+        return self._wordless.union(*(self._by_word[word] for word in words))
 
 
-def _entries(repros: Iterable[Repro]) -> Iterator[Entry]:
-    """Yield an entry for each exception that a repro documents; a hang or an exit leaves nothing in a log to match."""
+def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:
+    """Yield an entry for each exception that a repro documents; a log has no message of a hang or an exit."""
     for repro in repros:
         by_signature: dict[Signature, list[Variant]] = {}
         for variant in repro.variants:
             if variant.outcome is Outcome.FAILS and variant.signature.raises:
                 by_signature.setdefault(variant.signature, []).append(variant)
         for signature, variants in by_signature.items():
-            yield Entry(repro, signature, tuple(variants))
+            yield SignatureEntry(repro, signature, tuple(variants))
 
 
-def _whole_words(words: str) -> list[str]:
-    """Return the words that are whole wherever the wording stands, which its first and its last need not be."""
+def _class_name(qualified_name: str) -> str:
+    return qualified_name.rpartition(".")[2]
+
+
+def _documented_words(signature: Signature) -> Iterator[list[str]]:
+    """Yield the whole words of each text that a signature documents."""
+    for text in signature.match:
+        yield _whole_words(normalise(text))
+
+
+def _whole_words(text: str) -> list[str]:
+    """Return the words that a matching message must contain whole.
+
+    The first and the last word are left out: the text may begin or end inside a word of the message.
+    """
     return [
         word[0]
-        for word in _WORD.finditer(words)
-        if word.start() > 0 and word.end() < len(words) and word[0].lower() not in _PLACEHOLDERS
+        for word in _WORD.finditer(text)
+        if word.start() > 0 and word.end() < len(text) and word[0].lower() not in _PLACEHOLDERS
     ]

@@ -1,7 +1,7 @@
-"""One writer's lines -> the chains of exceptions that it told of.
+"""Read the exception chains in the lines of one writer.
 
-Several ranks may write to one stream without saying which line is whose. They run the same program, so their tracebacks
-agree from the top: a line that repeats what one of them wrote belongs to another that has come just that far.
+Several ranks may write to one stream without labels. They run the same program, so their tracebacks agree from the top:
+a line that repeats a line of one traceback belongs to another traceback that has reached the same point.
 """
 
 from __future__ import annotations
@@ -10,206 +10,230 @@ import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from repros.match import dialects
-from repros.match.failures import Draft, Standing
-from repros.match.unfinished import Taken, Unfinished, depth, notebook, python, rich
-from repros.match.wrappers import Line
+from repros.match import traceback_lines
+from repros.match.failures import ChainLinkTarget, PartialException
+from repros.match.open_traceback import (
+    Consumed,
+    OpenTraceback,
+    consume_notebook,
+    consume_python,
+    consume_rich,
+    indentation,
+)
+from repros.match.wrappers import LogLine
 
 MOST_OPEN = 8
-"""Tracebacks that are read side by side; of more the oldest is given up."""
+"""Tracebacks read side by side; one more and the oldest is dropped."""
 MOST_LINES = 5_000
 """Lines of one traceback; the deepest recursion that Python allows prints fewer."""
 MOST_LINKS = 100
-"""Exceptions of one chain; what follows begins another."""
-_MOST_FOREIGN = 60
-"""Lines of somebody else's between two of a traceback."""
+"""Exceptions of one chain; the next one begins a new chain."""
+_MOST_FOREIGN_LINES = 60
+"""Lines of other writers between two lines of one traceback."""
 
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 _INNER = "terminated with the following error:"
-_MEMBER = re.compile(r"[ |]*\+-?\+?-{10,40} (?:\d+|\.\.\.) -{10,40}$")
-_RULE = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}")
-_DEEP = 4
-"""Columns; a paragraph of a message that follows a blank line is told from the rest of the log by its indentation."""
+_GROUP_MEMBER = re.compile(r"[ |]*\+-?\+?-{10,40} (?:\d+|\.\.\.) -{10,40}$")
+_MESSAGE_END = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}")
+_PARAGRAPH_INDENT = 4
+"""Columns; after a blank line, only lines indented this far still belong to the message."""
 
 
-class Reader:
-    """Reads one writer's lines in their order."""
+class TracebackReader:
+    """A reader of one writer's lines, in order."""
 
     def __init__(self, *, pytest: bool) -> None:
-        """Look for pytest's form of tracebacks only where there is one."""
-        self.chains: list[list[Draft]] = []
+        """Prepare to read, with pytest's format only if the log has it: ordinary lines resemble it."""
+        self.chains: list[list[PartialException]] = []
         self._pytest = pytest
-        self._open: list[Unfinished] = []
+        self._open: list[OpenTraceback] = []
         self._closed: deque[list[str]] = deque(maxlen=MOST_OPEN)
-        self._newest: Standing | None = None
-        """The exception that was told last, as one that the next is enclosed in."""
-        self._talking = False
-        """Whether more lines of its message may come."""
-        self._pending: Standing | None = None
-        self._places: deque[str] = deque(maxlen=MOST_LINES)
-        self._function = ""
+        self._newest: ChainLinkTarget | None = None
+        """The last exception read; the next one becomes its inner exception."""
+        self._is_message_open = False
+        """Whether the next line may continue its message."""
+        self._next_target: ChainLinkTarget | None = None
+        """What the log says about the next exception's place in a chain."""
+        self._pytest_frames: deque[str] = deque(maxlen=MOST_LINES)
+        self._pytest_function = ""
         self._in_group = False
-        self._boxed = False
+        self._in_box = False
 
-    def feed(self, line: Line) -> None:
-        """Take the next line."""
+    def read_line(self, line: LogLine) -> None:
+        """Read the next line."""
         text = line.text
         if self._pytest:
             if text.startswith("E  "):
-                self._plain(line._replace(text=text[4:] if text.startswith("E   ") else text[1:].lstrip()), said=True)
+                unmarked = text[4:] if text.startswith("E   ") else text[1:].lstrip()
+                self._read_unboxed(line._replace(text=unmarked), from_pytest=True)
                 return
-            self._place(text)
-        self._boxed = False
+            self._read_pytest_location(text)
+        self._in_box = False
         if self._in_group:
             head, bar, tail = text.partition("|")
-            self._boxed = bool(bar) and not head.strip()
-            if self._boxed:
+            self._in_box = bool(bar) and not head.strip()
+            if self._in_box:
                 line = line._replace(text=tail.removeprefix(" "))
-        self._plain(line, said=False)
+        self._read_unboxed(line, from_pytest=False)
 
-    def _plain(self, line: Line, *, said: bool) -> None:
-        """Take a line that is free of boxes; `said` by pytest."""
+    def _read_unboxed(self, line: LogLine, *, from_pytest: bool) -> None:
+        """Read a line without the box of an exception group; `from_pytest`: pytest marked it as part of an error."""
         text = line.text
-        if dialects.HEADER in text and self._begin(text):
+        if traceback_lines.HEADER in text and self._open_traceback(text):
             return
-        if self._open and self._offer(line):
+        if self._open and self._extend_traceback(line):
             return
-        if self._connect(text):
+        if self._read_connector(text):
             return
-        if self._talking and self._newest is not None:
-            self._talking = self._continue(line, self._newest.to)
-            if self._talking:
+        if self._is_message_open and self._newest is not None:
+            self._is_message_open = self._extend_message(line, self._newest.exception)
+            if self._is_message_open:
                 return
         if text.startswith("FAILED "):
             text = text.partition(" - ")[2]
-        if found := dialects.last(text):
-            frames = [*self._places] if said else []
-            self._tell(Draft(found[0], line.number, frames, bool(frames), line.stamped), found[1], self._pending)
-            if said:
-                self._places.clear()
+        if found := traceback_lines.parse_exception(text):
+            frames = list(self._pytest_frames) if from_pytest else []
+            exception = PartialException(found[0], line.number, frames, bool(frames), line.has_log_prefix)
+            self._add_exception(exception, found[1], self._next_target)
+            if from_pytest:
+                self._pytest_frames.clear()
 
-    def _begin(self, text: str) -> bool:
-        """Open a traceback if the line is the head of one."""
-        head, _, tail = text.partition(dialects.HEADER)
+    def _open_traceback(self, text: str) -> bool:
+        """Open a traceback if the line is the header of one; return whether it is."""
+        head, _, tail = text.partition(traceback_lines.HEADER)
         head, tail = head.rstrip(), tail.strip()
-        if kind := dialects.notebook_type(text):
-            traceback = Unfinished(notebook, kind)
-            self._open.clear()  # a notebook has one writer, and what is open would get all that follows
+        if kind := traceback_lines.parse_notebook_header(text):
+            traceback = OpenTraceback(consume_notebook, kind)
+            self._open.clear()  # a notebook has one writer, and an open traceback would consume every later line
         elif tail == ":":
-            traceback = Unfinished(python)
-            self._in_group = head.endswith("+ Exception Group") or (self._in_group and self._boxed)
-            if head.endswith("Original"):  # a loader's worker tells in its message where it failed
-                self._pending = self._newest and self._newest._replace(via="cause")
+            traceback = OpenTraceback(consume_python)
+            self._in_group = head.endswith("+ Exception Group") or (self._in_group and self._in_box)
+            if head.endswith("Original"):  # a DataLoader worker's traceback is part of the outer exception's message
+                self._next_target = self._newest and self._newest._replace(via="cause")
         elif tail and not tail.strip("─╮-+ "):
-            traceback = Unfinished(rich)
+            traceback = OpenTraceback(consume_rich)
         else:
             return False
-        traceback.standing, self._pending, self._talking = self._pending, None, False
+        traceback.target, self._next_target, self._is_message_open = self._next_target, None, False
         self._open.append(traceback)
         del self._open[:-MOST_OPEN]
         return True
 
-    def _offer(self, line: Line) -> bool:
-        """Give the line to the open traceback that it belongs to."""
+    def _extend_traceback(self, line: LogLine) -> bool:
+        """Add the line to the open traceback that it belongs to; return False if it belongs to none."""
         text = line.text
-        answers = [(traceback, traceback.read(traceback, text)) for traceback in reversed(self._open)]
-        takers = [(traceback, taken) for traceback, taken in answers if taken is not None]
+        answers = [(traceback, traceback.consume(traceback, text)) for traceback in reversed(self._open)]
+        takers = [(traceback, consumed) for traceback, consumed in answers if consumed is not None]
         if not takers:
             for traceback in self._open:
-                traceback.foreign += 1
-            self._open = [traceback for traceback in self._open if traceback.foreign <= _MOST_FOREIGN]
+                traceback.foreign_lines += 1
+            self._open = [traceback for traceback in self._open if traceback.foreign_lines <= _MOST_FOREIGN_LINES]
             return False
-        follower = self._follower(takers, text)
-        # Who only repeated another one so far will go on to: any other line is somebody else's.
-        traceback, taken = follower or next((taker for taker in takers if not taker[0].follows), takers[0])
-        traceback.follows = follower is not None and (traceback.follows or not traceback.lines)
-        traceback.take(text, taken)
+        repeat = self._find_repeat(takers, text)
+        # A traceback that has only repeated another one so far continues to: any other line is not its.
+        traceback, consumed = repeat or next((taker for taker in takers if not taker[0].is_repeat), takers[0])
+        traceback.is_repeat = repeat is not None and (traceback.is_repeat or not traceback.lines)
+        traceback.add_line(text, consumed)
         self._open.remove(traceback)
-        if taken.last is not None:
+        if consumed.exception is not None:
             self._closed.append(traceback.lines)
-            name, message = taken.last
+            name, message = consumed.exception
             frames = traceback.frames
-            self._tell(Draft(name, line.number, frames, bool(frames), line.stamped), message, traceback.standing)
+            exception = PartialException(name, line.number, frames, bool(frames), line.has_log_prefix)
+            self._add_exception(exception, message, traceback.target)
         elif len(traceback.lines) <= MOST_LINES:
-            self._open.append(traceback)  # to the end: who wrote last is likely to write next
+            self._open.append(traceback)  # to the end of the list: the last writer is likely to write the next line
         return True
 
-    def _follower(self, takers: Sequence[tuple[Unfinished, Taken]], text: str) -> tuple[Unfinished, Taken] | None:
-        """Return the traceback that has come to where another one has this very line."""
-        for traceback, taken in takers if len(takers) > 1 else ():
+    def _find_repeat(
+        self, takers: Sequence[tuple[OpenTraceback, Consumed]], text: str
+    ) -> tuple[OpenTraceback, Consumed] | None:
+        """Return the traceback that has reached the point where another one has the same line."""
+        for traceback, consumed in takers if len(takers) > 1 else ():
             at = len(traceback.lines)
             others = [*(other.lines for other in self._open if other is not traceback), *self._closed]
             if any(at < len(lines) and lines[at] == text for lines in others):
-                return traceback, taken
+                return traceback, consumed
         return None
 
-    def _tell(self, draft: Draft, message: str | None, standing: Standing | None) -> None:
-        """Add an exception to the chain that it belongs to."""
-        draft.add(message or "")
-        if standing is None or len(standing.chain) >= MOST_LINKS:
-            chain = [draft]
+    def _add_exception(self, exception: PartialException, message: str | None, target: ChainLinkTarget | None) -> None:
+        """Add an exception to its chain: that of its target, or a new one."""
+        exception.add_line(message or "")
+        if target is None or len(target.chain) >= MOST_LINKS:
+            chain = [exception]
             self.chains.append(chain)
-        elif standing.outer:
-            chain = standing.chain
-            draft.via, standing.to.via = standing.to.via, standing.via
-            chain.insert(next(place for place, one in enumerate(chain) if one is standing.to), draft)
+        elif target.is_outer:
+            chain = target.chain
+            exception.via, target.exception.via = target.exception.via, target.via
+            chain.insert(next(place for place, one in enumerate(chain) if one is target.exception), exception)
         else:
-            chain = standing.chain
-            draft.via = standing.via
-            chain.append(draft)
-        self._pending = None
-        self._newest = Standing(draft, chain, outer=False, via="")
-        self._talking = message is not None
+            chain = target.chain
+            exception.via = target.via
+            chain.append(exception)
+        self._next_target = None
+        self._newest = ChainLinkTarget(exception, chain, is_outer=False, via="")
+        self._is_message_open = message is not None
 
-    def _connect(self, text: str) -> bool:
-        """Note how the next exception stands to the last one."""
+    def _read_connector(self, text: str) -> bool:
+        """Read a line between two exceptions of a chain: how the next one is linked to the last."""
         if self._newest is None or not text:
             return False
         if text.endswith(_CAUSE):
-            outer, via = True, "cause"
+            is_outer, via = True, "cause"
         elif text.endswith(_CONTEXT):
-            outer, via = True, "context"
+            is_outer, via = True, "context"
         elif text.endswith(_INNER):
-            outer, via = False, "cause"
-        elif self._in_group and _MEMBER.match(text):
-            outer, via = False, "group"
+            is_outer, via = False, "cause"
+        elif self._in_group and _GROUP_MEMBER.match(text):
+            is_outer, via = False, "group"
         else:
             return False
-        self._pending = self._newest._replace(outer=outer, via=via)
-        self._talking = False
+        self._next_target = self._newest._replace(is_outer=is_outer, via=via)
+        self._is_message_open = False
         return True
 
-    def _continue(self, line: Line, draft: Draft) -> bool:
-        """Take a further line of a message; False at its end."""
+    def _extend_message(self, line: LogLine, exception: PartialException) -> bool:
+        """Add a line to an exception's message; return False if the message has ended."""
         text = line.text
         if not text:
-            draft.blank = True
+            exception.ends_with_blank = True
             return True
-        ends = (line.stamped and not draft.stamped) or (draft.blank and not draft.empty and depth(text) < _DEEP)
-        if ends or _RULE.match(text) or dialects.last(text) or (self._pytest and dialects.pytest_place(text)):
+        starts_log_record = line.has_log_prefix and not exception.has_log_prefix
+        after_blank = exception.ends_with_blank and exception.has_message
+        if starts_log_record or (after_blank and indentation(text) < _PARAGRAPH_INDENT):
             return False
-        draft.blank = False
-        return draft.add(text)
+        if _MESSAGE_END.match(text) or traceback_lines.parse_exception(text):
+            return False
+        if self._pytest and traceback_lines.match_pytest_location(text):
+            return False
+        exception.ends_with_blank = False
+        return exception.add_line(text)
 
-    def _place(self, text: str) -> None:
-        """Note where pytest says the frames are."""
-        if function := dialects.definition(text):
-            self._function = function
-        elif place := dialects.pytest_place(text):
-            frame = f"{place['file']}:{place['line']} {place['function'] or self._function or '<module>'}"
-            if place["type"] and self._newest:
-                self._newest.to.frames.append(frame)
-                self._places.clear()
+    def _read_pytest_location(self, text: str) -> None:
+        """Collect the frames of pytest's format, where a frame's file and line follow its source."""
+        if function := traceback_lines.parse_definition(text):
+            self._pytest_function = function
+        elif location := traceback_lines.match_pytest_location(text):
+            function = location["function"] or self._pytest_function or "<module>"
+            frame = f"{location['file']}:{location['line']} {function}"
+            if location["type"] and self._newest:
+                self._newest.exception.frames.append(frame)
+                self._pytest_frames.clear()
             else:
-                self._places.append(frame)
+                self._pytest_frames.append(frame)
         elif text.startswith("____"):
-            self._places.clear()
+            self._pytest_frames.clear()
 
 
-def read(lines: Iterable[Line], *, pytest: bool) -> list[list[Draft]]:
-    """Return the chains of exceptions that one writer's lines tell of."""
-    reader = Reader(pytest=pytest)
+def read_chains(lines: Iterable[LogLine], *, pytest: bool) -> list[list[PartialException]]:
+    """Return the exception chains in the lines of one writer.
+
+    Args:
+        lines: in order.
+        pytest: whether the log has tracebacks in pytest's format.
+    """
+    reader = TracebackReader(pytest=pytest)
     for line in lines:
-        reader.feed(line)
+        reader.read_line(line)
     return reader.chains

@@ -1,6 +1,6 @@
-"""Versions that a log tells: pip's and conda's lists, bug forms, `collect_env`, an installer's last line.
+"""Find package versions in a log: lists of pip and conda, bug forms, `collect_env`, the last line of an installer.
 
-Only what states a version counts. `torch>=2.0` and "needs torch 2.1 or newer" are about versions and state none.
+Only statements of an installed version count. `torch>=2.0` and "needs torch 2.1 or newer" are requirements.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-_ALIASES = {"pytorch": "torch", "pytorch-lightning": "lightning"}
-"""Other names of a package with the same versions: `lightning` and `pytorch-lightning` are built from one source."""
+from repros.model.packages import distributions_of
 
-_VERSION = re.compile(r"[vV]?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}[\w.+]{0,40})(?P<after>[^\n]{0,1})")
+_VERSION = re.compile(r"[vV]?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}[\w.+]{0,40})")
 _PYTHON_PATH = re.compile(r"/python(?P<version>3\.\d{1,2})/(?:site|dist)-packages/")
 
-# What may stand between a name and its version.
-_BETWEEN = re.compile(
+# The text between a name and its version.
+_SEPARATOR = re.compile(
     r"""
       [ \t"'`:=|,@*-]
     | [ ]?\((?:e\.g\.|i\.e\.|GPU\?)[^()\n]{0,40}\)
@@ -29,71 +28,69 @@ _BETWEEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MOST_BETWEEN = 60
-_COMPARED = re.compile(r"[=!<>~]=|[<>~]")
+_LONGEST_SEPARATOR = 60
+_COMPARISON = re.compile(r"[=!<>~]=|[<>~]")
 
 
-def versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the versions stated of these packages, each as often as it differs, the most exact way of saying it.
+def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the versions that a log states, by package; several of one package in the order of the log.
 
     Args:
         lines: the log.
-        packages: canonical names; `python` may be among them.
+        packages: canonical names; `python` may be one of them.
     """
-    names = _Names(packages)
-    told: dict[str, dict[str, None]] = {}
+    finder = _VersionFinder(packages)
+    found: dict[str, dict[str, None]] = {}
     paths: dict[str, None] = {}
     for _, text in lines:
-        for name, version in names.stated(text):
-            told.setdefault(name, {})[version] = None
+        for name, version in finder.find(text):
+            found.setdefault(name, {})[version] = None
         if "/python3." in text and (path := _PYTHON_PATH.search(text)):
             paths[path["version"]] = None
-    for alias, name in _ALIASES.items():
-        if stated := told.pop(alias, None):
-            told.setdefault(name, stated)  # what is said of the name itself is to be preferred
-    if "python" in packages and "python" not in told and paths:
-        told["python"] = paths
-    return {name: _exact(stated) for name, stated in told.items() if name in packages}
+    if "python" not in found and paths:
+        found["python"] = paths
+    versions = {}
+    for package in sorted(packages):
+        # A version stated for the package's own name takes precedence over one of its other names.
+        if stated := next((found[name] for name in distributions_of(package) if name in found), None):
+            versions[package] = _most_exact(stated)
+    return versions
 
 
-class _Names:
-    """Finds the names of packages in a line."""
+class _VersionFinder:
+    """A search for package names with a version behind them."""
 
     def __init__(self, packages: Collection[str]) -> None:
-        aliases = [alias for alias, name in _ALIASES.items() if name in packages]
-        self._names = {*packages, *aliases}
-        spelled = sorted((re.escape(name).replace("\\-", "[-_ .]") for name in self._names), key=len, reverse=True)
+        self._names = {name for package in packages for name in distributions_of(package)}
+        spellings = sorted((re.escape(name).replace("\\-", "[-_ .]") for name in self._names), key=len, reverse=True)
         # Not within a path, an attribute or a longer name.
-        self._pattern = re.compile(rf"(?<![\w./@-])(?:{'|'.join(spelled)})(?![\w/])", re.IGNORECASE)
+        self._pattern = re.compile(rf"(?<![\w./@-])(?:{'|'.join(spellings)})(?![\w/])", re.IGNORECASE)
 
-    def stated(self, text: str) -> Iterator[tuple[str, str]]:
+    def find(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield the canonical name and the version of each package stated in the line."""
         if not self._names:
             return
-        for found in self._pattern.finditer(text):
-            version = _following(text, found.end())
-            if version:
-                name = canonicalize_name(found[0].replace(" ", "-"))
-                yield name, version
+        for name in self._pattern.finditer(text):
+            if version := _version_at(text, name.end()):
+                yield canonicalize_name(name[0].replace(" ", "-")), version
 
 
-def _following(text: str, at: int) -> str | None:
-    """Return the version that is stated at this place."""
-    end, start = min(len(text), at + _MOST_BETWEEN), at
-    while at < end and (between := _BETWEEN.match(text, at, end + 40)):
-        at = between.end()
-    separated = text[start:at]
+def _version_at(text: str, at: int) -> str | None:
+    """Return the version stated behind a name that ends at this position."""
+    end, start = min(len(text), at + _LONGEST_SEPARATOR), at
+    while at < end and (part := _SEPARATOR.match(text, at, end + 40)):
+        at = part.end()
+    separator = text[start:at]
     version = _VERSION.match(text, at)
-    if version is None or not separated or (_COMPARED.search(separated) and "==" not in separated):
+    if version is None or not separator or (_COMPARISON.search(separator) and "==" not in separator):
         return None
-    stated = version["version"].rstrip(".")
     try:
-        return str(Version(stated))
-    except InvalidVersion:
-        # A wheel's or an installer's `torch-2.1.2+cu118-cp310` ends at the hyphen, which the expression does not take.
+        return str(Version(version["version"].rstrip(".")))
+    except InvalidVersion:  # such as the 2.1.x of `torch == 2.1.x`
         return None
 
 
-def _exact(stated: Iterable[str]) -> tuple[str, ...]:
-    """Leave out what another one says more exactly: 2.1 beside 2.1.2."""
-    known = list(stated)
+def _most_exact(versions: Iterable[str]) -> tuple[str, ...]:
+    """Leave out each version that another one states more exactly: 2.1 beside 2.1.2."""
+    known = list(versions)
     return tuple(one for one in known if not any(other.startswith((f"{one}.", f"{one}+")) for other in known))

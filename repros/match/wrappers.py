@@ -1,28 +1,30 @@
-"""A line of a log -> who wrote it, and the line as it was written.
+"""Remove the prefixes of a log's lines: the line as the process wrote it, and the process's label.
 
 Launchers, schedulers and containers put a label before every line, loggers a time and a level, web pages a quotation
-mark; often several of them, one inside the other.
+mark. A line often has several of these prefixes.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from repros.match.dialects import HEADER
+from repros.match.traceback_lines import HEADER
 
-_MOST_LAYERS = 8
+_MOST_PREFIXES = 8
 _LONGEST_LABEL = 30
 _LABEL_AT_END = re.compile(r"\[(?P<rank>[a-z]{1,20}\d{1,6})\]: ?$")
-_SHARE_OF_NUMBERS = 0.5
+_TASK = re.compile(r"(?:^| )task \d{1,6}(?= |$)")
+_LINE_NUMBER_SHARE = 0.5
+"""Numbers before lines are line numbers, not tasks, if more than this share of them is distinct."""
 
 _LEVELS = "DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 
-# One alternative for each kind of wrapper. None repeats a repetition, and each is anchored where the line begins.
-_WRAPPER = re.compile(
+# One alternative for each kind of prefix. No repetition is nested, and each alternative begins where the line begins.
+_PREFIX = re.compile(
     rf"""
       [ ]{{0,12}}\[(?P<rank>[a-zA-Z_]{{1,20}}[ ]?:?[ ]?\d{{1,6}})\]:?[ ]?       # torch: [rank1]:, torchrun: [default0]:
     | [ ]{{0,5}}(?P<task>\d{{1,6}}):(?:[ ]|$)                           # srun --label: 1:
@@ -30,8 +32,8 @@ _WRAPPER = re.compile(
     | (?P<service>[a-zA-Z][\w.-]{{0,60}}-\d{{1,4}})[ ]{{1,12}}\|(?:[ ]|$)  # docker compose
     | \((?P<actor>\w{{1,80}}[ ]pid=\d{{1,9}})(?:,[ ]ip=[\w.:]{{1,60}})?\)[ ]?  # Ray
     | \[(?P<pod>pod/[^\]\s]{{1,200}})\][ ]?                             # kubectl logs --prefix
-    | >(?=[> ]|$)[ ]?                                                   # a quotation in Markdown or a mail
-    | (?P<stamp>
+    | >(?=[> ]|$)[ ]?                                                   # a quotation in Markdown or an email
+    | (?P<logger>
           \[?\d{{4}}[-/]\d\d[-/]\d\d[T_ ]{_CLOCK}(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?(?:[ ]-(?=[ ]))?:?(?:[ ]|$)
         | \[?\d\d/\d\d/\d\d(?:\d\d)?[ ]{_CLOCK}(?:[ ][AP]M)?\]?(?:[ ]-(?=[ ]))?:?(?:[ ]|$)
         | \[?{_CLOCK}\]?(?:[ ]|$)
@@ -46,65 +48,58 @@ _WRAPPER = re.compile(
 )
 
 
-class Line(NamedTuple):
-    """One line without its wrappers."""
+class LogLine(NamedTuple):
+    """One line without its prefixes."""
 
     number: int
     label: str
-    """Who wrote it: `rank1`, `task 0`, or empty where nothing says."""
+    """The label of the process that wrote it, `rank1` or `task 0`; empty if the line has none."""
     text: str
-    stamped: bool
-    """Whether a logger wrote it."""
+    has_log_prefix: bool
+    """Whether a logger's time or level stood before it."""
 
 
-def unwrap(lines: Iterable[tuple[int, str]]) -> list[Line]:
-    """Take the wrappers off every line."""
-    found: list[Line] = []
-    for number, text in _dedented(list(lines)):
-        # What a carriage return overwrites is labelled once, where the line begins.
-        overwritten = found[-1].label if found and found[-1].number == number else ""
-        found.append(_unwrapped(number, text, overwritten))
-    if _are_line_numbers(found):
-        return [line._replace(label=_without_task(line.label)) for line in found]
-    return found
+def unwrap_lines(lines: Iterable[tuple[int, str]]) -> list[LogLine]:
+    """Remove the prefixes of every line."""
+    unwrapped: list[LogLine] = []
+    for number, text in _dedent(list(lines)):
+        # Of the parts that carriage returns separate, only the first has the line's label.
+        label = unwrapped[-1].label if unwrapped and unwrapped[-1].number == number else ""
+        unwrapped.append(_unwrap_line(number, text, label))
+    if _are_line_numbers(unwrapped):
+        return [line._replace(label=_drop_task(line.label)) for line in unwrapped]
+    return unwrapped
 
 
-def _dedented(lines: list[tuple[int, str]]) -> Iterable[tuple[int, str]]:
-    """Take off what every line is indented by, as code in Markdown is; what overwrites a line is not."""
+def _dedent(lines: list[tuple[int, str]]) -> Iterable[tuple[int, str]]:
+    """Remove the indentation that all lines share, as code in Markdown has; parts after a carriage return have none."""
     firsts = {number: text for number, text in reversed(lines) if text}
     indent = " " * min((len(text) - len(text.lstrip(" ")) for text in firsts.values()), default=0)
     return [(number, text.removeprefix(indent)) for number, text in lines] if indent else lines
 
 
-def _unwrapped(number: int, text: str, label: str) -> Line:
-    labels, stamped, layers = [label] if label else [], False, 0
-    while (wrapper := _WRAPPER.match(text)) and layers < _MOST_LAYERS:
-        kind = wrapper.lastgroup
-        if kind == "stamp":
-            stamped = True
+def _unwrap_line(number: int, text: str, label: str) -> LogLine:
+    labels, has_log_prefix, prefixes = [label] if label else [], False, 0
+    while (prefix := _PREFIX.match(text)) and prefixes < _MOST_PREFIXES:
+        kind = prefix.lastgroup
+        if kind == "logger":
+            has_log_prefix = True
         elif kind is not None:
-            labels.append(f"task {wrapper[kind]}" if kind == "task" else wrapper[kind])
-        text = text[wrapper.end() :]
-        layers += 1
-    if HEADER in text and (behind := _LABEL_AT_END.search(text.partition(HEADER)[0][-_LONGEST_LABEL:])):
-        # A progress bar leaves its line open, so that the label stands behind it.
-        labels.append(behind["rank"])
-    return Line(number, " ".join(dict.fromkeys(labels)), text.rstrip(), stamped)
+            labels.append(f"task {prefix[kind]}" if kind == "task" else prefix[kind])
+        text = text[prefix.end() :]
+        prefixes += 1
+    if HEADER in text and (late := _LABEL_AT_END.search(text.partition(HEADER)[0][-_LONGEST_LABEL:])):
+        # A progress bar does not end its line, so the label follows it.
+        labels.append(late["rank"])
+    return LogLine(number, " ".join(dict.fromkeys(labels)), text.rstrip(), has_log_prefix)
 
 
-def _are_line_numbers(lines: Iterable[Line]) -> bool:
-    """Whether the numbers before the lines are those of the lines, as `grep -n` writes, and not those of tasks."""
+def _are_line_numbers(lines: Iterable[LogLine]) -> bool:
+    """Whether the numbers before the lines are line numbers, as `grep -n` prints, and not tasks: most occur once."""
     tasks = Counter(line.label for line in lines if line.label.startswith("task "))
-    return len(tasks) > _SHARE_OF_NUMBERS * tasks.total()
+    return len(tasks) > _LINE_NUMBER_SHARE * tasks.total()
 
 
-def _without_task(label: str) -> str:
-    return " ".join(_others(label.split(" ")))
-
-
-def _others(words: list[str]) -> Iterator[str]:
-    previous = ""
-    for word in words:
-        if word != "task" and previous != "task":
-            yield word
-        previous = word
+def _drop_task(label: str) -> str:
+    """Return a label without `task` and the number after it."""
+    return _TASK.sub("", label).strip()

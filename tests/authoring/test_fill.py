@@ -1,4 +1,4 @@
-"""A filled form becomes a script that passes the header's check, whatever was filled in."""
+"""A filled form becomes a script with a valid header, whatever the answers are."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from repros.authoring import template
-from repros.authoring.fill import fill
-from repros.authoring.form import read
+from repros.authoring.fill import fill_template
+from repros.authoring.form import parse_form
+from repros.authoring.template import write_script
 from repros.engine import header
 from repros.model import Device, End, Outcome, Repro, Signature
 from tests.authoring.test_form import ANSWERS, FIELDS, rendered
 
 
 def filled(folder: Path, answers: dict[str, str]) -> tuple[Repro, list[str]]:
-    refused: list[str] = []
-    form = read(rendered(answers))
+    rejected: list[str] = []
+    form = parse_form(rendered(answers))
     (folder / "toys").mkdir(parents=True, exist_ok=True)
     (folder / "toys" / "it.py").unlink(missing_ok=True)
-    path = template.write(folder, "toys", "it", change=lambda text: fill(text, form, refused.append))
-    return header.read(path), refused
+    path = write_script(folder, "toys", "it", fill=lambda text: fill_template(text, form, rejected.append))
+    return header.read(path), rejected
 
 
 def test_the_whole_form(tmp_path: Path) -> None:
-    repro, refused = filled(tmp_path, ANSWERS)
-    assert refused == []
+    repro, rejected = filled(tmp_path, ANSWERS)
+    assert rejected == []
     assert (repro.id, repro.title, repro.home) == ("RPR-0001", ANSWERS["Title"], "2023-12")
     assert list(map(str, repro.affected)) == ["lightning<2.4,>=2.1", "torch>=2.1"]
     assert list(map(str, repro.dependencies)) == ["torch>=2.1", "lightning>=2.1"]
@@ -85,8 +85,8 @@ def test_the_code_becomes_the_variants(tmp_path: Path) -> None:
 
 def test_a_failure_that_raises_nothing(tmp_path: Path) -> None:
     answers = {"Title": "It hangs", "Ending": "hang", "How it shows": "an error or another end"}
-    repro, refused = filled(tmp_path, answers)
-    assert refused == []
+    repro, rejected = filled(tmp_path, answers)
+    assert rejected == []
     assert repro.variants[0].signature == Signature(ends=End.parse("hang"))
     assert repro.silent is False
 
@@ -102,20 +102,40 @@ WRONG = {
     "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: ddp"),
     "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected text of the message"),
     "Stack": ("mine", 'home = "mine": no such stack; known: 2023-05'),
-    "Dependencies": ("torch at 2", "expected dependencies: a list of requirements"),
-    "Failing code": ("def (", "the code of failing is not Python as it stands"),
-    "Fixed code": ('x = """a\nb"""', "the code of fixed cannot be indented as it stands"),
+    "Dependencies": ("torch at 2", "dependencies = ['torch at 2']; expected a list of requirements"),
+    "Failing code": ("def (", "the code of failing is not valid Python"),
+    "Fixed code": ('x = """a\nb"""', "the code of fixed cannot be indented without changing it"),
     "Where the fix is documented": ("in a book", "source = 'in a book' in [tool.repro.variants.fixed]; expected an"),
 }
 
 
 @pytest.mark.parametrize("label", WRONG)
-def test_what_the_header_refuses_is_told_and_the_rest_taken(label: str, tmp_path: Path) -> None:
+def test_rejected_values_are_reported_and_the_rest_is_used(label: str, tmp_path: Path) -> None:
     answer, sentence = WRONG[label]
-    repro, refused = filled(tmp_path, {"Title": "It breaks", "Packages": "lightning", label: answer})
+    repro, rejected = filled(tmp_path, {"Title": "It breaks", "Packages": "lightning", label: answer})
     assert repro.packages == ("lightning",)
-    assert len(refused) == 1
-    assert sentence in refused[0]
+    assert len(rejected) == 1
+    assert sentence in rejected[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ({"Exception": "ValueError"}, "expected either 'ends' or 'raises' with 'match', not both"),
+        (
+            {"Frames": "fit"},
+            "[tool.repro.variants.failing] has frames without an exception; expected 'raises' beside them",
+        ),
+    ],
+)
+def test_an_ending_beside_an_exception(answers: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    repro, rejected = filled(tmp_path, {"Title": "It hangs", "Ending": "hang", **answers})
+    assert rejected == [sentence]
+    signature = repro.variants[0].signature
+    assert signature is not None
+    assert (str(signature.ends), signature.raises, signature.frames) == (
+        ("None", "ValueError", ()) if "Exception" in answers else ("hang", None, ())
+    )
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
@@ -123,13 +143,13 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.dictionaries(st.sampled_from(sorted(set(FIELDS) - {"Title"})), TEXT, max_size=8), TEXT)
-def test_whatever_was_filled_in_the_script_passes(tmp_path: Path, answers: dict[str, str], title: str) -> None:
+def test_any_answers_make_a_valid_script(tmp_path: Path, answers: dict[str, str], title: str) -> None:
     repro, _ = filled(tmp_path, {"Title": f"It {title}", **answers})
     assert repro.variants[0].name == "failing"
     ast.parse(repro.path.read_text(encoding="utf-8"))
 
 
-def test_the_script_runs_as_the_form_says(tmp_path: Path) -> None:
+def test_the_script_runs_the_code_of_the_form(tmp_path: Path) -> None:
     import subprocess
 
     answers = {

@@ -1,4 +1,4 @@
-"""The form for a new failure, filled in and rendered as GitHub does it, is understood field by field."""
+"""The form for a new failure, filled in and rendered as GitHub does it, is parsed field by field."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from repros.authoring import form
-from repros.authoring.form import FormError, read
+from repros.authoring.form import parse_form
 from repros.engine.header.keys import REPRO, VARIANT
+from repros.errors import ReprosError
 from repros.model import Device
 
 FORM: dict[str, Any] = yaml.safe_load(
@@ -53,7 +54,7 @@ ANSWERS = {
 
 
 def rendered(answers: dict[str, str], end: str = "\n") -> str:
-    """Return the issue's text as GitHub makes it of the form: a heading for each field, code in fences."""
+    """Return the issue's text as GitHub renders the form: a heading for each field, code in fences."""
     parts = []
     for label, item in FIELDS.items():
         answer = answers.get(label, "_No response_")
@@ -64,40 +65,40 @@ def rendered(answers: dict[str, str], end: str = "\n") -> str:
     return "\n\n".join(parts).replace("\n", end)
 
 
-def test_every_field_of_the_form_is_understood() -> None:
+def test_every_field_of_the_form_is_known() -> None:
     assert set(FIELDS) == form.LABELS
     assert set(ANSWERS) == set(FIELDS) - {"Ending"}
 
 
-def test_the_fields_are_the_headers() -> None:
-    tables = {(table, key) for table, key, _ in form.KEYS.values()}
+def test_the_fields_are_the_keys_of_the_header() -> None:
+    tables = {place for place, _ in form.KEYS.values()}
     asked = {key for table, key in tables if table == "tool.repro"}
-    assert asked == REPRO.keys() - {"id", "variants"}, "the id is given, the variants are tables"
+    assert asked == REPRO.keys() - {"id", "variants"}, "`new` chooses the id, the variants are tables"
     of_variants = {key for table, key in tables if ".variants." in table}
-    # The variants' own strategies, devices and ranges are for whoever knows that they differ.
+    # A variant's own strategies, devices and ranges are for authors who know that they differ.
     own = {"outcome", "strategies", "devices", "affected", "requires"}
     assert of_variants == VARIANT.keys() - own
 
 
 def test_what_the_header_requires_the_form_requires() -> None:
     required = {label for label, item in FIELDS.items() if item.get("validations", {}).get("required")}
-    keys = {form.KEYS[label][1] for label in required if label in form.KEYS}
-    # `home` is known to whoever has this project; the template has one.
+    keys = {form.KEYS[label][0].key for label in required if label in form.KEYS}
+    # Only a user of this project knows the stacks; the template has one.
     assert {key for key, rule in REPRO.items() if rule.required} - {"id", "variants", "home"} <= keys
     assert {"Failing code", "Symptom", "Family"} <= required
 
 
-def test_the_devices_are_all_there_are() -> None:
+def test_the_form_offers_every_device() -> None:
     assert FIELDS["Devices"]["attributes"]["options"] == [device.value for device in Device]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_filled_form(end: str) -> None:
-    filled = read(rendered(ANSWERS, end))
+    filled = parse_form(rendered(ANSWERS, end))
     assert (filled.title, filled.family) == (ANSWERS["Title"], "lightning")
     assert filled.slug == "the_lr_finder_leaves_logged_results_on_the_cpu"
     repro, failing = "tool.repro", "tool.repro.variants.failing"
-    assert dict(filled.keys) == {
+    assert dict(filled.values) == {
         (repro, "title"): ANSWERS["Title"],
         (repro, "upstream"): [
             "https://github.com/Lightning-AI/pytorch-lightning/issues/19813",
@@ -136,13 +137,16 @@ def test_a_filled_form(end: str) -> None:
     }
 
 
-def test_what_was_left_out_is_left_out() -> None:
-    filled = read(rendered({"Title": "It breaks", "Affected releases": "Every release."}))
-    assert dict(filled.keys) == {("tool.repro", "title"): "It breaks", ("tool.repro", "affected"): []}
+def test_empty_fields_are_left_out() -> None:
+    filled = parse_form(rendered({"Title": "It breaks", "Affected releases": "Every release."}))
+    assert dict(filled.values) == {("tool.repro", "title"): "It breaks", ("tool.repro", "affected"): []}
     assert (filled.family, filled.sections, filled.code) == (None, {}, {})
 
 
 @pytest.mark.parametrize("text", ["", "no form", "### Title\n\n_No response_"])
-def test_what_is_no_form_is_refused(text: str) -> None:
-    with pytest.raises(FormError, match="the text is no filled form: expected '### Title'"):
-        read(text)
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ReprosError) as caught:
+        parse_form(text)
+    assert str(caught.value) == (
+        "the text is not a filled form; expected '### Title' and below it a sentence: what goes wrong."
+    )

@@ -1,4 +1,4 @@
-"""A new script passes the header check, takes the next free id, and runs as it is."""
+"""A new script has a valid header and the next free id, and it runs unchanged."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring import template
-from repros.authoring.template import ScaffoldError
+from repros.authoring.template import write_script
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.header.keys import REPRO
 from repros.engine.judge import judge
 from repros.engine.launch import run
+from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Outcome, Verdict
 from tests.factories import VALID
 
 
-def test_passes_the_header_check_as_it_is_written(tmp_path: Path) -> None:
-    path = template.write(tmp_path, "lightning", "resume_loses_momentum")
+def test_the_header_is_valid(tmp_path: Path) -> None:
+    path = write_script(tmp_path, "lightning", "resume_loses_momentum")
     repro = header.read(path)
     assert path == tmp_path / "lightning/resume_loses_momentum.py"
     assert (repro.id, repro.title) == ("RPR-0001", "Resume loses momentum")
@@ -32,8 +32,8 @@ def test_passes_the_header_check_as_it_is_written(tmp_path: Path) -> None:
     assert list(repro.sections) == ["Symptom", "Cause", "Fix"]
 
 
-def test_says_of_every_required_key_what_to_put(tmp_path: Path) -> None:
-    written = template.write(tmp_path, "lightning", "slug").read_text(encoding="utf-8")
+def test_every_required_key_has_a_comment(tmp_path: Path) -> None:
+    written = write_script(tmp_path, "lightning", "slug").read_text(encoding="utf-8")
     required = [key for key, rule in REPRO.items() if rule.required and key != "variants"]
     for key in required:
         line = next(line for line in written.splitlines() if line.startswith(f"# {key} = "))
@@ -41,8 +41,8 @@ def test_says_of_every_required_key_what_to_put(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("variant", "verdict"), [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN)])
-def test_does_what_it_says(variant: str, verdict: Verdict, tmp_path: Path, current_python: Path) -> None:
-    repro = header.read(template.write(tmp_path, "lightning", "slug"))
+def test_the_variants_end_as_documented(variant: str, verdict: Verdict, tmp_path: Path, current_python: Path) -> None:
+    repro = header.read(write_script(tmp_path, "lightning", "slug"))
     chosen = repro.variant(variant)
     assert chosen is not None
     environment = Environment("current", current_python, "3.11", {"torch": "2.13.0"}, {Device.CPU: 2})
@@ -50,44 +50,57 @@ def test_does_what_it_says(variant: str, verdict: Verdict, tmp_path: Path, curre
     assert judge(cell, run(cell, tmp_path / "cell")).verdict is verdict
 
 
-def test_takes_the_id_behind_the_highest_of_all_catalogues(tmp_path: Path) -> None:
+def test_the_id_follows_the_highest_of_all_catalogues(tmp_path: Path) -> None:
     for folder, number in (("own", 3), ("package", 7)):
         (tmp_path / folder / "family").mkdir(parents=True)
         text = VALID.replace("RPR-0001", f"RPR-{number:04d}")
         (tmp_path / folder / "family" / "script.py").write_text(text, encoding="utf-8")
-    path = template.write(tmp_path / "own", "family", "slug", known=[tmp_path / "own", tmp_path / "package"])
+    path = write_script(tmp_path / "own", "family", "slug", other_catalogues=[tmp_path / "own", tmp_path / "package"])
     assert header.read(path).id == "RPR-0008"
     assert len(load([tmp_path / "own", tmp_path / "package"]).repros) == 3
 
 
-def test_overwrites_nothing(tmp_path: Path) -> None:
-    path = template.write(tmp_path, "family", "slug")
+def test_an_existing_script_is_not_overwritten(tmp_path: Path) -> None:
+    path = write_script(tmp_path, "family", "slug")
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(ScaffoldError, match=r"slug\.py is there already; choose another name, or edit that\."):
-        template.write(tmp_path, "family", "slug")
+    with pytest.raises(ReprosError) as caught:
+        write_script(tmp_path, "family", "slug")
+    assert str(caught.value) == f"{path} already exists; choose another name, or edit that file."
     assert path.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize(
-    ("family", "slug"),
-    [("family", "Slug"), ("family", "a-b"), ("family", "../up"), ("../up", "slug"), ("family", "")],
+    ("family", "slug", "problem"),
+    [
+        ("family", "Slug", "slug 'Slug'"),
+        ("family", "a-b", "slug 'a-b'"),
+        ("family", "../up", "slug '../up'"),
+        ("../up", "slug", "family '../up'"),
+        ("family", "", "slug ''"),
+    ],
 )
-def test_refuses_names_that_are_none(family: str, slug: str, tmp_path: Path) -> None:
-    with pytest.raises(ScaffoldError, match="expected lower case"):
-        template.write(tmp_path, family, slug)
+def test_invalid_names_are_refused(family: str, slug: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ReprosError) as caught:
+        write_script(tmp_path, family, slug)
+    assert str(caught.value) == f"{problem} is not a name in lower case, such as 'resume_loses_momentum'."
     assert list(tmp_path.iterdir()) == []
 
 
-def test_refuses_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(ScaffoldError, match=r"no folder .*missing here"):
-        template.write(tmp_path / "missing", "family", "slug")
+def test_paths_that_are_not_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReprosError) as caught:
+        write_script(tmp_path / "missing", "family", "slug")
+    missing = tmp_path / "missing"
+    assert str(caught.value) == f"{missing} is not a folder; go to a checkout, or name a folder with --catalogue."
     (tmp_path / "family").write_text("a file")
-    with pytest.raises(ScaffoldError, match=r"cannot be written \(.*\)\."):
-        template.write(tmp_path, "family", "slug")
+    with pytest.raises(ReprosError) as caught:
+        write_script(tmp_path, "family", "slug")
+    problem = "File exists"
+    path = tmp_path / "family/slug.py"
+    assert str(caught.value) == f"{path} cannot be written ({problem}); choose another folder with --catalogue."
 
 
 def test_follows_the_style_of_the_catalogue(tmp_path: Path) -> None:
-    path = template.write(tmp_path, "family", "slug")
+    path = write_script(tmp_path, "family", "slug")
     names = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
     assert names == ["failing", "fixed", "main"]
     root = Path(__file__).parents[2]

@@ -12,12 +12,12 @@ from packaging.requirements import Requirement
 
 from repros.engine.cells import JOBS
 from repros.engine.signature import matches
-from repros.match import match
-from repros.match.reading import lines
+from repros.match import match_log
+from repros.match.log import decode_lines
 from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from tests.bench.measure import Sample, Series
 from tests.factories import repro, variant
-from tests.match.index import GOLDEN
+from tests.match.golden_logs import GOLDEN
 
 HAND, COLD, WARM = "by hand", "cold", "warm"
 
@@ -139,7 +139,7 @@ def measure_log_matching(signatures: int = 1_000, size: int = 2**20) -> dict[str
     best = float("inf")
     for _ in range(5):
         started = time.perf_counter()
-        match(lines(log), repros)
+        match_log(decode_lines(log), repros)
         best = min(best, time.perf_counter() - started)
     return {"signatures": signatures, "bytes": len(log), "seconds": round(best, 3)}
 

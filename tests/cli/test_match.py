@@ -1,4 +1,4 @@
-"""`repros match`: a saved log in, the documented failures that it shows out."""
+"""`repros match`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,15 @@ FOUND = """\
 RPR-9001 A plain exception
 likely    class and message agree
 seen      line 4: ValueError: the documented failure on cuda:3 torch==2.13.0
-versions  affected: every release is
+versions  every release is affected
 works     fixed: returns
           not_a_fix: is documented as a fix and raises all the same
 """
+
+ALONE = (
+    "--confirm needs --python PATH, the environment to run on, and --python needs --confirm. "
+    "(try 'repros match --help')"
+)
 
 
 @pytest.fixture
@@ -69,26 +74,26 @@ def test_no_known_repro(repros: Command, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (code, err) == (1, "")
     assert out == (
         "No known repro.\n"
-        "read      line 1, rank 1: ValueError: another one\n"
+        "exception line 1, rank 1: ValueError: another one\n"
         "next      repros list\n"
         "          repros new NAME (to document it)\n"
     )
 
 
-def test_only_what_follows_from_another_failure(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_consequence_of_another_failure(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, b"RuntimeError: [a.cc:1] Connection closed by peer")
     code, out, _ = repros("match", "--catalogue", RAISES)
     assert code == 1
     assert out.splitlines()[1:3] == [
-        "read      line 1: RuntimeError: [a.cc:1] Connection closed by peer",
-        "          Such an error says that another process failed first: its log has the cause.",
+        "exception line 1: RuntimeError: [a.cc:1] Connection closed by peer",
+        "          This error means that another process failed first; the cause is in that process's log.",
     ]
 
 
-def test_for_machines(repros: Command, log: str) -> None:
+def test_json(repros: Command, log: str) -> None:
     code, out, _ = repros("match", log, "--json", "--catalogue", RAISES)
     found = json.loads(out)
-    assert (code, found["schema"], found["versions"]) == (0, 1, {"torch": ["2.13.0"]})
+    assert (code, found["schema"], found["versions"]) == (0, 2, {"torch": ["2.13.0"]})
     (candidate,) = found["candidates"]
     assert (candidate["id"], candidate["confidence"], candidate["why"]) == (
         "RPR-9001",
@@ -96,7 +101,7 @@ def test_for_machines(repros: Command, log: str) -> None:
         "class and message agree",
     )
     assert candidate["seen"][0]["line"] == 4
-    assert candidate["affected"] == {"state": "affected", "ranges": [], "told": {}, "missing": []}
+    assert candidate["affected"] == {"state": "affected", "ranges": [], "versions": {}, "missing": []}
     assert "confirmed" not in found
 
 
@@ -110,7 +115,7 @@ def test_confirm(repros: Command, log: str) -> None:
     assert not Path(".repros/latest.jsonl").exists()
 
 
-def test_confirm_for_machines(repros: Command, log: str) -> None:
+def test_confirm_json(repros: Command, log: str) -> None:
     words = ("match", log, "--json", "--confirm", "--python", sys.executable, "--catalogue", RAISES)
     code, out, err = repros(*words)
     (confirmed,) = json.loads(out)["confirmed"]
@@ -137,11 +142,11 @@ def test_nothing_to_confirm(repros: Command, monkeypatch: pytest.MonkeyPatch) ->
         (("binary",), "binary is not text; expected the text of a log or a traceback."),
         (
             ("empty", "--confirm"),
-            "--confirm and --python PATH go together: it says where to run what was found. (try 'repros match --help')",
+            ALONE,
         ),
         (
             ("empty", "--python", "x"),
-            "--confirm and --python PATH go together: it says where to run what was found. (try 'repros match --help')",
+            ALONE,
         ),
     ],
 )

@@ -11,13 +11,13 @@ def test_new(repros: Command, here: Path) -> None:
     code, out, _ = repros("new", "it_breaks", "--family", "toys", "--catalogue", ".")
     assert (code, out) == (
         0,
-        "toys/it_breaks.py\nFill it in, run it by hand, then:\n  repros run it_breaks --catalogue .\n",
+        "toys/it_breaks.py\nEdit it, run it with Python, then:\n  repros run it_breaks --catalogue .\n",
     )
     assert repros("show", "it_breaks", "--catalogue", ".")[0] == 0
     assert repros("new", "it_breaks", "--family", "toys", "--catalogue", ".") == (
         2,
         "",
-        "repros: toys/it_breaks.py is there already; choose another name, or edit that.\n",
+        "repros: toys/it_breaks.py already exists; choose another name, or edit that file.\n",
     )
 
 
@@ -27,8 +27,8 @@ def test_from_a_filled_form(repros: Command, here: Path) -> None:
     )
     assert repros("new", "--from-issue", "issue.md", "--catalogue", ".") == (
         0,
-        "toys/it_breaks_twice.py\nFill it in, run it by hand, then:\n  repros run it_breaks_twice --catalogue .\n",
-        "not taken over: processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more\n",
+        "toys/it_breaks_twice.py\nEdit it, run it with Python, then:\n  repros run it_breaks_twice --catalogue .\n",
+        "rejected: processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more\n",
     )
     assert repros("show", "it_breaks_twice", "--catalogue", ".")[1].startswith("RPR-")
     assert repros("new", "again", "--from-issue", "issue.md", "--family", "other", "--catalogue", ".")[0] == 0
@@ -39,7 +39,7 @@ def test_refusals(repros: Command, here: Path) -> None:
     (here / "issue.md").write_text("no form")
     refused = {
         "--from-issue issue.md": (
-            "the text is no filled form: expected '### Title' and below it what goes wrong in a sentence."
+            "the text is not a filled form; expected '### Title' and below it a sentence: what goes wrong."
         ),
         "--from-issue nowhere.md": (
             "nowhere.md cannot be read (No such file or directory); expected the Markdown of an issue."

@@ -1,4 +1,4 @@
-"""From sightings to candidates: the frames, then the versions, then who else has the message."""
+"""Candidates depend on frames, then versions, then rivals with the same message."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Mapping
 
 import pytest
 
-from repros.match import Confidence, SignatureIndex, State
-from repros.match.affected import affected
-from repros.match.candidates import candidates
+from repros.match import AffectedState, Confidence, SignatureIndex
+from repros.match.affected import check_affected
+from repros.match.candidates import find_candidates
 from repros.match.failures import Failure, Link
 from repros.model import Repro, Signature
 from tests.factories import raised, repro, requirements, variant
 
-TELLING = Signature("RuntimeError", ("the documented failure",), frames=("new_forward", "lib/hooks.py:pre_forward"))
+HOOKS = Signature("RuntimeError", ("the documented failure",), frames=("new_forward", "lib/hooks.py:pre_forward"))
 
 
-def one(id_: str = "RPR-0002", signature: Signature = TELLING, *affected: str) -> Repro:
+def one(id_: str = "RPR-0002", signature: Signature = HOOKS, *affected: str) -> Repro:
     ranges = requirements(*affected)
     return repro(id_, affected=ranges, variants=(variant(signature=signature, affected=ranges),))
 
 
-def seen(*frames: str, whole: bool = True, message: str = "the documented failure") -> Failure:
-    return Failure((Link(raised(message, frames=frames), 7, whole),), ())
+def seen(*frames: str, has_traceback: bool = True, message: str = "the documented failure") -> Failure:
+    return Failure((Link(raised(message, frames=frames), 7, has_traceback),), ())
 
 
-def told(
+def decided(
     failures: list[Failure], *repros: Repro, versions: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[list[tuple[str, Confidence]], list[str]]:
-    found, ruled_out = candidates(failures, SignatureIndex(repros), versions or {})
+    found, ruled_out = find_candidates(failures, SignatureIndex(repros), versions or {})
     return [(c.repro.id, c.confidence) for c in found], [out.entry.repro.id for out in ruled_out]
 
 
@@ -39,13 +39,13 @@ def told(
         (seen("C:\\env\\lib\\hooks.py:3 pre_forward"), ([("RPR-0002", Confidence.LIKELY)], [])),
         (seen("/env/otherlib/hooks.py:3 pre_forward"), ([], ["RPR-0002"])),
         (seen("/env/torch/linear.py:116 forward"), ([], ["RPR-0002"])),
-        (seen(whole=False), ([("RPR-0002", Confidence.POSSIBLE)], [])),
+        (seen(has_traceback=False), ([("RPR-0002", Confidence.POSSIBLE)], [])),
         (seen("/home/user/toy_0002.py:12 main"), ([("RPR-0002", Confidence.CERTAIN)], [])),
         (seen("new_forward", message="another failure"), ([], [])),
     ],
 )
 def test_frames(failure: Failure, result: tuple[object, object]) -> None:
-    assert told([failure], one()) == result
+    assert decided([failure], one()) == result
 
 
 @pytest.mark.parametrize(
@@ -58,61 +58,61 @@ def test_frames(failure: Failure, result: tuple[object, object]) -> None:
     ],
 )
 def test_versions(stated: Mapping[str, tuple[str, ...]], confidence: Confidence) -> None:
-    found = told([seen("a.py:1 new_forward")], one("RPR-0002", TELLING, "accelerate<1.13"), versions=stated)
+    found = decided([seen("a.py:1 new_forward")], one("RPR-0002", HOOKS, "accelerate<1.13"), versions=stated)
     assert found == ([("RPR-0002", confidence)], [])
 
 
-def test_two_with_one_message_are_possible_and_the_affected_one_comes_first() -> None:
+def test_two_with_the_same_message_are_possible_and_the_affected_one_is_first() -> None:
     plain = Signature("RuntimeError", ("the documented failure",))
     newer, older = one("RPR-0001", plain, "torch>=2.8"), one("RPR-0003", plain, "torch<2.1")
-    found, _ = candidates([seen("a.py:1 f")], SignatureIndex([newer, older]), {"torch": ("2.0.1",)})
+    found, _ = find_candidates([seen("a.py:1 f")], SignatureIndex([newer, older]), {"torch": ("2.0.1",)})
     assert [(c.repro.id, c.confidence, c.rivals) for c in found] == [
         ("RPR-0003", Confidence.POSSIBLE, ("RPR-0001",)),
         ("RPR-0001", Confidence.POSSIBLE, ("RPR-0003",)),
     ]
 
 
-def test_frames_tell_two_with_one_message_apart() -> None:
-    hooks, metrics = one("RPR-0002"), one("RPR-0020", Signature("RuntimeError", TELLING.match, frames=("gather",)))
-    assert told([seen("a.py:1 gather")], hooks, metrics) == ([("RPR-0020", Confidence.LIKELY)], ["RPR-0002"])
+def test_frames_distinguish_two_with_the_same_message() -> None:
+    hooks, metrics = one("RPR-0002"), one("RPR-0020", Signature("RuntimeError", HOOKS.match, frames=("gather",)))
+    assert decided([seen("a.py:1 gather")], hooks, metrics) == ([("RPR-0020", Confidence.LIKELY)], ["RPR-0002"])
 
 
-def test_the_script_of_one_is_that_one_and_its_summary_too() -> None:
+def test_a_repros_own_script_decides_also_for_its_summary() -> None:
     plain = Signature("RuntimeError", ("the documented failure",))
     own = seen("/x/toy_0002.py:1 main")
-    found = told([own, seen(whole=False)], one("RPR-0002", plain), one("RPR-0003", plain))
+    found = decided([own, seen(has_traceback=False)], one("RPR-0002", plain), one("RPR-0003", plain))
     assert found == ([("RPR-0002", Confidence.CERTAIN)], [])
 
 
-def test_what_follows_from_another_failure_matches_only_with_its_frames() -> None:
+def test_a_consequence_of_another_failure_matches_only_with_its_frames() -> None:
     message = "Connection closed by peer"
     documented = one("RPR-0009", Signature("RuntimeError", (message,), frames=("barrier",)))
     bare = one("RPR-0010", Signature("RuntimeError", (message,)))
-    assert told([seen("a.py:1 f", message=message)], bare) == ([], ["RPR-0010"])
-    assert told([seen("a.py:1 barrier", message=message)], documented) == ([("RPR-0009", Confidence.LIKELY)], [])
+    assert decided([seen("a.py:1 f", message=message)], bare) == ([], ["RPR-0010"])
+    assert decided([seen("a.py:1 barrier", message=message)], documented) == ([("RPR-0009", Confidence.LIKELY)], [])
 
 
 @pytest.mark.parametrize(
     ("ranges", "stated", "state", "missing"),
     [
-        ((), {}, State.AFFECTED, ()),
-        (("lightning<2.4",), {}, State.NOT_TOLD, ("lightning",)),
-        (("lightning<2.4", "torch>=2.6"), {"lightning": ("2.1.3",)}, State.NOT_TOLD, ("torch",)),
-        (("lightning<2.4", "torch>=2.6"), {"torch": ("2.1",)}, State.NOT_AFFECTED, ("lightning",)),
-        (("lightning<2.4",), {"lightning": ("2.4.0rc1",)}, State.NOT_AFFECTED, ()),
-        (("Lightning>=2.1,<2.4",), {"lightning": ("2.1.3+local",)}, State.AFFECTED, ()),
+        ((), {}, AffectedState.AFFECTED, ()),
+        (("lightning<2.4",), {}, AffectedState.UNKNOWN, ("lightning",)),
+        (("lightning<2.4", "torch>=2.6"), {"lightning": ("2.1.3",)}, AffectedState.UNKNOWN, ("torch",)),
+        (("lightning<2.4", "torch>=2.6"), {"torch": ("2.1",)}, AffectedState.NOT_AFFECTED, ("lightning",)),
+        (("lightning<2.4",), {"lightning": ("2.4.0rc1",)}, AffectedState.NOT_AFFECTED, ()),
+        (("Lightning>=2.1,<2.4",), {"lightning": ("2.1.3+local",)}, AffectedState.AFFECTED, ()),
     ],
 )
 def test_affected(
-    ranges: tuple[str, ...], stated: Mapping[str, tuple[str, ...]], state: State, missing: tuple[str, ...]
+    ranges: tuple[str, ...], stated: Mapping[str, tuple[str, ...]], state: AffectedState, missing: tuple[str, ...]
 ) -> None:
-    concerned = one("RPR-0001", TELLING, *ranges)
-    answer = affected(concerned, concerned.variants, stated)
+    concerned = one("RPR-0001", HOOKS, *ranges)
+    answer = check_affected(concerned, concerned.variants, stated)
     assert (answer.state, answer.missing) == (state, missing)
 
 
 def test_a_variant_may_be_affected_where_the_failing_one_is_not() -> None:
-    forced = variant("forced", signature=TELLING, affected=())
-    plain = variant(signature=TELLING, affected=requirements("accelerate<1.13"))
-    answer = affected(repro(), (forced, plain), {"accelerate": ("1.13.0",)})
-    assert (answer.state, answer.otherwise) == (State.NOT_AFFECTED, ("forced",))
+    forced = variant("forced", signature=HOOKS, affected=())
+    plain = variant(signature=HOOKS, affected=requirements("accelerate<1.13"))
+    answer = check_affected(repro(), (forced, plain), {"accelerate": ("1.13.0",)})
+    assert (answer.state, answer.affected_variants) == (AffectedState.NOT_AFFECTED, ("forced",))

@@ -1,4 +1,4 @@
-"""Tracebacks in every form -> chains of exceptions, with their frames and lines."""
+"""Tracebacks in every format become exception chains with frames and line numbers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import textwrap
 import pytest
 
 from repros.match.failures import Failure
-from repros.match.find import find
+from repros.match.find import find_failures
 
 
 def failures(text: str) -> tuple[Failure, ...]:
-    found, notes = find(enumerate(textwrap.dedent(text).strip("\n").split("\n"), 1))
+    found, notes = find_failures(enumerate(textwrap.dedent(text).strip("\n").split("\n"), 1))
     assert notes == ()
     return found
 
 
-def told(text: str) -> list[list[tuple[str | None, int, str, str, list[str]]]]:
-    """Return for each failure its chain: how it stands to the one before, line, class, message, functions."""
+def chains(text: str) -> list[list[tuple[str | None, int, str, str, list[str]]]]:
+    """Return the chain of each failure: per link its relation to the previous one, line, class, message, functions."""
     return [
         [
             (
@@ -48,7 +48,7 @@ ValueError: no
 def test_a_traceback() -> None:
     (failure,) = failures(PLAIN)
     (link,) = failure.links
-    assert (link.line, link.whole, failure.labels) == (7, True, ())
+    assert (link.line, link.has_traceback, failure.labels) == (7, True, ())
     assert link.raised.type == "builtins.ValueError"
     assert link.raised.bases == ("builtins.Exception", "builtins.BaseException")
     assert link.raised.frames == ("/home/user/train.py:9 <module>", "/home/user/train.py:5 main")
@@ -58,7 +58,7 @@ def test_a_traceback() -> None:
 def test_the_last_line_alone() -> None:
     (failure,) = failures("some output\ntorch.OutOfMemoryError: CUDA out of memory. Tried\nmore output")
     (link,) = failure.links
-    assert (link.line, link.whole, link.raised.frames) == (2, False, ())
+    assert (link.line, link.has_traceback, link.raised.frames) == (2, False, ())
     assert (link.raised.type, link.raised.bases) == (
         "torch.OutOfMemoryError",
         ("builtins.RuntimeError", "builtins.Exception"),
@@ -78,7 +78,7 @@ def test_the_last_line_alone() -> None:
         "except ValueError:pass",
     ],
 )
-def test_what_is_no_exception(text: str) -> None:
+def test_lines_that_are_not_exceptions(text: str) -> None:
     assert failures(text) == ()
 
 
@@ -99,7 +99,7 @@ def test_messages_of_several_lines(text: str, message: str) -> None:
     assert failure.links[0].raised.message.replace("\n\n", "\n\n") == message.replace("\n\n    was", "\n    was")
 
 
-def test_chains() -> None:
+def test_causes_and_contexts() -> None:
     text = f"""
 {PLAIN.strip()}
 
@@ -111,7 +111,7 @@ During handling of the above exception, another exception occurred:
 
 {PLAIN.strip().replace("ValueError: no", "lib.OwnError").replace("in main", "in close")}
 """
-    assert told(text) == [
+    assert chains(text) == [
         [
             (None, 27, "lib.OwnError", "", ["<module>", "close"]),
             ("context", 17, "builtins.KeyError", "'lr'", ["<module>", "load"]),
@@ -130,7 +130,7 @@ torch.multiprocessing.spawn.ProcessRaisedException: {""}
 -- Process 1 terminated with the following error:
 {PLAIN.strip()}
 """
-    assert told(text) == [
+    assert chains(text) == [
         [
             (None, 4, "torch.multiprocessing.spawn.ProcessRaisedException", "", ["join"]),
             ("cause", 13, "builtins.ValueError", "no", ["<module>", "main"]),
@@ -149,7 +149,7 @@ Original Traceback (most recent call last):
     raise ValueError("no")
 ValueError: no
 """
-    assert told(text) == [
+    assert chains(text) == [
         [
             (None, 4, "builtins.ValueError", "Caught ValueError in DataLoader worker process 0.", ["reraise"]),
             ("cause", 8, "builtins.ValueError", "no", ["__getitem__"]),
@@ -172,7 +172,7 @@ def test_a_group() -> None:
     | RuntimeError: bad checksum
     +------------------------------------
 """
-    assert told(text) == [
+    assert chains(text) == [
         [
             (None, 4, "builtins.ExceptionGroup", "two shards failed (2 sub-exceptions)", ["<module>"]),
             ("group", 9, "builtins.OSError", "disk quota", ["shard"]),
@@ -201,10 +201,10 @@ File /env/lib/python3.11/site-packages/torch/optim/adamw.py:171, in AdamW.step(s
 RuntimeError: no: yes
 and more
 """
-    assert told(text) == [[(None, 16, "builtins.RuntimeError", "no: yes\nand more", ["<module>", "main", "step"])]]
+    assert chains(text) == [[(None, 16, "builtins.RuntimeError", "no: yes\nand more", ["<module>", "main", "step"])]]
 
 
-def test_a_notebook_of_old() -> None:
+def test_an_old_notebook() -> None:
     text = """
 ValueError                                Traceback (most recent call last)
 <ipython-input-1-26fd7a1a9bd6> in <module>
@@ -214,7 +214,7 @@ ValueError                                Traceback (most recent call last)
      11 def fit():
 ValueError: no
 """
-    assert told(text) == [[(None, 7, "builtins.ValueError", "no", ["<module>", "fit"])]]
+    assert chains(text) == [[(None, 7, "builtins.ValueError", "no", ["<module>", "fit"])]]
 
 
 def test_pytest_in_full_and_its_summary() -> None:
@@ -236,7 +236,7 @@ train.py:8: RuntimeError
 =========================== short test summary info ============================
 FAILED test_training.py::test_training - RuntimeError: no back...
 """
-    assert told(text) == [[(None, 11, "builtins.RuntimeError", "no backend\n    at all", ["test_training", "main"])]]
+    assert chains(text) == [[(None, 11, "builtins.RuntimeError", "no backend\n    at all", ["test_training", "main"])]]
 
 
 def test_pytest_in_short() -> None:
@@ -247,7 +247,7 @@ train.py:8: in main
     raise RuntimeError("no")
 E   RuntimeError: no
 """
-    assert told(text) == [[(None, 5, "builtins.RuntimeError", "no", ["main", "load"])]]
+    assert chains(text) == [[(None, 5, "builtins.RuntimeError", "no", ["main", "load"])]]
 
 
 def test_a_box_of_rich() -> None:
@@ -261,11 +261,11 @@ def test_a_box_of_rich() -> None:
 ╰──────────────────────────────────────────────────────────────────────────────╯
 ValueError: no
 """
-    assert told(text) == [[(None, 8, "builtins.ValueError", "no", ["<module>", "main"])]]
+    assert chains(text) == [[(None, 8, "builtins.ValueError", "no", ["<module>", "main"])]]
 
 
 def test_ranks_without_labels_whose_lines_are_mixed() -> None:
-    """Rank 1 runs behind rank 0 and says what that said; where they part, each has its own."""
+    """Rank 1 repeats the lines of rank 0 later; from the first difference on, each line belongs to one rank."""
     text = """
 Traceback (most recent call last):
   File "train.py", line 9, in <module>
@@ -280,7 +280,7 @@ RuntimeError: found cuda:0
     step()
 RuntimeError: found cuda:1
 """
-    assert told(text) == [
+    assert chains(text) == [
         [(None, 9, "builtins.RuntimeError", "found cuda:0", ["<module>", "main"])],
         [(None, 12, "builtins.RuntimeError", "found cuda:1", ["<module>", "main"])],
     ]
@@ -298,17 +298,17 @@ def test_labelled_ranks_that_fail_alike_are_one_failure() -> None:
     assert failure.links[0].line == 13
 
 
-def test_indentation_lost_on_the_way() -> None:
+def test_lost_indentation() -> None:
     (failure,) = failures("\n".join(line.lstrip() for line in PLAIN.split("\n")))
     assert [frame.split()[-1] for frame in failure.frames] == ["<module>", "main"]
 
 
-def test_a_traceback_without_an_end_says_nothing() -> None:
+def test_a_traceback_without_a_last_line_is_not_a_failure() -> None:
     assert failures(PLAIN.replace("ValueError: no", "")) == ()
 
 
-def test_of_too_many_the_first_are_read_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[find.__module__], "MOST_FAILURES", 10)
-    found, notes = find((number, f"RuntimeError: {number}") for number in range(1, 1201))
+def test_only_the_first_failures_are_read_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[find_failures.__module__], "MOST_FAILURES", 10)
+    found, notes = find_failures((number, f"RuntimeError: {number}") for number in range(1, 1201))
     assert len(found) == 10
     assert notes == ("Of 1,200 exceptions the first 10 were read.",)

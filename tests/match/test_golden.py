@@ -1,4 +1,4 @@
-"""The golden logs: what is found in each, and how good that is over all."""
+"""The golden logs: the repros found in each, and precision and recall over all."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from functools import cache
 import pytest
 
 from repros.engine.catalogue import load
-from repros.match import Confidence, Match, SignatureIndex, match
-from repros.match.reading import lines
+from repros.match import Confidence, LogMatch, SignatureIndex, match_log
+from repros.match.log import decode_lines
 from repros.model import Outcome, Raised
-from tests.match.index import GOLDEN, Log, entries
+from tests.match.golden_logs import GOLDEN, GoldenLog, read_golden_logs
 
-LOGS = tuple(entries())
-SHELF = load()
+LOGS = tuple(read_golden_logs())
+CATALOGUE = load()
 FEWEST_POSITIVE, FEWEST_NEGATIVE = 60, 40
 PRECISION, RECALL = 1.0, 0.95
 
 
 @cache
-def found(log: Log) -> Match:
-    return match(lines(log.text.encode()), SHELF)
+def found(log: GoldenLog) -> LogMatch:
+    return match_log(decode_lines(log.text.encode()), CATALOGUE)
 
 
-def ids(result: Match) -> set[str]:
+def ids(result: LogMatch) -> set[str]:
     return {candidate.repro.id for candidate in result.candidates}
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
-def test_what_is_found(log: Log) -> None:
+def test_the_repros_found(log: GoldenLog) -> None:
     assert ids(found(log)) == set(log.expected)
 
 
@@ -50,7 +50,7 @@ def test_precision_and_recall(record_property: Callable[[str, object], None]) ->
     assert recall >= RECALL
 
 
-def test_every_log_is_told_of_once_and_how_it_was_made() -> None:
+def test_every_log_has_one_entry_and_one_origin() -> None:
     assert len({log.name for log in LOGS}) == len(LOGS)
     assert {log.path for log in LOGS} == set(GOLDEN.glob("*.log"))
     for log in LOGS:
@@ -58,47 +58,47 @@ def test_every_log_is_told_of_once_and_how_it_was_made() -> None:
 
 
 def test_stacks_strategies_and_wrappers_are_spread() -> None:
-    """The logs were captured on several stacks, and by every way to run a script."""
+    """The logs were captured on several stacks and with every launcher."""
     captured = [log for log in LOGS if log.script.startswith("RPR-")]
     assert {"2023-05", "2023-12", "current"} <= {log.stack for log in captured}
     assert {"ddp", "ddp_spawn", "fused_adamw", "auto"} <= {log.arguments[1] for log in captured}
-    ways = Counter(log.how for log in captured)
-    assert {"hand", "torchrun", "torchrun-tee", "pytest", "pytest-short", "ipython", "jupyter"} <= ways.keys()
+    launchers = Counter(log.how for log in captured)
+    assert {"hand", "torchrun", "torchrun-tee", "pytest", "pytest-short", "ipython", "jupyter"} <= launchers.keys()
 
 
 @pytest.mark.parametrize(
     "log", [log for log in LOGS if log.script.startswith("RPR-") and log.expected], ids=lambda log: log.name
 )
-def test_a_script_of_the_catalogue_is_certain(log: Log) -> None:
+def test_a_script_of_the_catalogue_is_certain(log: GoldenLog) -> None:
     assert [candidate.confidence for candidate in found(log).candidates] == [Confidence.CERTAIN]
 
 
 @pytest.mark.parametrize("log", [log for log in LOGS if len(log.expected) > 1], ids=lambda log: log.name)
-def test_of_several_none_is_more_than_possible(log: Log) -> None:
+def test_rivals_are_at_most_possible(log: GoldenLog) -> None:
     for candidate in found(log).candidates:
         assert candidate.confidence is Confidence.POSSIBLE
         assert set(candidate.rivals) == set(log.expected) - {candidate.repro.id}
 
 
-def test_frames_that_a_header_names_were_seen_in_a_real_run() -> None:
-    """A signature with `frames` that a captured log shows has one of them on its stack there."""
+def test_documented_frames_were_seen_in_a_real_run() -> None:
+    """If a captured log shows a signature with `frames`, one of them is on its stack."""
     seen: dict[str, set[str]] = {}
     wanted: dict[str, set[str]] = {}
     for log in LOGS:
         for candidate in found(log).candidates if log.script and log.expected else ():
             for sighting in candidate.sightings:
                 seen.setdefault(candidate.repro.id, set()).update(sighting.frames)
-                wanted.setdefault(candidate.repro.id, set()).update(sighting.matched.entry.signature.frames)
+                wanted.setdefault(candidate.repro.id, set()).update(sighting.match.entry.signature.frames)
     assert {id_ for id_, names in wanted.items() if names and not seen[id_]} == set()
 
 
-def test_the_catalogue_is_indexed_whole() -> None:
-    """Every documented exception is found by its own matched_text, whatever word it is filed under."""
-    catalogue = SignatureIndex(SHELF)
-    for repro in SHELF:
+def test_the_index_has_the_whole_catalogue() -> None:
+    """Every documented exception is found by its own text, whatever word it is filed under."""
+    index = SignatureIndex(CATALOGUE)
+    for repro in CATALOGUE:
         for variant in repro.variants:
             signature = variant.signature
             if variant.outcome is Outcome.FAILS and signature.raises:
-                for wording in signature.match:
-                    raised = Raised(signature.raises, (), f"x {wording} x", ())
-                    assert repro.id in [matched.entry.repro.id for matched in catalogue.matched(raised)]
+                for text in signature.match:
+                    raised = Raised(signature.raises, (), f"x {text} x", ())
+                    assert repro.id in [match.entry.repro.id for match in index.find_matches(raised)]

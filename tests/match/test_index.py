@@ -10,49 +10,49 @@ from repros.model import End, Ending, Outcome, Raised, Signature
 from tests.factories import process, raised, repro, variant
 
 
-def catalogue(*signatures: Signature) -> SignatureIndex:
+def index_of(*signatures: Signature) -> SignatureIndex:
     return SignatureIndex(repro(f"RPR-{n:04}", variants=(variant(signature=one),)) for n, one in enumerate(signatures))
 
 
-def matched(held: SignatureIndex, link: Raised) -> list[tuple[str, str]]:
-    return [(one.entry.repro.id, one.matched_text) for one in held.matched(link)]
+def matched(index: SignatureIndex, link: Raised) -> list[tuple[str, str]]:
+    return [(one.entry.repro.id, one.matched_text) for one in index.find_matches(link)]
 
 
-def test_class_and_wording() -> None:
-    held = catalogue(
+def test_class_and_text() -> None:
+    index = index_of(
         Signature("RuntimeError", ("no backend for device",)),
         Signature("ValueError", ("no backend for device",)),
         Signature("RuntimeError", ("other words entirely", "for device cuda:0")),
     )
-    assert matched(held, raised("there is no backend for device sim:1!")) == [
+    assert matched(index, raised("there is no backend for device sim:1!")) == [
         ("RPR-0000", "no backend for device"),
         ("RPR-0002", "for device {device}"),
     ]
-    assert matched(held, raised("no backend for device", "builtins.KeyError")) == []
+    assert matched(index, raised("no backend for device", "builtins.KeyError")) == []
 
 
 def test_a_notebook_names_a_class_without_its_module() -> None:
-    held = catalogue(Signature("torch.multiprocessing.spawn.ProcessRaisedException", ("terminated with the error",)))
-    assert len(matched(held, Raised("ProcessRaisedException", (), "Process 1 terminated with the error", ()))) == 1
+    index = index_of(Signature("torch.multiprocessing.spawn.ProcessRaisedException", ("terminated with the error",)))
+    assert len(matched(index, Raised("ProcessRaisedException", (), "Process 1 terminated with the error", ()))) == 1
 
 
-def test_a_class_that_says_all_by_its_name() -> None:
-    held = catalogue(Signature("_TunerExitException", ("_TunerExitException",)))
-    assert len(matched(held, Raised("lightning.pytorch.tuner.lr_finder._TunerExitException", (), "", ()))) == 1
+def test_a_class_name_in_place_of_a_message() -> None:
+    index = index_of(Signature("_TunerExitException", ("_TunerExitException",)))
+    assert len(matched(index, Raised("lightning.pytorch.tuner.lr_finder._TunerExitException", (), "", ()))) == 1
 
 
-def test_a_hang_and_a_fix_are_not_in_it() -> None:
+def test_a_hang_and_a_fix_are_not_indexed() -> None:
     hang = variant(signature=Signature(ends=End.parse("hang")))
     fixed = variant("fixed", Outcome.PASSES, signature=Signature("RuntimeError", ("no backend for device",)))
-    held = SignatureIndex([repro(variants=(hang, fixed))])
-    assert matched(held, raised("no backend for device")) == []
+    index = SignatureIndex([repro(variants=(hang, fixed))])
+    assert matched(index, raised("no backend for device")) == []
 
 
 def test_variants_with_one_signature_are_one_entry() -> None:
-    held = SignatureIndex(
+    index = SignatureIndex(
         [repro(variants=(variant(), variant("moved"), variant("other", signature=Signature("E", ("x y",)))))]
     )
-    (one,) = held.matched(raised())
+    (one,) = index.find_matches(raised())
     assert [v.name for v in one.entry.variants] == ["failing", "moved"]
 
 
@@ -65,16 +65,16 @@ WORDS = st.lists(
 ).map(" ".join)
 
 
-@given(wordings=st.lists(WORDS, min_size=1, max_size=8), message=WORDS, glue=st.sampled_from(["", " ", "x", "."]))
-def test_what_is_filed_is_found(wordings: list[str], message: str, glue: str) -> None:
-    """Filing only saves time: the answer is that of holding the exception against every signature."""
-    signatures = [Signature("RuntimeError", (one,)) for one in wordings]
-    link = raised(f"{message}{glue}{wordings[0]}{glue}{message}")
+@given(texts=st.lists(WORDS, min_size=1, max_size=8), message=WORDS, glue=st.sampled_from(["", " ", "x", "."]))
+def test_the_index_finds_what_a_full_comparison_finds(texts: list[str], message: str, glue: str) -> None:
+    """The index only saves time: its answer is that of comparing the exception with every signature."""
+    signatures = [Signature("RuntimeError", (one,)) for one in texts]
+    link = raised(f"{message}{glue}{texts[0]}{glue}{message}")
     ended = process(0, Ending.RAISED, chain=(link,))
     expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if matches(ended, signature)]
-    assert [id_ for id_, _ in matched(catalogue(*signatures), link)] == expected
+    assert [id_ for id_, _ in matched(index_of(*signatures), link)] == expected
 
 
 @pytest.mark.parametrize("message", ["", "x" * 100_000])
 def test_any_message(message: str) -> None:
-    assert matched(catalogue(Signature("RuntimeError", ("no backend",))), raised(message)) == []
+    assert matched(index_of(Signature("RuntimeError", ("no backend",))), raised(message)) == []

@@ -1,4 +1,4 @@
-"""What holds for any log: wrappers change nothing, nothing crashes, and the cost grows no faster than the length."""
+"""Properties of any log: prefixes change nothing, no input crashes, and the cost is linear in the length."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.engine.catalogue import load
-from repros.match import Match, match
-from repros.match.reading import UnreadableLogError, lines
-from tests.match.index import GOLDEN
-from tests.match.wrappers import WRAPPERS, wrapped
+from repros.errors import ReprosError
+from repros.match import LogMatch, match_log
+from repros.match.log import decode_lines
+from tests.match.golden_logs import GOLDEN
+from tests.match.wrappers import WRAPPERS, wrap_text
 
-SHELF = load()
+CATALOGUE = load()
 KNOWN = (
     "rpr-0004-failing-fused-adamw-hand-2023-05",
     "rpr-0002-forced-hooks-ddp-hand-current",
@@ -23,14 +24,14 @@ KNOWN = (
     "two-devices-hand-current",
     "masked-hand-current",
 )
-# Not those that take something away, such as the indentation by which mixed lines of two ranks are told apart.
+# ANY lacks the wrappers that remove text, such as the indentation that separates mixed lines of two ranks.
 FIRST = ("progress", "renamed", "interleaved")
-LAST = ("code-block", "line-numbers")  # whoever saves a log has it in one of these, and puts nothing round it
+LAST = ("code-block", "line-numbers")  # a log is saved in one of these last, with nothing around it
 ANY = sorted(WRAPPERS.keys() - {"last-lines", "flattened", *FIRST, *LAST})
 
 
-def found(text: str) -> Match:
-    return match(lines(text.encode("utf-8", "surrogatepass")), SHELF)
+def found(text: str) -> LogMatch:
+    return match_log(decode_lines(text.encode("utf-8", "surrogatepass")), CATALOGUE)
 
 
 def ids(text: str) -> list[str]:
@@ -45,7 +46,7 @@ def ids(text: str) -> list[str]:
 )
 def test_wrappers_change_nothing(name: str, first: list[str], others: list[str], last: list[str]) -> None:
     text = (GOLDEN / f"{name}.log").read_text("utf-8")
-    assert ids(wrapped(text, (*first, *others, *last))) == ids(text)
+    assert ids(wrap_text(text, (*first, *others, *last))) == ids(text)
 
 
 @given(st.binary(max_size=400))
@@ -98,8 +99,8 @@ def test_any_order_of_lines_is_read(pieces: list[str], end: str) -> None:
 
 def read_or_refused(raw: bytes) -> None:
     try:
-        result = match(lines(raw), SHELF)
-    except UnreadableLogError:
+        result = match_log(decode_lines(raw), CATALOGUE)
+    except ReprosError:
         return
     count = raw.count(b"\n") + 1
     for failure in result.failures:
@@ -140,13 +141,13 @@ def test_the_cost_is_linear(kind: str) -> None:
     def seconds(size: int) -> float:
         raw = HOSTILE[kind](size).encode()
         started = time.process_time()
-        match(lines(raw), SHELF)
+        match_log(decode_lines(raw), CATALOGUE)
         return time.process_time() - started
 
     def is_linear() -> bool:
-        # Four times the log is sixteen times the seconds if quadratic. What a log costs at any length is taken off.
+        # A log four times as long takes sixteen times as long if quadratic. The fixed cost of any log is subtracted.
         floor = min(seconds(100) for _ in range(3))
         small, large = (max(seconds(size) - floor, 0.001) for size in (100_000, 400_000))
         return large < 10 * small
 
-    assert any(is_linear() for _ in range(3))  # a busy machine may spoil one measurement
+    assert any(is_linear() for _ in range(3))  # a busy machine can spoil a measurement

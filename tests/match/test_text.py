@@ -1,9 +1,11 @@
-"""What is said of a log: whole texts, for candidates that share a message and for none."""
+"""Whole reports: for one candidate, for rivals, and for no known repro."""
 
 from __future__ import annotations
 
-from repros.match import Match, match, text
-from repros.match.reading import lines
+from repros.match import LogMatch, match_log
+from repros.match.json_format import match_to_json
+from repros.match.log import decode_lines
+from repros.match.text import format_match, versions_text
 from repros.model import Outcome, Repro, Signature
 from tests.factories import repro, requirements, variant
 
@@ -40,12 +42,12 @@ TRACEBACK = """\
 """
 
 
-def of(text: str, *repros: Repro) -> Match:
-    return match(lines(text.encode()), repros)
+def of(text: str, *repros: Repro) -> LogMatch:
+    return match_log(decode_lines(text.encode()), repros)
 
 
 def test_a_certain_one() -> None:
-    shown = text.text(of(TRACEBACK.format(function="new_forward") + "accelerate==0.25.0\n", HOOKS), 60).plain
+    shown = format_match(of(TRACEBACK.format(function="new_forward") + "accelerate==0.25.0\n", HOOKS), 60).plain
     assert (
         shown
         == """\
@@ -63,15 +65,15 @@ next      repros show RPR-0002
     )
 
 
-def test_several_with_one_message() -> None:
-    shown = text.text(of("RuntimeError: the documented failure on cuda:1\n\ntorch 2.1.2", HOOKS, OTHER), 100).plain
+def test_rivals() -> None:
+    shown = format_match(of("RuntimeError: the documented failure on cuda:1\n\ntorch 2.1.2", HOOKS, OTHER), 100).plain
     assert (
         shown
         == """\
 RPR-0002 Hooks pin inputs
-possible  class and message agree, but there are no frames to see, RPR-0028 has this message too
+possible  class and message agree, but the log has no frames and RPR-0028 has this message too
 seen      line 1: RuntimeError: the documented failure on cuda:1
-versions  not told: the log does not name the version of accelerate (affected: accelerate<1.13)
+versions  unknown: the log does not state the version of accelerate (affected: accelerate<1.13)
 works     fixed: does it otherwise (needs lightning>=2.3)
 does not  moved: to move it is enough
 apart     hooks are on the stack.
@@ -80,57 +82,75 @@ next      repros show RPR-0002
           repros report RPR-0002 --python PATH
 
 RPR-0028 Another cause
-possible  class and message agree, but RPR-0002 has this message too, the versions in the log are
+possible  class and message agree, but RPR-0002 has this message too and the versions in the log are
           not affected
 seen      line 1: RuntimeError: the documented failure on cuda:1
 versions  not affected: torch 2.1.2 (affected: torch>=2.0,<2.1)
 works     fixed: does it otherwise (needs lightning>=2.3)
 does not  moved: to move it is enough
-apart     nothing in the log; run it, with --confirm --python PATH
+apart     nothing in the log; run it with --confirm --python PATH
 next      repros show RPR-0028
           repros run RPR-0028 --python PATH
           repros report RPR-0028 --python PATH"""
     )
 
 
-def test_one_that_has_only_the_message_in_common() -> None:
-    shown = text.text(of(TRACEBACK.format(function="forward"), HOOKS), 100).plain
+def test_a_ruled_out_repro() -> None:
+    shown = format_match(of(TRACEBACK.format(function="forward"), HOOKS), 100).plain
     assert (
         shown
         == """\
 No known repro.
-read      line 4, rank 1: RuntimeError: the documented failure on cuda:1
-not       RPR-0002 has the message of line 4, but only with new_forward on the stack
+exception line 4, rank 1: RuntimeError: the documented failure on cuda:1
+ruled out RPR-0002 has the message of line 4, but the stack has no new_forward
 next      repros list
           repros new NAME (to document it)"""
     )
 
 
-def test_two_versions_of_one_package_tell_nothing() -> None:
+def test_versions_that_disagree_are_unknown() -> None:
     found = of("RuntimeError: the documented failure\n\ntorch 2.0.1, then torch 2.1.2", OTHER)
     (candidate,) = found.candidates
-    assert text.versions(candidate) == "not told: the log names torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
+    assert versions_text(candidate) == "unknown: the log states torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
 
 
-def test_a_log_without_an_exception() -> None:
-    assert text.text(of("all is well", HOOKS), 100).plain.splitlines()[1] == (
-        "read      no exception: neither a traceback nor the last line of one"
+def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
+    old = requirements("torch<2.1")
+    variants = (variant(signature=PLAIN, affected=old), variant("moved", signature=PLAIN, affected=()))
+    found = of(
+        "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0028", affected=old, variants=variants)
+    )
+    (candidate,) = found.candidates
+    assert versions_text(candidate) == (
+        "not affected: torch 2.1.2 (affected: torch<2.1); affected with the variant moved"
     )
 
 
-def test_for_machines() -> None:
-    found = text.record(of(TRACEBACK.format(function="forward"), HOOKS, OTHER))
+def test_a_log_without_an_exception() -> None:
+    assert format_match(of("all is well", HOOKS), 100).plain.splitlines()[1] == (
+        "exception none: neither a traceback nor the last line of one"
+    )
+
+
+def test_json() -> None:
+    found = match_to_json(of(TRACEBACK.format(function="forward"), HOOKS, OTHER))
     seen = {"line": 4, "type": "RuntimeError", "message": "the documented failure on cuda:1"}
     assert [one["id"] for one in found["candidates"]] == ["RPR-0028"]
     assert found["candidates"][0]["seen"] == [
         {
             "ranks": ["rank 1"],
             **seen,
-            "wording": "the documented failure",
+            "matched_text": "the documented failure",
             "frames": [],
             "variants": ["failing", "moved"],
         }
     ]
+    assert found["candidates"][0]["affected"] == {
+        "state": "unknown",
+        "ranges": ["torch>=2.0,<2.1"],
+        "versions": {},
+        "missing": ["torch"],
+    }
     assert found["ruled_out"] == [{"id": "RPR-0002", "frames": ["lib/hooks.py:new_forward"], **seen}]
     assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
     assert (found["versions"], found["notes"]) == ({}, [])

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from repros.match.versions import versions
+from repros.match.versions import find_versions
 
 PACKAGES = {"torch", "lightning", "accelerate", "bitsandbytes", "python"}
 
 
 def stated(text: str) -> dict[str, tuple[str, ...]]:
-    return dict(versions(enumerate(text.splitlines()), PACKAGES))
+    return dict(find_versions(enumerate(text.splitlines()), PACKAGES))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         # pip freeze, pip list, conda list, poetry show, uv pip list
         ("torch==2.1.2+cu121\nlightning==2.1.3", {"torch": ("2.1.2+cu121",), "lightning": ("2.1.3",)}),
@@ -32,18 +32,18 @@ def stated(text: str) -> dict[str, tuple[str, ...]]:
         ),
         ("- PyTorch version (GPU?): 2.1.2+cu121 (True)", {"torch": ("2.1.2+cu121",)}),
         ("- `Accelerate` version: 0.25.0", {"accelerate": ("0.25.0",)}),
-        # as people write
+        # prose
         ("torch version: 2.1.2, accelerate 0.25.0", {"torch": ("2.1.2",), "accelerate": ("0.25.0",)}),
         ("torch.__version__ = '2.1.2'", {"torch": ("2.1.2",)}),
         ("I use lightning v2.1.3 and torch (2.1.2)", {"lightning": ("2.1.3",), "torch": ("2.1.2",)}),
         ("pytorch-lightning==2.1.3", {"lightning": ("2.1.3",)}),
         ("pytorch_lightning 2.1.3\nlightning 2.2.0", {"lightning": ("2.2.0",)}),
         ("Successfully installed lightning-2.1.3 torch-2.1.2", {"lightning": ("2.1.3",), "torch": ("2.1.2",)}),
-        # the more exact, and what differs
+        # the most exact of equal versions; all of different ones
         ("torch 2.1\ntorch==2.1.2+cpu", {"torch": ("2.1.2+cpu",)}),
         ("lightning 2.1.3, then lightning 2.4.0", {"lightning": ("2.1.3", "2.4.0")}),
         ('File "/env/lib/python3.10/site-packages/torch/a.py", line 1', {"python": ("3.10",)}),
-        # what is about versions and states none
+        # requirements and numbers that are not versions
         ("lightning requires torch>=2.0 but torch<2.1 is pinned, torch~=2.1", {}),
         ("requires torch 2 or newer; see torch/2.1.2/docs and my-torch==2.0.1", {}),
         ("numpy 1.26.4, torchmetrics==1.2.1", {}),
@@ -52,9 +52,9 @@ def stated(text: str) -> dict[str, tuple[str, ...]]:
         ("", {}),
     ],
 )
-def test_what_states_a_version(text: str, told: dict[str, tuple[str, ...]]) -> None:
-    assert stated(text) == told
+def test_versions_stated_in_a_text(text: str, expected: dict[str, tuple[str, ...]]) -> None:
+    assert stated(text) == expected
 
 
 def test_no_packages_no_versions() -> None:
-    assert versions([(1, "torch==2.1.2")], set()) == {}
+    assert find_versions([(1, "torch==2.1.2")], set()) == {}

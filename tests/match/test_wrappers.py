@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from repros.match.wrappers import unwrap
+from repros.match.wrappers import unwrap_lines
 
 
 @pytest.mark.parametrize(
@@ -39,28 +39,32 @@ from repros.match.wrappers import unwrap
     ],
 )
 def test_one_line(text: str, label: str, bare: str | None) -> None:
-    _, line = unwrap([(6, "x"), (7, text)])
-    # A number before a single line may be anything; who wrote it is a question of many lines.
+    _, line = unwrap_lines([(6, "x"), (7, text)])
+    # A number before a single line may be a task or a line number; only many lines show which.
     assert (line.number, line.text) == (7, text if bare is None else bare)
     if "task" not in label:
         assert line.label == label
 
 
-def test_numbers_before_lines_are_tasks_where_they_come_again() -> None:
-    tasks = unwrap(enumerate(["0: a", "1: a", "0: b", "1: b", "0: c", "1: c"]))
+def test_repeated_numbers_before_lines_are_tasks() -> None:
+    tasks = unwrap_lines(enumerate(["0: a", "1: a", "0: b", "1: b", "0: c", "1: c"]))
     assert [line.label for line in tasks] == ["task 0", "task 1"] * 3
-    numbered = unwrap(enumerate(["8: a", "9: b", "10: c [rank1]: d"]))
+    numbered = unwrap_lines(enumerate(["8: a", "9: b", "10: c [rank1]: d"]))
     assert [(line.label, line.text) for line in numbered] == [("", "a"), ("", "b"), ("", "c [rank1]: d")]
 
 
-def test_what_is_indented_as_a_whole() -> None:
-    assert [line.text for line in unwrap([(1, "    a"), (2, ""), (3, "      b")])] == ["a", "", "  b"]
+def test_common_indentation_is_removed() -> None:
+    assert [line.text for line in unwrap_lines([(1, "    a"), (2, ""), (3, "      b")])] == ["a", "", "  b"]
 
 
-def test_what_overwrites_a_line_is_its_writers() -> None:
-    found = unwrap([(1, "[rank1]: 50%"), (1, "60%"), (2, "x")])
+def test_text_after_a_carriage_return_has_the_label_of_its_line() -> None:
+    found = unwrap_lines([(1, "[rank1]: 50%"), (1, "60%"), (2, "x")])
     assert [(line.label, line.text) for line in found] == [("rank1", "50%"), ("rank1", "60%"), ("", "x")]
 
 
-def test_whether_a_logger_wrote_it() -> None:
-    assert [line.stamped for line in unwrap([(1, "14:03:22 x"), (2, "[rank1]: x"), (3, "x")])] == [True, False, False]
+def test_prefixes_of_loggers() -> None:
+    assert [line.has_log_prefix for line in unwrap_lines([(1, "14:03:22 x"), (2, "[rank1]: x"), (3, "x")])] == [
+        True,
+        False,
+        False,
+    ]

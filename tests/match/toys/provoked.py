@@ -1,6 +1,6 @@
-"""Errors of everyday training that no repro documents, provoked for real: `python provoked.py NAME [DEVICE]`.
+"""Common training errors that no repro documents, raised by real code: `python provoked.py NAME [DEVICE]`.
 
-Several come close to a documented failure on purpose: its message from another cause, its cause with another message.
+Several resemble a documented failure on purpose: its message from another cause, its cause with another message.
 """
 
 from __future__ import annotations

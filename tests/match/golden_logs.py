@@ -1,4 +1,4 @@
-"""The golden logs: what each tells of, how it was made, and what must be found in it."""
+"""The golden logs: the origin of each and the repros that must be found in it."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.match.wrappers import wrapped
+from tests.match.wrappers import wrap_text
 
 GOLDEN = Path(__file__).with_name("golden")
 
 
 @dataclass(frozen=True)
-class Log:
+class GoldenLog:
     """One golden log."""
 
     name: str
     expected: tuple[str, ...]
-    """Ids that must be found, and no others; empty: no known repro."""
+    """Ids of the repros that must be found, and of no others; empty: no known repro."""
     script: str = ""
-    """A repro's id or `provoked`, for a log that was captured by running it."""
+    """For a log captured from a run: the script, a repro's id or `provoked`."""
     arguments: tuple[str, ...] = ()
     how: str = "hand"
-    """Which of :data:`tests.match.capture.WAYS`."""
+    """The launcher, one of :data:`tests.match.capture.LAUNCHERS`."""
     stack: str = "current"
     base: str = ""
-    """The log that this one is made from, for one that is synthesised."""
+    """For a synthesised log: the log that it is made from."""
     wrappers: tuple[str, ...] = ()
     """Names of :data:`tests.match.wrappers.WRAPPERS`, innermost first."""
     written: str = ""
-    """Why the text was written by hand, for one that cannot be provoked here."""
+    """For a log written by hand: why it could not be captured."""
 
     @property
     def path(self) -> Path:
-        """The file; a synthesised log has none of its own."""
+        """The file; for a synthesised log, that of its base."""
         return GOLDEN / f"{self.base or self.name}.log"
 
     @property
     def text(self) -> str:
-        """What a user would save."""
-        return wrapped(self.path.read_text("utf-8"), self.wrappers)
+        """The log as a user would save it."""
+        return wrap_text(self.path.read_text("utf-8"), self.wrappers)
 
 
-def entries() -> Iterator[Log]:
-    """Yield every entry of the index, in its order."""
+def read_golden_logs() -> Iterator[GoldenLog]:
+    """Yield every golden log in the order of the index."""
     for entry in tomllib.loads((GOLDEN / "index.toml").read_text("utf-8"))["log"]:
         lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
-        yield Log(**entry | lists)
+        yield GoldenLog(**entry | lists)
