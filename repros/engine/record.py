@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
-from repros.model import Result, Verdict
+from repros.model import Process, Result, Verdict
 
 SCHEMA = 1
 """Raised whenever a field changes its meaning; a new field does not raise it."""
@@ -113,21 +113,22 @@ def line(result: Result) -> RecordLine:
             "signature": str(expectation.signature),
         },
         "launch": seen.launch.value if seen else None,
-        "observed": [
-            {
-                "process": process.name,
-                "ending": process.ending.value,
-                "code": process.code,
-                "signal": process.signal,
-            }
-            for process in (seen.ranks if seen else ())
-        ],
+        "observed": [_process_record(process) for process in (seen.ranks if seen else ())],
         "signature": result.signature,
         "verdict": result.verdict.value,
         "repeats": {"n": result.repeats.n, "agreeing": result.repeats.agreeing} if result.repeats else None,
         "reason": result.reason,
         "seconds": round(seen.seconds, 2) if seen else None,
         "logs": str(seen.folder) if seen else None,
+    }
+
+
+def _process_record(process: Process) -> ProcessRecord:
+    return {
+        "process": process.name,
+        "ending": process.ending.value,
+        "code": process.code,
+        "signal": process.signal,
     }
 
 

@@ -47,7 +47,7 @@ def run_copy(folder: Path, script: str) -> str:
 
 def test_a_copy_under_another_name_imports_and_arms(tmp_path: Path) -> None:
     script = "import lifted; from lifted import arm, build; arm.install(); print(lifted.SimUnavailableError.__module__)"
-    assert run_copy(tmp_path, script) == "lifted\n"
+    assert run_copy(tmp_path, script) == "lifted.errors\n"
 
 
 def test_arming_a_process_imports_neither_pathlib_nor_the_builder(tmp_path: Path) -> None:

@@ -10,14 +10,12 @@ import functools
 import os
 from typing import TYPE_CHECKING
 
+from .errors import SimUnavailableError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["SimUnavailableError", "load", "shared_object"]
-
-
-class SimUnavailableError(RuntimeError):
-    """The simulated accelerator cannot be built here; the message is one sentence with the reason and the remedy."""
 
 
 def shared_object() -> Path:
@@ -50,7 +48,7 @@ def load() -> None:
         return
     from . import backend, bridges
 
-    backend.register(shared_object())
+    backend.register(shared_object(), load)
     bridges.install()
 
 

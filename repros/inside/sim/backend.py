@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import ModuleType
 
 NAME = "sim"
 
 
-def register(shared_object: Path) -> None:
-    """Load `shared_object` and register everything that torch lets a backend register."""
+def register(shared_object: Path, load: Callable[[], None]) -> None:
+    """Load `shared_object` and register everything that torch lets a backend register.
+
+    Args:
+        shared_object: the compiled extension.
+        load: makes the device available in another process, which receives a tensor.
+    """
     extension = _load(shared_object)
     torch.utils.rename_privateuse1_backend(NAME)
 
@@ -32,7 +38,7 @@ def register(shared_object: Path) -> None:
         generate(for_storage=True)
     torch_2_0.install(extension)
     serialization.register(extension)
-    process_transfer.register()
+    process_transfer.register(load)
     collectives.register(extension)
 
 

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import SimUnavailableError
+from .errors import SimUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,19 +6,25 @@ share already: a tensor is sent as shared host memory, and the receiver copies i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 
 
-def register() -> None:
-    """Register how tensors and parameters are pickled for another process."""
+def register(load: Callable[[], None]) -> None:
+    """Register how tensors and parameters are pickled for another process.
+
+    Args:
+        load: makes the device available; it is sent along, since a fresh process receives its arguments before the
+            program's own code has run.
+    """
     for tensor_class in (torch.Tensor, torch.nn.Parameter):
-        _register_reducer(tensor_class)
+        _register_reducer(tensor_class, load)
 
 
-def _register_reducer(kind: type) -> None:
+def _register_reducer(kind: type, load: Callable[[], None]) -> None:
     original = ForkingPickler._extra_reducers.get(kind)  # type: ignore[attr-defined]
 
     def reduce(value: Any) -> Any:
@@ -32,15 +38,15 @@ def _register_reducer(kind: type) -> None:
         host = value.detach().cpu().share_memory_()
         # The shared memory must outlive this call until the other process has opened it.
         value._shared_with_others = host
-        return _tensor_from_host, (type(value), host, value.device.index, value.requires_grad)
+        return _tensor_from_host, (load, type(value), host, value.device.index, value.requires_grad)
 
     ForkingPickler.register(kind, reduce)
 
 
-def _tensor_from_host(kind: type, host: torch.Tensor, index: int, requires_grad: bool) -> torch.Tensor:
-    from . import load
-
-    load()  # a fresh process receives its arguments before the program's own code has run
+def _tensor_from_host(
+    load: Callable[[], None], kind: type, host: torch.Tensor, index: int, requires_grad: bool
+) -> torch.Tensor:
+    load()
     tensor = host.to(torch.device("sim", index))
     if issubclass(kind, torch.nn.Parameter):
         return torch.nn.Parameter(tensor, requires_grad)

@@ -11,7 +11,10 @@ def test_nothing_is_loaded_before_torch_is(armed: Any) -> None:
         print(sorted(name for name in sys.modules if name == "torch" or "sim." in name or "lightning" in name))
     """
     ended = armed(script)
-    assert ended.stdout.strip() == "['repros_inside.sim.arm', 'repros_inside.sim.import_hooks']", ended.stderr
+    assert (
+        ended.stdout.strip()
+        == "['repros_inside.sim.arm', 'repros_inside.sim.errors', 'repros_inside.sim.import_hooks']"
+    ), ended.stderr
 
 
 def test_importing_torch_loads_the_backend(sim: Any, armed: Any) -> None:

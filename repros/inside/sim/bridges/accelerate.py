@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import Bridge, use_sim_as_cuda, wrap
+from .bridge import Bridge, use_sim_as_cuda, wrap
 
 
 def _default_device(module: Any) -> None:

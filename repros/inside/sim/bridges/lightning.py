@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import Bridge, wrap
+from .bridge import Bridge, wrap
 
 _FABRIC = ("lightning.fabric", "lightning_fabric")
 _PYTORCH = ("lightning.pytorch", "pytorch_lightning")
@@ -19,7 +19,9 @@ _CONNECTORS = (
 
 
 def _register_accelerator(module: Any) -> None:
-    accelerator = _accelerator_class(module.Accelerator)
+    import torch
+
+    accelerator = _accelerator_class(module.Accelerator, torch)
     # Importable by name, so that a strategy with an accelerator can be pickled for a spawned process.
     accelerator.__module__, accelerator.__qualname__ = module.__name__, accelerator.__name__
     setattr(module, accelerator.__name__, accelerator)
@@ -29,9 +31,7 @@ def _register_accelerator(module: Any) -> None:
     registry.register("sim", accelerator, description="Simulated accelerator")
 
 
-def _accelerator_class(base: Any) -> Any:  # noqa: C901 # one class, whose base is known at run time only
-    import torch
-
+def _accelerator_class(base: Any, torch: Any) -> Any:  # noqa: C901 # one class, whose base is known at run time only
     class SimAccelerator(base):
         """One process per simulated device, as CUDAAccelerator is for GPUs."""
 

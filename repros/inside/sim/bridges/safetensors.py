@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import Bridge, wrap
+from .bridge import Bridge, wrap
 
 if TYPE_CHECKING:
     import torch

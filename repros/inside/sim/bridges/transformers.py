@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from . import Bridge
+from .bridge import Bridge
 
 
 def _use_sim_as_trainer_device(module: Any) -> None:

@@ -19,7 +19,7 @@ def _adapt_accelerate(module: Any) -> None:
     # accelerate/test_utils/testing.py `get_backend` lists the supported devices; `require_cuda` checks for CUDA
     import torch
 
-    from repros.inside.sim.bridges import use_sim_as_cuda
+    from repros.inside.sim.bridges.bridge import use_sim_as_cuda
 
     module.torch_device, module.device_count = "sim", torch.sim.device_count()
     module.memory_allocated_func = torch.sim.memory_allocated
@@ -42,7 +42,7 @@ def _adapt_lightning(module: Any) -> None:
     # fabric/utilities/testing/_runif.py: `num_cuda_devices() < min_cuda_gpus`, `torch.cuda.is_bf16_supported()`
     import torch
 
-    from repros.inside.sim.bridges import use_sim_as_cuda
+    from repros.inside.sim.bridges.bridge import use_sim_as_cuda
 
     use_sim_as_cuda(module, "_runif_reasons", num_cuda_devices=torch.sim.device_count)
 

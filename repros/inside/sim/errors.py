@@ -1,0 +1,7 @@
+"""The error for a device that cannot be made available."""
+
+from __future__ import annotations
+
+
+class SimUnavailableError(RuntimeError):
+    """The simulated accelerator cannot be built here; the message is one sentence with the reason and the remedy."""
