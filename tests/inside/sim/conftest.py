@@ -35,6 +35,16 @@ def sim() -> Any:
     return torch.sim
 
 
+@pytest.fixture(scope="module")
+def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two ranks with a process group for the CPU and for sim."""
+    from tests.inside.sim.ranks import Ranks
+
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,sim:simccl")
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def fresh_device(sim: Any) -> Any:
     """`torch.sim` with device 0 current before and after."""

@@ -142,3 +142,19 @@ def _serve(pipe: Any, rank: int, size: int, folder: str, backend: str, timeout: 
         pipe.send(answer)
     sys.stdout.flush()
     os._exit(0)  # a broken process group must not keep the process alive
+
+
+def first_error(call: Any) -> str:
+    """Return the first line of the error that a call raises, or `nothing`."""
+    try:
+        call()
+    except (RuntimeError, TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return "nothing"
+
+
+def ones(*shape: int, dtype: Any = None, device: str = "sim") -> Any:
+    """Return a tensor of ones on a device."""
+    import torch
+
+    return torch.ones(shape or (2,), dtype=dtype, device=device)

@@ -19,13 +19,6 @@ STEPS = 4
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
-@pytest.fixture(scope="module")
-def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,sim:simccl")
-    yield made
-    made.close()
-
-
 class Net(torch.nn.Module):  # type: ignore[misc, name-defined] # Any here
     """Two branches; a step uses one or both."""
 

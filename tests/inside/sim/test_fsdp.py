@@ -28,13 +28,6 @@ keeps_fsdp2_to_cuda = VERSION < (2, 6)
 """Seen: 2.4.1 uses `torch.cuda`'s streams whatever the mesh's device."""
 
 
-@pytest.fixture(scope="module")
-def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,sim:simccl")
-    yield made
-    made.close()
-
-
 def _first_available(*places: str) -> Any:
     """Return the first `module:name` that this version has."""
     for place in places:

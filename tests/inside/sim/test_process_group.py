@@ -1,4 +1,4 @@
-"""Process groups: refusals, groups of other backends, objects, timeouts, ranks that die.
+"""Process groups: layouts, groups of other backends, objects, timeouts, ranks that die.
 
 NCCL's messages were read from PyTorch's CUDA library (the texts of ProcessGroupNCCL.cpp), not observed on a GPU.
 """
@@ -18,7 +18,7 @@ if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
     reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
     pytest.skip(reason, allow_module_level=True)
 
-from tests.inside.sim.ranks import RankFailedError, Ranks  # noqa: E402
+from tests.inside.sim.ranks import RankFailedError, Ranks, first_error, ones  # noqa: E402
 
 dist = torch.distributed
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -32,72 +32,6 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=BINDS_DEVICES)
     yield made
     made.close()
-
-
-def _raised(call: Any) -> str:
-    try:
-        call()
-    except (RuntimeError, TypeError, ValueError) as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    return "nothing"
-
-
-def ones(*shape: int, dtype: Any = None, device: str = "sim") -> Any:
-    return torch.ones(shape or (2,), dtype=dtype, device=device)
-
-
-REFUSED = {
-    "a CPU tensor": (
-        lambda: dist.all_reduce(ones(device="cpu")),
-        "RuntimeError: No backend type associated with device type cpu",
-    ),
-    "a CPU tensor among sim tensors": (
-        lambda: dist.all_gather([ones(device="cpu"), ones(device="cpu")], ones()),
-        "ValueError: Tensors must be sim and dense",
-    ),
-    "int16": (
-        lambda: dist.all_reduce(ones(dtype=torch.int16)),
-        "TypeError: Input tensor data type is not supported for NCCL process group: Short",
-    ),
-    "int16, moved": (
-        lambda: dist.broadcast(ones(dtype=torch.int16), 0),
-        "TypeError: Input tensor data type is not supported for NCCL process group: Short",
-    ),
-    "the average of bools": (
-        lambda: dist.all_reduce(ones(dtype=torch.bool), op=dist.ReduceOp.AVG),
-        "TypeError: Cannot use ReduceOp.AVG with boolean inputs",
-    ),
-    "a premultiplied sum of integers": (
-        lambda: dist.all_reduce(
-            ones(dtype=torch.int32), op=torch._C._distributed_c10d._make_nccl_premul_sum(2.0)
-        ),
-        "TypeError: PreMulSum Data type must be half, float, bfloat16 or double",
-    ),
-    "a tensor with gaps": (lambda: dist.all_reduce(ones(4, 4)[:, ::2]), "ValueError: Tensors must be contiguous"),
-    "an output of another type": (
-        lambda: dist.all_gather_into_tensor(ones(4, dtype=torch.int32), ones(2)),
-        "TypeError: output tensor must have the same type as input tensor",
-    ),
-    "an output of another size": (
-        lambda: dist.all_gather_into_tensor(ones(3), ones(2)),
-        "ValueError: output tensor size must be equal to world_size times input tensor size",
-    ),
-    "an input of another size": (
-        lambda: dist.reduce_scatter_tensor(ones(3), ones(4)),
-        "ValueError: input tensor must be the same size as output size times world size",
-    ),
-}  # fmt: skip
-
-
-def _refusals(rank: int) -> dict[str, str]:
-    found = {name: _raised(call) for name, (call, _) in REFUSED.items()}
-    dist.barrier()  # Gloo's own refusals come late and make this fail
-    return found
-
-
-def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_intact(ranks: Ranks) -> None:
-    expected = {name: words for name, (_, words) in REFUSED.items()}
-    assert ranks.call(_refusals) == [expected, expected]
 
 
 def _layouts(rank: int) -> list[Any]:
@@ -161,7 +95,7 @@ def test_a_rank_may_send_to_itself_in_a_batch(ranks: Ranks) -> None:
 
 def _receive_without_send(rank: int) -> str:
     batch = [dist.P2POp(dist.irecv, ones(), rank)]
-    return _raised(lambda: [work.wait() for work in dist.batch_isend_irecv(batch)])
+    return first_error(lambda: [work.wait() for work in dist.batch_isend_irecv(batch)])
 
 
 def test_receiving_from_itself_without_sending_raises(ranks: Ranks) -> None:
@@ -230,7 +164,7 @@ def _with_gloo_group(rank: int) -> dict[str, Any]:
     dist.barrier(group=gloo)
     objects = [None, None]
     dist.all_gather_object(objects, rank, group=gloo)
-    refused = _raised(dist.monitored_barrier)
+    refused = first_error(dist.monitored_barrier)
     mixed = dist.new_group(backend="cpu:gloo,sim:simccl")
     both = [ones(device=device) for device in ("cpu", "sim")]
     for tensor in both:
@@ -261,7 +195,7 @@ def _subgroups(rank: int) -> list[Any]:
     tensor = ones()
     dist.all_reduce(tensor, group=alone)
     second = dist.new_group([1])
-    outside = _raised(lambda: dist.all_reduce(ones(), group=second))
+    outside = first_error(lambda: dist.all_reduce(ones(), group=second))
     local = dist.new_group([rank], use_local_synchronization=True)
     return [tensor.tolist(), dist.get_world_size(alone), dist.get_rank(second), outside, local.size()]
 

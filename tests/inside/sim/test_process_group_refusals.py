@@ -1,0 +1,84 @@
+"""Process groups: calls that NCCL refuses, and so does the group of sim.
+
+NCCL's messages were read from PyTorch's CUDA library (the texts of ProcessGroupNCCL.cpp), not observed on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+    reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
+    pytest.skip(reason, allow_module_level=True)
+
+from tests.inside.sim.ranks import Ranks, first_error, ones  # noqa: E402
+
+dist = torch.distributed
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+# Seen: in 2.6.0 and before, `device_id` must be a CUDA device; 2.9.1 takes any accelerator.
+BINDS_DEVICES = VERSION >= (2, 9)
+
+
+@pytest.fixture(scope="module")
+def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two ranks, each bound to its device if the version can do so."""
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=BINDS_DEVICES)
+    yield made
+    made.close()
+
+
+REFUSED = {
+    "a CPU tensor": (
+        lambda: dist.all_reduce(ones(device="cpu")),
+        "RuntimeError: No backend type associated with device type cpu",
+    ),
+    "a CPU tensor among sim tensors": (
+        lambda: dist.all_gather([ones(device="cpu"), ones(device="cpu")], ones()),
+        "ValueError: Tensors must be sim and dense",
+    ),
+    "int16": (
+        lambda: dist.all_reduce(ones(dtype=torch.int16)),
+        "TypeError: Input tensor data type is not supported for NCCL process group: Short",
+    ),
+    "int16, moved": (
+        lambda: dist.broadcast(ones(dtype=torch.int16), 0),
+        "TypeError: Input tensor data type is not supported for NCCL process group: Short",
+    ),
+    "the average of bools": (
+        lambda: dist.all_reduce(ones(dtype=torch.bool), op=dist.ReduceOp.AVG),
+        "TypeError: Cannot use ReduceOp.AVG with boolean inputs",
+    ),
+    "a premultiplied sum of integers": (
+        lambda: dist.all_reduce(
+            ones(dtype=torch.int32), op=torch._C._distributed_c10d._make_nccl_premul_sum(2.0)
+        ),
+        "TypeError: PreMulSum Data type must be half, float, bfloat16 or double",
+    ),
+    "a tensor with gaps": (lambda: dist.all_reduce(ones(4, 4)[:, ::2]), "ValueError: Tensors must be contiguous"),
+    "an output of another type": (
+        lambda: dist.all_gather_into_tensor(ones(4, dtype=torch.int32), ones(2)),
+        "TypeError: output tensor must have the same type as input tensor",
+    ),
+    "an output of another size": (
+        lambda: dist.all_gather_into_tensor(ones(3), ones(2)),
+        "ValueError: output tensor size must be equal to world_size times input tensor size",
+    ),
+    "an input of another size": (
+        lambda: dist.reduce_scatter_tensor(ones(3), ones(4)),
+        "ValueError: input tensor must be the same size as output size times world size",
+    ),
+}  # fmt: skip
+
+
+def _refusals(rank: int) -> dict[str, str]:
+    found = {name: first_error(call) for name, (call, _) in REFUSED.items()}
+    dist.barrier()  # Gloo's own refusals come late and make this fail
+    return found
+
+
+def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_intact(ranks: Ranks) -> None:
+    expected = {name: words for name, (_, words) in REFUSED.items()}
+    assert ranks.call(_refusals) == [expected, expected]
