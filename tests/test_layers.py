@@ -1,4 +1,4 @@
-"""The import graph of `repros`: layers, no cycle, no presenter below the commands; and the sizes of modules.
+"""The import graph of `repros` and the sizes of its modules: layers, no cycle, no presenter in a domain module.
 
 The catalogue is data, and `inside` has walls of its own (`test_walls.py`).
 """
@@ -28,7 +28,7 @@ LAYERS = (
     ("errors", "inside"),
     ("__init__",),
 )
-"""From top to bottom: a module imports from its own folder and from the layers below."""
+"""From top to bottom; a module imports only from its own folder and from lower layers."""
 
 NEIGHBOURS: dict[tuple[str, str], str] = {
     ("environments", "stacks"): "an environment is made from a stack and its lock",
@@ -156,6 +156,11 @@ def test_no_domain_module_imports_a_presenter() -> None:
 
 def test_the_package_has_no_other_loose_module() -> None:
     assert {path.stem for path in PACKAGE.glob("*.py")} == LOOSE_MODULES
+
+
+def test_only_the_engine_imports_inside() -> None:
+    importers = {folder(module) for module, others in graph().items() for other in others if folder(other) == "inside"}
+    assert importers <= {"engine", "inside"}
 
 
 def test_sim_imports_nothing_of_the_rest() -> None:
