@@ -59,7 +59,7 @@ def repro(session: nox.Session, strategy: str) -> None:
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack,strategy", [(stack, strategy) for stack in STACKS for strategy in STRATEGIES])
 def matrix(session: nox.Session, stack: str, strategy: str) -> None:
-    """Measure the catalogue on one stack, where nothing is known yet [-- repros matrix's options]."""
+    """Measure the cells of one stack that have no fresh evidence [-- repros matrix's options]."""
     install(session)
     # A stack's strategies share its environment; the last of them drops it.
     keep = [] if strategy == STRATEGIES[-1] else ["--keep"]
@@ -75,7 +75,7 @@ def summary(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def evidence(session: nox.Session) -> None:
-    """Hold the results of the last `nox -s repro` against the evidence in the repository [-- FILE]."""
+    """Compare the results of the last `nox -s repro` with the evidence in the repository [-- FILE]."""
     install(session)
     session.run("repros", "matrix", "--check", "--from", *(session.posargs or [RESULTS]))
 
