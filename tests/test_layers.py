@@ -37,7 +37,9 @@ NEIGHBOURS: dict[tuple[str, str], str] = {
 """Imports between two folders of one layer, and why they are there."""
 
 PRESENTERS = ("repros.text", "repros.audit.formats")
-"""Packages that turn values into text; so does a module named `text` in any folder, and `issue.markdown`."""
+"""Packages that turn values into text."""
+VIEWS = {"text", "json_format", "markdown"}
+"""Names of the modules that do so for one folder."""
 FRONT_ENDS = ("__main__", "cli", "docs", "pytest_plugin", "text")
 """Folders whose purpose is to present: all of their modules may import presenters."""
 
@@ -59,7 +61,7 @@ def folder(module: str) -> str:
 
 def is_presenter(module: str) -> bool:
     """Return whether a module turns values into text."""
-    is_view = module.endswith(".text") or module == "repros.issue.markdown"
+    is_view = module.rpartition(".")[2] in VIEWS
     return is_view or any(module == name or module.startswith(f"{name}.") for name in PRESENTERS)
 
 
