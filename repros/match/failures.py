@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from repros.match.traceback_lines import base_names, qualified_name
 from repros.model import Raised
 
+_RANK = re.compile(r"\brank:? ?(?=\d)")
 LONGEST_MESSAGE = 20_000
 """Characters, as the engine records them."""
 MOST_MESSAGE_LINES = 60
@@ -37,6 +39,11 @@ class Failure:
     def frames(self) -> Iterator[str]:
         """Every frame of the chain."""
         return (frame for link in self.links for frame in link.raised.frames)
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        """The labels with the rank in one spelling: `rank 1` for torch's `rank1` and Lightning's `rank: 1`."""
+        return tuple(_RANK.sub("rank ", label) for label in self.labels)
 
 
 @dataclass

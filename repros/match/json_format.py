@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from repros.match import Candidate, Failure, Link, LogMatch
-from repros.match.text import confidence_reason, format_rank, next_commands
+from repros.match.reasons import confidence_reason, next_commands
 from repros.model import Role, Variant
 from repros.model.requirements import format_requirement
 
@@ -115,7 +115,7 @@ def _raised_to_json(link: Link) -> RaisedJson:
 
 
 def _exception_to_json(failure: Failure, link: Link) -> ExceptionJson:
-    return {"ranks": list(map(format_rank, failure.labels)), **_raised_to_json(link)}
+    return {"ranks": list(failure.writers), **_raised_to_json(link)}
 
 
 def _candidate_to_json(candidate: Candidate) -> CandidateJson:

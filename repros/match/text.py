@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
 from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
+from repros.match.reasons import confidence_reason, join_words, next_commands
 from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
 from repros.text.wording import count, wrap
@@ -36,49 +36,9 @@ def format_match(found: LogMatch, width: int) -> Text:
     return Text("\n").join(lines)
 
 
-def format_rank(label: str) -> str:
-    """Return a label with the rank in one spelling: `rank 1` for torch's `rank1` and Lightning's `rank: 1`."""
-    return re.sub(r"\brank:? ?(?=\d)", "rank ", label)
-
-
-def confidence_reason(candidate: Candidate) -> str:
-    """Return the reason for a candidate's confidence."""
-    best = candidate.sightings[0]
-    if best.in_own_script:
-        return f"the traceback contains the repro's own script, {candidate.repro.path.name}"
-    agreeing = ["class", "message", *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
-    if candidate.confidence is Confidence.CERTAIN:
-        agreeing.append("versions")
-    doubts = []
-    if not best.frames_agree:
-        doubts.append("the log has no frames")
-    if candidate.rivals:
-        doubts.append(
-            f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"
-        )
-    if candidate.affected.state is AffectedState.NOT_AFFECTED:
-        doubts.append("the versions in the log are not affected")
-    reason = f"{_join(agreeing)} agree"
-    return f"{reason}, but {_join(doubts)}" if doubts else reason
-
-
-def _join(parts: Sequence[str]) -> str:
-    """Return `a, b and c`."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
 def distinguishing_text(repro: Repro) -> str:
     """Return how to distinguish a repro from others with its message."""
     return repro.sections.get("Apart") or "nothing in the log; run it with --confirm --python PATH"
-
-
-def next_commands(repro: Repro) -> list[str]:
-    """Return the commands to run next."""
-    return [
-        f"repros show {repro.id}",
-        f"repros run {repro.id} --python PATH",
-        f"repros report {repro.id} --python PATH",
-    ]
 
 
 def versions_text(candidate: Candidate) -> str:
@@ -91,7 +51,7 @@ def versions_text(candidate: Candidate) -> str:
     if check.state is AffectedState.AFFECTED:
         return f"affected: {versions} ({ranges})"
     if check.state is AffectedState.NOT_AFFECTED:
-        others = f"; affected with the variant {_join(check.affected_variants)}" if check.affected_variants else ""
+        others = f"; affected with the variant {join_words(check.affected_variants)}" if check.affected_variants else ""
         return f"not affected: {versions} (affected: {ranges}){others}"
     if check.missing:
         return f"unknown: the log does not state the version of {', '.join(check.missing)} (affected: {ranges})"
@@ -127,7 +87,7 @@ def _sightings_text(sightings: Sequence[Sighting]) -> str:
 
 def _exception_text(link: Link, failure: Failure) -> str:
     """Return `line 12, rank 1: RuntimeError: the message on one line`."""
-    writers = f", {', '.join(map(format_rank, failure.labels))}" if failure.labels else ""
+    writers = f", {', '.join(failure.writers)}" if failure.writers else ""
     message = " ".join(link.raised.message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE] + " [...]"

@@ -1,38 +1,13 @@
-"""Tracebacks in every format become exception chains with frames and line numbers."""
+"""The failures found in a log: exception chains with their line numbers, merged and limited."""
 
 from __future__ import annotations
 
 import sys
-import textwrap
 
 import pytest
 
-from repros.match.failures import Failure
 from repros.match.find import find_failures
-
-
-def failures(text: str) -> tuple[Failure, ...]:
-    found, notes = find_failures(enumerate(textwrap.dedent(text).strip("\n").split("\n"), 1))
-    assert notes == ()
-    return found
-
-
-def chains(text: str) -> list[list[tuple[str | None, int, str, str, list[str]]]]:
-    """Return the chain of each failure: per link its relation to the previous one, line, class, message, functions."""
-    return [
-        [
-            (
-                link.raised.via,
-                link.line,
-                link.raised.type,
-                link.raised.message,
-                [f.split()[-1] for f in link.raised.frames],
-            )
-            for link in failure.links
-        ]
-        for failure in failures(text)
-    ]
-
+from tests.match.chains import chains, failures
 
 PLAIN = """
 Traceback (most recent call last):
@@ -155,113 +130,6 @@ ValueError: no
             ("cause", 8, "builtins.ValueError", "no", ["__getitem__"]),
         ]
     ]
-
-
-def test_a_group() -> None:
-    text = """
-  + Exception Group Traceback (most recent call last):
-  |   File "/home/user/train.py", line 9, in <module>
-  |     main()
-  | ExceptionGroup: two shards failed (2 sub-exceptions)
-  +-+---------------- 1 ----------------
-    | Traceback (most recent call last):
-    |   File "/home/user/train.py", line 5, in shard
-    |     read()
-    | OSError: disk quota
-    +---------------- 2 ----------------
-    | RuntimeError: bad checksum
-    +------------------------------------
-"""
-    assert chains(text) == [
-        [
-            (None, 4, "builtins.ExceptionGroup", "two shards failed (2 sub-exceptions)", ["<module>"]),
-            ("group", 9, "builtins.OSError", "disk quota", ["shard"]),
-            ("group", 11, "builtins.RuntimeError", "bad checksum", []),
-        ]
-    ]
-
-
-def test_a_notebook() -> None:
-    text = """
----------------------------------------------------------------------------
-RuntimeError                              Traceback (most recent call last)
-Cell In[3], line 2
-      1 from train import main
-----> 2 main()
-
-File ~/project/train.py:12, in main(variant)
-     11 def main(variant):
----> 12     Trainer().fit(RuntimeError)
-
-File /env/lib/python3.11/site-packages/torch/optim/adamw.py:171, in AdamW.step(self, closure)
-    169 loss = None
---> 171 raise RuntimeError(
-    172     "no: yes")
-
-RuntimeError: no: yes
-and more
-"""
-    assert chains(text) == [[(None, 16, "builtins.RuntimeError", "no: yes\nand more", ["<module>", "main", "step"])]]
-
-
-def test_an_old_notebook() -> None:
-    text = """
-ValueError                                Traceback (most recent call last)
-<ipython-input-1-26fd7a1a9bd6> in <module>
-----> 1 fit()
-
-~/project/train.py in fit(self, x)
-     11 def fit():
-ValueError: no
-"""
-    assert chains(text) == [[(None, 7, "builtins.ValueError", "no", ["<module>", "fit"])]]
-
-
-def test_pytest_in_full_and_its_summary() -> None:
-    text = """
-_________________________________ test_training _________________________________
-
-    def test_training():
->       main()
-
-test_training.py:5:
-_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
-
-    def main():
->       raise RuntimeError("no backend\\nat all")
-E       RuntimeError: no backend
-E       at all
-
-train.py:8: RuntimeError
-=========================== short test summary info ============================
-FAILED test_training.py::test_training - RuntimeError: no back...
-"""
-    assert chains(text) == [[(None, 11, "builtins.RuntimeError", "no backend\n    at all", ["test_training", "main"])]]
-
-
-def test_pytest_in_short() -> None:
-    text = """
-train.py:8: in main
-    load()
-/env/lib/python3.11/site-packages/torch/a.py:3: in load
-    raise RuntimeError("no")
-E   RuntimeError: no
-"""
-    assert chains(text) == [[(None, 5, "builtins.RuntimeError", "no", ["main", "load"])]]
-
-
-def test_a_box_of_rich() -> None:
-    text = """
-╭───────────────────── Traceback (most recent call last) ──────────────────────╮
-│ /home/user/train.py:9 in <module>                                            │
-│                                                                              │
-│ ❱ 9 main()                                                                   │
-│                                                                              │
-│ /home/user/train.py:5 in main                                                │
-╰──────────────────────────────────────────────────────────────────────────────╯
-ValueError: no
-"""
-    assert chains(text) == [[(None, 8, "builtins.ValueError", "no", ["<module>", "main"])]]
 
 
 def test_ranks_without_labels_whose_lines_are_mixed() -> None:

@@ -58,9 +58,7 @@ def loader_worker_killed(device):
 
 
 def port_taken(device):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         dist.init_process_group("gloo", init_method=address, rank=0, world_size=1)
 
@@ -71,8 +69,7 @@ def _joined(rank, port, backend="gloo", seconds=60):
 
 
 def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
         return probe.getsockname()[1]
 
 
@@ -152,11 +149,8 @@ def not_finite(device):
         raise ValueError(f"Training stopped: loss is {loss.item()} at step 120")
 
 
-def recursion(device):
-    def deeper(depth):
-        return deeper(depth + 1)
-
-    deeper(0)
+def recursion(device, depth=0):
+    recursion(device, depth + 1)
 
 
 def group(device):

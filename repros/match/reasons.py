@@ -1,0 +1,43 @@
+"""Why a candidate has its confidence, and what to do next: the sentences that the text and the JSON share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from repros.match import AffectedState, Candidate, Confidence
+from repros.model import Repro
+
+
+def confidence_reason(candidate: Candidate) -> str:
+    """Return the reason for a candidate's confidence."""
+    best = candidate.sightings[0]
+    if best.in_own_script:
+        return f"the traceback contains the repro's own script, {candidate.repro.path.name}"
+    agreeing = ["class", "message", *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
+    if candidate.confidence is Confidence.CERTAIN:
+        agreeing.append("versions")
+    doubts = []
+    if not best.frames_agree:
+        doubts.append("the log has no frames")
+    if candidate.rivals:
+        doubts.append(
+            f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"
+        )
+    if candidate.affected.state is AffectedState.NOT_AFFECTED:
+        doubts.append("the versions in the log are not affected")
+    reason = f"{join_words(agreeing)} agree"
+    return f"{reason}, but {join_words(doubts)}" if doubts else reason
+
+
+def join_words(parts: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def next_commands(repro: Repro) -> list[str]:
+    """Return the commands to run next."""
+    return [
+        f"repros show {repro.id}",
+        f"repros run {repro.id} --python PATH",
+        f"repros report {repro.id} --python PATH",
+    ]
