@@ -10,9 +10,7 @@ from packaging.version import Version
 
 from repros.audit.subject import Subject
 from repros.evidence import Evidence
-from repros.model import Device, Repro, Verdict
-
-_SHOWN = {Verdict.REPRODUCED, Verdict.REGRESSED}
+from repros.model import Device, Repro
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> Ev
     devices: dict[Device, None] = {}
     for unit, measurement in evidence.items():
         seen = measurement.variants.get("failing")
-        if unit.repro != repro.id or seen is None or seen.verdict not in _SHOWN:
+        if unit.repro != repro.id or seen is None or not seen.verdict.shows_failure:
             continue
         devices[unit.device] = None
         (same if _has_versions(subject, packages, measurement.versions) else other)[unit.stack] = None

@@ -11,7 +11,7 @@ from repros.audit.evidence_summary import EvidenceSummary
 from repros.audit.overlap import Overlap
 from repros.audit.subject import Constraint
 from repros.model import Repro, Variant
-from repros.text.wording import format_requirement
+from repros.model.requirements import format_requirement
 
 _VERBS = {
     Overlap.ALL: "is in",

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.audit.overlap import Overlap, compare_ranges
-
-_ALIASES = {"lightning": ("pytorch-lightning", "lightning-fabric")}
-"""Older names under which the same code is released."""
+from repros.model.packages import distributions_of
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,7 @@ class Subject:
 
     def find_name(self, package: str) -> str | None:
         """Return the name under which the subject has the package, or None."""
-        name = canonicalize_name(package)
-        return next((known for known in (name, *_ALIASES.get(name, ())) if known in self.constraints), None)
+        return next((name for name in distributions_of(package) if name in self.constraints), None)
 
     def overlap_with(self, package: str, releases: SpecifierSet) -> Overlap:
         """Return how many of a package's allowed releases lie in a range; an empty range asks for its presence."""

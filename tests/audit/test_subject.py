@@ -54,6 +54,11 @@ def test_an_empty_range_asks_for_the_presence_of_a_package() -> None:
     assert subject.overlap_with("lightning", SpecifierSet()) is Overlap.NONE
 
 
+def test_torch_is_found_under_its_conda_name() -> None:
+    subject = Subject("x", {"pytorch": (pin("2.1.3"),)}, complete=True)
+    assert subject.find_name("torch") == "pytorch"
+
+
 def test_lightning_is_found_under_its_older_name() -> None:
     subject = Subject("x", {"pytorch-lightning": (pin("2.1.3"),)}, complete=True)
     assert subject.find_name("lightning") == "pytorch-lightning"

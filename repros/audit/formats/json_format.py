@@ -8,7 +8,7 @@ from typing import Any
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.ignore import Ignore
 from repros.audit.report import AuditReport
-from repros.text.wording import format_requirement
+from repros.model.requirements import format_requirement
 
 SCHEMA = 2
 """Raised when a field changes its name or its meaning; the output without this field is version 1."""

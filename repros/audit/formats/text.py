@@ -9,7 +9,8 @@ from rich.text import Text
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
-from repros.text.wording import count, format_requirement, wrap
+from repros.model.requirements import format_requirement
+from repros.text.wording import count, wrap
 
 _MARGIN = 12
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
