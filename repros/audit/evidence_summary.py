@@ -60,7 +60,7 @@ def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> Ev
 
 
 def _has_versions(subject: Subject, packages: set[str], versions: Mapping[str, str]) -> bool:
-    """Whether the subject has the measured release of each package; the build (`+cpu`) does not matter."""
+    """Return whether the subject has the measured release of each package; the build (`+cpu`) does not matter."""
     for name in packages:
         known = subject.find_name(name)
         constraints = subject.constraints[known] if known else ()

@@ -29,7 +29,7 @@ class Ignore:
     """The last day on which the finding is ignored."""
 
     def is_expired(self, today: dt.date) -> bool:
-        """Whether the last day is over."""
+        """Return whether the last day is over."""
         return today > self.until
 
 

@@ -64,7 +64,7 @@ class Subject:
     constraints: Mapping[str, tuple[Constraint, ...]]
     """By canonical package name, with `python` for the interpreter."""
     complete: bool
-    """Whether a package that is not named is absent: true of locks and environments."""
+    """Whether a package that is not listed is absent: true of locks and environments."""
     unparsed: tuple[str, ...] = field(default=())
     """A sentence for each entry that could not be parsed; the packages in it are unknown."""
 

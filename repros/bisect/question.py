@@ -1,4 +1,4 @@
-"""The question that a bisection answers: which releases of a package, on a stack, show a variant's failure."""
+"""The question that a bisection answers: which releases of a package show a variant's failure on a stack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEEDED_RUNS, MAX_RUNS = 2, 3
 
 @dataclass(frozen=True)
 class Question:
-    """Between which releases of one package, on a stack, a variant begins and ceases to show its failure."""
+    """The cell to run, the stack to run it on, and the releases of one package to choose from."""
 
     spec: CellSpec
     stack: Stack
@@ -32,7 +32,7 @@ class Question:
     """A release that should have the failure."""
     newer: tuple[Release, ...]
     good: Version | None = None
-    """A release that should not have it; if given, only its side is searched."""
+    """A release that should not have it; None to search both sides."""
 
     @property
     def releases(self) -> tuple[Release, ...]:

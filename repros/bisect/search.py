@@ -37,7 +37,7 @@ class Boundary:
     free: int | None
     """The nearest release beyond it known to be free of the failure; None if there is none."""
     unknown: tuple[int, ...]
-    """Releases without an answer between the two; between `affected` and the last candidate, if none is free."""
+    """Releases without an answer between the two, or from `affected` to the last candidate if `free` is None."""
 
 
 @dataclass(frozen=True)

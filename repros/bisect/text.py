@@ -47,12 +47,12 @@ def describe_outcome(bisection: Bisection) -> str:
         start = _format_release(question.start)
         return f"{intro} {start} does not show the failure ({why}); name a release that does with --bad."
     versions = ", ".join(f"{answer.version} {answer.answer}" for _, answer in sorted(answers.items()))
-    asked = f"{len(answers)} of {count(len(question.releases), 'release')} tried"
+    tried = f"{len(answers)} of {count(len(question.releases), 'release')} tried"
     sentences = [
         intro,
         _describe_begin(question, finding.begins),
         _describe_end(question, finding.ends),
-        f"{asked}, each decided by {NEEDED_RUNS} of at most {MAX_RUNS} runs: {versions}.",
+        f"{tried}, each decided by {NEEDED_RUNS} of at most {MAX_RUNS} runs: {versions}.",
         *_describe_unknown(answers),
     ]
     return " ".join(filter(None, sentences))

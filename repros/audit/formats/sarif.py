@@ -1,4 +1,4 @@
-"""An audit report as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), which code hosts show in a file."""
+"""An audit report as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), which code hosts read."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _constraint(found: Any, location: Location) -> Constraint:
 
 
 def _relative_name(file: Path, included: str) -> str:
-    """Return an included file's path, relative like that of the file which the user named."""
+    """Return an included file's path, relative to the same folder as the path that the user gave."""
     path = Path(included)
     try:
         return str(file.parent / path.absolute().relative_to(file.parent.absolute()))
