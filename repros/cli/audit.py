@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from repros import evidence
 from repros.audit.assess import assess
 from repros.audit.finding import Status
 from repros.audit.formats import FormatName, choose_format
@@ -20,7 +21,6 @@ from repros.cli.options import catalogue_option, example, interpreter, load_cata
 from repros.cli.output import console, show_text
 from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
-from repros import evidence
 
 CLEAN, AFFECTED = 0, 1
 
