@@ -69,8 +69,8 @@ def audit(
     """Find the documented failures that concern pinned or installed packages.
 
     FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; the default is the one in the working
-    directory. A range is not a pin, so a failure within a range is reported as possible. A failure that cannot be
-    determined is listed as unknown, never as unaffected. The exit code is 1 if the subject is affected.
+    directory. A range is not a pin: a failure of some releases in the range is reported as possible. A failure that
+    cannot be determined is listed as unknown, never as unaffected. The exit code is 1 if there is an affected package.
 
     To accept a failure for a time, add it to the list `ignore` in the table [tool.repros.audit] of the project's
     pyproject.toml, with its id, a reason and a last day.

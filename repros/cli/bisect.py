@@ -43,7 +43,9 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
     epilog=example("repros bisect RPR-0001 --package lightning --dry-run"),
 )
 @click.argument("id_", metavar="ID")
-@click.option("--package", metavar="NAME", help="Package whose releases to try; default: the repro's, if it has one.")
+@click.option(
+    "--package", metavar="NAME", help="Package whose releases to try; default: the repro's, if it has only one."
+)
 @click.option(
     "--good", callback=_parse_version, metavar="V", help="Release without the failure; only its side is searched."
 )
@@ -58,7 +60,11 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
     type=click.Choice([device.value for device in Device]),
     help="Device to run on; default: the first that needs no GPU.",
 )
-@click.option("--every", is_flag=True, help="Try every release: slow, but it assumes nothing about their order.")
+@click.option(
+    "--every",
+    is_flag=True,
+    help="Try every release: slow, but without the assumption that affected releases are consecutive.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the steps and their cost; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
