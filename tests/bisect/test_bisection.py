@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros import environments
-from repros.bisect.answers import ReleaseAnswer, read_answers
+from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.bisect.bisection import Bisection, run_bisection
 from repros.bisect.question import Question, build_question
 from repros.bisect.record import bisection_record
@@ -158,6 +158,21 @@ def test_answers_are_kept_and_an_interrupted_bisection_is_resumed(question: Ques
     assert again.finding == resumed.finding
     assert len(list((folder / "runs").glob("*/1.*/1"))) == runs
     json.dumps(bisection_record(again, "Linux", "2026-11-21"))
+
+
+def test_a_bisection_with_earlier_answers_makes_no_environment(
+    question: Question, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "copy", lambda *_: pytest.fail("an environment was made"))
+    for release in RELEASES:
+        answer = Answer.YES if "1.3" <= str(release.version) <= "1.5" else Answer.NO
+        key = question.key(release)
+        append_answer(tmp_path / "answers.jsonl", ReleaseAnswer(str(release.version), answer, "", {"x": "1"}, key))
+    lines = list[str]()
+    bisection = run_bisection(question, tmp_path, lines.append)
+    assert bisection.finding.begins == Boundary(affected=2, free=1, unknown=())
+    assert bisection.finding.ends == Boundary(affected=4, free=5, unknown=())
+    assert lines[0] == "tinylib 1.4 (2026-04-01): yes: "
 
 
 @pytest.mark.slow
