@@ -54,13 +54,13 @@ class Prober:
         release = self._question.releases[number]
         found = self._earlier.get(self._question.key(release))
         if found is None:
-            found = self._start_runner().probe(release)
+            found = self._ensure_runner().probe(release)
             append_answer(self._file, found)
         self.answers[number] = found
         self._say(f"{self._question.package} {release.version} ({release.date}): {found.answer}: {found.why}")
         return found.answer
 
-    def _start_runner(self) -> ReleaseRunner:
+    def _ensure_runner(self) -> ReleaseRunner:
         if self._runner is None:
             python = self._resources.enter_context(environments.copy(self._question.stack, self._say))
             self._runner = ReleaseRunner(self._question, python, new_log_folder(self._file))
