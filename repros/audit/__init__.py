@@ -1,5 +1,6 @@
-"""Which documented failures concern what is installed or pinned: `repros audit`.
+"""Match pinned or installed packages with the documented failures: `repros audit`.
 
-source -> subject -> findings -> decisions -> shown. A source reads one kind of file into a
-:class:`~repros.audit.subject.Subject`; assessing is pure; a format shows it. Nothing is run and nothing is installed.
+source -> subject -> findings -> report -> format. A source parses one kind of file into a
+:class:`~repros.audit.subject.Subject`, :func:`~repros.audit.assess.assess` compares it with the catalogue without side
+effects, and a format renders the report. No code is run and no package is installed.
 """

@@ -1,4 +1,4 @@
-"""Findings that somebody has decided to live with: with a reason, and only until a day.
+"""Ignores: findings that a project accepts, each with a reason and a last day.
 
 [tool.repros.audit]
 ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-31 }]
@@ -13,72 +13,72 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repros.audit.subject import AuditError
 from repros.engine.catalogue import Catalogue
+from repros.errors import ReprosError
 
 _EXPECTED = 'expected { id = "RPR-0005", reason = "why", until = 2027-01-31 }'
 
 
 @dataclass(frozen=True)
 class Ignore:
-    """A decision about one failure."""
+    """The decision to accept one failure for a time."""
 
     id: str
     reason: str
     until: dt.date
-    """The last day on which it holds."""
+    """The last day on which the finding is ignored."""
 
-    def expired(self, today: dt.date) -> bool:
-        """Whether it no longer holds."""
+    def is_expired(self, today: dt.date) -> bool:
+        """Return whether the last day is over."""
         return today > self.until
 
 
-def settled(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, Ignore]:
-    """Return them by id; of two for one failure the one that holds longer.
+def index_ignores(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, Ignore]:
+    """Return the ignores by repro id; of two for one repro, the one that lasts longer.
 
     Raises:
-        UnknownNameError: an id that no failure has.
+        UnknownNameError: an id that no repro has.
     """
     return {catalogue.find(one.id).id: one for one in sorted(ignores, key=lambda one: one.until)}
 
 
-def nearest_pyproject(folder: Path) -> Path | None:
-    """Return the `pyproject.toml` of the project that a folder belongs to."""
-    candidates = (place / "pyproject.toml" for place in (folder.absolute(), *folder.absolute().parents))
+def find_pyproject(folder: Path) -> Path | None:
+    """Return the nearest `pyproject.toml` in a folder or above it."""
+    candidates = (parent / "pyproject.toml" for parent in (folder.absolute(), *folder.absolute().parents))
     return next((file for file in candidates if file.is_file()), None)
 
 
-def from_pyproject(file: Path) -> Sequence[Ignore]:
-    """Read the decisions in a project's `[tool.repros.audit]`.
+def read_ignores(file: Path) -> Sequence[Ignore]:
+    """Parse the ignores in a `pyproject.toml`, table `[tool.repros.audit]`.
 
     Raises:
-        AuditError: an entry that lacks its reason or its day, or an unknown key.
+        ReprosError: an entry without its reason or its last day, or an unknown key.
     """
     try:
         data: Any = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise AuditError(f"{file}: cannot be read as TOML ({error}).") from error
+        raise ReprosError(f"{file}: cannot be read as TOML ({error}).") from error
     table = data.get("tool", {}).get("repros", {}).get("audit", {})
-    if strange := [key for key in table if key != "ignore"]:
-        raise AuditError(f"{file}: unknown key {strange[0]!r} in [tool.repros.audit]; expected: ignore.")
+    if unknown := [key for key in table if key != "ignore"]:
+        raise ReprosError(f"{file}: unknown key {unknown[0]!r} in [tool.repros.audit]; expected: ignore.")
     entries = table.get("ignore", [])
     if not isinstance(entries, list):
-        raise AuditError(f"{file}: ignore in [tool.repros.audit]; expected a list.")
-    return [_entry(file, entry) for entry in entries]
+        raise ReprosError(f"{file}: ignore in [tool.repros.audit]; expected a list.")
+    return [_parse_ignore(file, entry) for entry in entries]
 
 
-def _entry(file: Path, entry: Any) -> Ignore:
-    given = entry if isinstance(entry, dict) else {}
-    id_, reason, until = given.get("id"), given.get("reason"), given.get("until")
-    fitting = (
-        given.keys() == {"id", "reason", "until"}
+def _parse_ignore(file: Path, entry: Any) -> Ignore:
+    table = entry if isinstance(entry, dict) else {}
+    id_, reason, until = table.get("id"), table.get("reason"), table.get("until")
+    complete = (
+        table.keys() == {"id", "reason", "until"}
         and isinstance(id_, str)
         and isinstance(reason, str)
         and reason.strip()
         and type(until) is dt.date
     )
-    if not fitting:
-        raise AuditError(f"{file}: ignore = {entry!r} in [tool.repros.audit]; {_EXPECTED}.")
+    if not complete:
+        raise ReprosError(f"{file}: ignore = {entry!r} in [tool.repros.audit]; {_EXPECTED}.")
     assert isinstance(id_, str)
     assert isinstance(reason, str)
     assert isinstance(until, dt.date)

@@ -1,40 +1,23 @@
-"""What is audited: for every package that is named, which releases it may be."""
+"""The subject of an audit: the constraints on every package that a file or an environment names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from repros.errors import ReprosError
-
-_ALIASES = {"lightning": ("pytorch-lightning", "lightning-fabric")}
-"""Older names under which the same code is released."""
-
-
-class AuditError(ReprosError):
-    """A file that cannot be audited."""
-
-
-class Admits(StrEnum):
-    """What a package's releases are to a range."""
-
-    ALL = "all"
-    SOME = "some"
-    NONE = "none"
-    UNKNOWN = "unknown"
+from repros.audit.overlap import Overlap, compare_ranges
+from repros.model.packages import distributions_of
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where something is said."""
+class Location:
+    """The file and the line of a constraint."""
 
     file: str
-    """As it was given; empty for an environment."""
+    """As the user gave it; empty for an environment."""
     line: int = 1
 
     def __str__(self) -> str:
@@ -43,95 +26,62 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Pick:
-    """One thing that is said of a package: a release, or a range of them."""
+class Constraint:
+    """One version requirement for a package: a release, or a range of releases."""
 
-    said: str
-    """As it stands there: `2.1.3`, `>=2.1,<3`, or `any release`."""
-    place: Place
+    raw: str
+    """As the file has it: `2.1.3`, `>=2.1,<3`, or `any release`."""
+    location: Location
     version: Version | None = None
+    """The only release that is allowed; None for a range."""
     releases: SpecifierSet | None = None
-    """Without a version and without this, nothing is known: a link, a folder."""
+    """The range; None together with `version` if neither is known, as for a URL or a folder."""
     marker: str = ""
-    """Under what condition it holds; other picks may hold under others."""
+    """The environment marker, extra or group under which it applies."""
     required: bool = True
-    """False for a constraint: it says which release, but not that there is one."""
+    """False for a line of a pip constraints file (`-c`): it limits the release, but does not install the package."""
 
-    def admits(self, releases: SpecifierSet) -> Admits:
-        """Whether the pick lies in the range."""
+    def __str__(self) -> str:
+        """Return `2.1.3 (requirements.txt:3, where python_version < "3.12")`."""
+        notes = ", ".join(filter(None, [str(self.location), f"where {self.marker}" if self.marker else ""]))
+        return f"{self.raw} ({notes})" if notes else self.raw
+
+    def overlap_with(self, releases: SpecifierSet) -> Overlap:
+        """Return how many of the allowed releases lie in a range."""
         if self.version is not None:
-            return Admits.ALL if releases.contains(self.version, prereleases=True) else Admits.NONE
+            return Overlap.ALL if releases.contains(self.version, prereleases=True) else Overlap.NONE
         if self.releases is None:
-            return Admits.ALL if not releases else Admits.UNKNOWN
-        return overlap(self.releases, releases)
+            return Overlap.ALL if not releases else Overlap.UNKNOWN
+        return compare_ranges(self.releases, releases)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Everything that one source says."""
+    """All constraints of one file or environment."""
 
     name: str
     """The file, or the interpreter."""
-    picks: Mapping[str, tuple[Pick, ...]]
-    """By canonical package name; `python` is one."""
+    constraints: Mapping[str, tuple[Constraint, ...]]
+    """By canonical package name, with `python` for the interpreter."""
     complete: bool
-    """Whether a package that is not named is not there: true of locks and environments."""
-    unread: tuple[str, ...] = field(default=())
-    """What could not be understood, each as a sentence; what it names is unknown."""
+    """Whether a package that is not listed is absent: true of locks and environments."""
+    unparsed: tuple[str, ...] = field(default=())
+    """A sentence for each entry that could not be parsed; the packages in it are unknown."""
 
-    def named(self, package: str) -> str | None:
-        """Return the name under which the package is there, if it is."""
-        name = canonicalize_name(package)
-        return next((known for known in (name, *_ALIASES.get(name, ())) if known in self.picks), None)
+    def find_name(self, package: str) -> str | None:
+        """Return the name under which the subject has the package, or None."""
+        return next((name for name in distributions_of(package) if name in self.constraints), None)
 
-    def admits(self, package: str, releases: SpecifierSet) -> Admits:
-        """Whether what is said of a package lies in a range; an empty range asks whether the package is there."""
-        name = self.named(package)
+    def overlap_with(self, package: str, releases: SpecifierSet) -> Overlap:
+        """Return how many of a package's allowed releases lie in a range; an empty range asks for its presence."""
+        name = self.find_name(package)
         if name is None:
-            return Admits.NONE if self.complete else Admits.UNKNOWN
-        picks = self.picks[name]
-        found = {pick.admits(releases) for pick in picks}
+            return Overlap.NONE if self.complete else Overlap.UNKNOWN
+        constraints = self.constraints[name]
+        found = {constraint.overlap_with(releases) for constraint in constraints}
         if len(found) > 1:
-            return Admits.UNKNOWN if found == {Admits.UNKNOWN, Admits.NONE} else Admits.SOME
+            return Overlap.UNKNOWN if found == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
         (only,) = found
-        # A marker may hold nowhere, and a constraint need not be for something that is there; a lock's entries are.
-        certain = self.complete or any(pick.required and not pick.marker for pick in picks)
-        return Admits.SOME if only is Admits.ALL and not certain else only
-
-
-def overlap(said: SpecifierSet, releases: SpecifierSet) -> Admits:
-    """Return whether all, some or none of the releases that one range admits lie in another.
-
-    Neither knows what was really released, so the answer is of all versions there could be. Ranges change at
-    the versions they name and nowhere else; it is enough to ask at these, just below and just above each.
-    """
-    admitted = [version for version in _telling(said, releases) if said.contains(version, prereleases=True)]
-    within = [releases.contains(version, prereleases=True) for version in admitted]
-    if not admitted:
-        return Admits.UNKNOWN
-    return Admits.ALL if all(within) else Admits.SOME if any(within) else Admits.NONE
-
-
-def _telling(*ranges: SpecifierSet) -> Iterator[Version]:
-    """Yield final releases on, just below and just above every version that the ranges name."""
-    yield Version("0")
-    for specifier in (specifier for one in ranges for specifier in one):
-        try:
-            version = Version(specifier.version.removesuffix(".*"))
-        except InvalidVersion:  # `===` takes any text
-            continue
-        yield version
-        release = version.release
-        for length in range(1, len(release) + 1):
-            head = release[:length]
-            # Above all that begin as it does, and below: 2.4 has 2.4.9999 and 2.3.9999 beside it.
-            yield _version((*head, 9999))
-            yield _version((*head[:-1], head[-1] + 1))
-            if head[-1]:
-                yield _version((*head[:-1], head[-1] - 1, 9999))
-        yield _version((*release, 0, 1))
-    yield Version("99999")
-
-
-def _version(release: Iterable[int]) -> Version:
-    return Version(".".join(map(str, release)))
+        # A marker may apply nowhere, and a `-c` line installs nothing; the entries of a lock are installed.
+        certain = self.complete or any(one.required and not one.marker for one in constraints)
+        return Overlap.SOME if only is Overlap.ALL and not certain else only

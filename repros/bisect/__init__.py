@@ -1,1 +1,1 @@
-"""Since when, until when: a failure's first and last release, found by running it on some of them."""
+"""Search for the first and the last release of a package that has a failure: `repros bisect`."""

@@ -1,8 +1,8 @@
-"""Where in a row of releases a failure begins and ends, found by asking few of them. Pure.
+"""Search for the boundaries of a failure in a sequence of releases, with few questions. Pure.
 
-The releases are numbers here, oldest first. The failure is taken to hold for one unbroken run of them, somewhere
-inside of which the search starts; before and after it they are free of it. Some may have no answer at all: those are
-stepped round, and where they lie on a boundary they are named as what keeps it from being narrower.
+The releases are numbers here, oldest first. The search assumes that the affected releases are one unbroken run, that
+it starts inside this run, and that the releases before and after it are free of the failure. Releases without an
+answer are skipped. If they lie next to a boundary they are listed, as the reason why it is not tighter.
 """
 
 from __future__ import annotations
@@ -14,70 +14,70 @@ from enum import StrEnum
 
 
 class Answer(StrEnum):
-    """What is known of one release."""
+    """The answer of one release."""
 
     YES = "yes"
-    """It has the failure."""
+    """The release has the failure."""
     NO = "no"
-    """It is free of it."""
+    """The release is free of the failure."""
     UNKNOWN = "unknown"
-    """It cannot be installed, fails in another way, or does not always end alike."""
+    """The release cannot be installed, fails in another way, or does not always end alike."""
 
 
 Ask = Callable[[int], Answer]
-"""Answers for the release of that number; asked at most once for each."""
+"""Return the answer for the release of a number; called at most once for each."""
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """The smallest bracket that was proved: the failure comes or goes between these two releases."""
+    """The smallest proved bracket: the failure begins or ends between these two releases."""
 
     affected: int
-    """The outermost release that is known to have the failure."""
+    """The outermost release known to have the failure."""
     free: int | None
-    """The nearest release beyond it that is known to be free of it; None when no candidate is."""
+    """The nearest release beyond it known to be free of the failure; None if there is none."""
     unknown: tuple[int, ...]
-    """Releases between the two, none of which has an answer; all candidates beyond, if none is free."""
+    """Releases without an answer between the two, or from `affected` to the last candidate if `free` is None."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Both ends of a failure, and what was asked to find them."""
+    """Both boundaries of a failure, and the answers that prove them."""
 
     begins: Boundary | None
-    """Towards older releases; None when the start itself does not have the failure."""
+    """Towards older releases; None if the start does not have the failure."""
     ends: Boundary | None
     """Towards newer releases, likewise."""
     answers: Mapping[int, Answer]
-    """Every answer, in the order in which it was given."""
+    """Every answer, in the order of the questions."""
 
 
 def search(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Finding:
-    """Find where the failure that `start` has begins and ends.
+    """Find where the failure of `start` begins and ends.
 
     Args:
         older: releases before the start, oldest first.
-        start: a release that is said to have the failure, which is asked first.
+        start: a release that should have the failure, asked first.
         newer: releases after it, oldest first.
-        ask: answers for one release.
+        ask: returns the answer of one release.
     """
     answers: dict[int, Answer] = {}
 
-    def asked(number: int) -> Answer:
+    def ask_and_keep(number: int) -> Answer:
         answers[number] = ask(number)
         return answers[number]
 
     begins = ends = None
-    if asked(start) is Answer.YES:
-        begins = _narrow(start, older[::-1], asked)
-        ends = _narrow(start, newer, asked)
+    if ask_and_keep(start) is Answer.YES:
+        begins = _narrow(start, older[::-1], ask_and_keep)
+        ends = _narrow(start, newer, ask_and_keep)
     return Finding(begins, ends, answers)
 
 
 def scan(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Finding:
-    """Find the same by asking every release: what a search has to agree with.
+    """Find the same by asking every release; a search must agree with it.
 
-    Takes the run of affected releases round the start, even where others beyond it have the failure once more.
+    The boundaries are those of the affected run around the start, even if releases beyond it have the failure again.
     """
     answers = {number: ask(number) for number in (*older, start, *newer)}
     begins = ends = None
@@ -87,23 +87,23 @@ def scan(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Fi
     return Finding(begins, ends, answers)
 
 
-def most(older: Sequence[int], newer: Sequence[int]) -> int:
-    """Return how many releases a search asks at most when all of them have an answer."""
+def max_questions(older: Sequence[int], newer: Sequence[int]) -> int:
+    """Return the most releases that a search asks if each gives an answer."""
     return 1 + len(older).bit_length() + len(newer).bit_length()
 
 
 def _narrow(affected: int, beyond: Sequence[int], ask: Ask) -> Boundary:
-    """Halve what lies between an affected release and a free one until nothing there is left to ask.
+    """Halve the gap between an affected and a free release until no release in it is left to ask.
 
     Args:
         affected: a release known to have the failure.
-        beyond: those from it outwards, nearest first. What lies behind the last counts as free until it is needed.
-        ask: answers for one release.
+        beyond: the releases from it outwards, nearest first. The search begins as if one behind the last were free.
+        ask: returns the answer of one release.
     """
     free: int | None = None
     untried, unknown = list(beyond), list[int]()
     while untried:
-        number = untried[int(len(untried) * _spread(len(unknown) + 1))]
+        number = untried[int(len(untried) * _van_der_corput(len(unknown) + 1))]
         at = untried.index(number)
         match ask(number):
             case Answer.YES:
@@ -118,21 +118,23 @@ def _narrow(affected: int, beyond: Sequence[int], ask: Ask) -> Boundary:
     return Boundary(affected, free, tuple(sorted(unknown)))
 
 
-def _spread(nth: int) -> float:
-    """Return the nth of 1/2, 1/4, 3/4, 1/8, 5/8, ...: where to ask next after that many answers less one were unknown.
+def _van_der_corput(nth: int) -> float:
+    """Return the nth number of van der Corput's sequence in base 2: 1/2, 1/4, 3/4, 1/8, 5/8, ...
 
-    Releases without an answer come in runs. The middle's neighbours are as likely to lie in the run as the middle, so
-    each further question is put far from those before (van der Corput's sequence in base 2).
+    It is the place of the next question, as a share of the gap, after n - 1 unknown answers. Releases without an answer
+    come in runs, and the middle's neighbours are likely to lie in the middle's run. So each further question is far
+    from those before it.
     """
-    place, share = 0.0, 0.5
+    number, share = 0.0, 0.5
     while nth:
-        place += share * (nth & 1)
+        number += share * (nth & 1)
         nth >>= 1
         share /= 2
-    return place
+    return number
 
 
 def _walk(affected: int, beyond: Sequence[int], answers: Mapping[int, Answer]) -> Boundary:
+    """Return the boundary that known answers give, read outwards from an affected release."""
     unknown = list[int]()
     for number in beyond:
         match answers[number]:
@@ -146,13 +148,13 @@ def _walk(affected: int, beyond: Sequence[int], answers: Mapping[int, Answer]) -
 
 
 def confirm(run: Callable[[], Answer], needed: int, of: int) -> Answer:
-    """Return the answer that `needed` of at most `of` runs give; UNKNOWN when none reaches that.
+    """Return the answer that `needed` of at most `of` runs give, or UNKNOWN.
 
-    Stops as soon as it is decided, so that what always ends alike costs `needed` runs.
+    It stops as soon as the answer is decided, so a release that always ends alike costs `needed` runs.
 
     Args:
         run: runs the release once.
-        needed: more than half of `of`, so that at most one answer can reach it.
+        needed: more than half of `of`, so that only one answer can reach it.
         of: the most runs.
     """
     votes: Counter[Answer] = Counter()

@@ -1,4 +1,4 @@
-"""`repros audit`: which documented failures concern what is installed or pinned."""
+"""`repros audit`: the documented failures that concern pinned or installed packages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 import click
 
 from repros import evidence
-from repros.audit import sources
-from repros.audit.assess import Status, assess
-from repros.audit.formats import plain_json, sarif, text
-from repros.audit.ignore import Ignore, from_pyproject, nearest_pyproject, settled
+from repros.audit.assess import assess
+from repros.audit.finding import Status
+from repros.audit.formats import FormatName, choose_format
+from repros.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
+from repros.audit.report import AuditReport, build_report
+from repros.audit.sources import find_source, read_source
+from repros.audit.sources.environment import environment_subject
 from repros.audit.subject import Subject
-from repros.audit.verdict import Audit, decide
 from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
 from repros.cli.output import console, show_text
 from repros.engine.catalogue import Catalogue
@@ -24,7 +26,7 @@ CLEAN, AFFECTED = 0, 1
 
 
 @click.command(
-    short_help="Say which failures concern what is installed or pinned.",
+    short_help="Find the failures that concern pinned or installed packages.",
     epilog=example(
         "repros audit requirements.txt",
         "repros audit --python ~/project/.venv",
@@ -35,11 +37,11 @@ CLEAN, AFFECTED = 0, 1
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Audit this interpreter's environment.")
 @click.option(
     "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif"]),
-    default="text",
+    "format_name",
+    type=click.Choice([name.value for name in FormatName]),
+    default=FormatName.TEXT.value,
     show_default=True,
-    help="How to show it; sarif is what code hosts read.",
+    help="Output format; code hosts read sarif.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
@@ -48,15 +50,15 @@ CLEAN, AFFECTED = 0, 1
     type=(str, click.DateTime(["%Y-%m-%d"]), str),
     multiple=True,
     metavar="ID UNTIL REASON",
-    help="Leave a failure out until a day (2027-01-31), for a reason; repeatable.",
+    help="Ignore a failure up to and including a day (2027-01-31), for a reason; repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 also for what is possible or cannot be told.")
-@click.option("--verbose", "-v", is_flag=True, help="List what is not affected too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 for possible and unknown failures, too.")
+@click.option("--verbose", "-v", is_flag=True, help="List unaffected failures, too.")
 @catalogue_option
 def audit(
     file: Path | None,
     python: Path | None,
-    form: str,
+    format_name: str,
     ignores: tuple[tuple[str, dt.datetime, str], ...],
     places: tuple[Path, ...],
     *,
@@ -64,49 +66,50 @@ def audit(
     strict: bool,
     verbose: bool,
 ) -> int:
-    """Say which documented failures concern what is installed or pinned.
+    """Find the documented failures that concern pinned or installed packages.
 
-    FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; without it, the one that is here. A range is
-    not a pin: it is said what it admits. What cannot be told is never taken for good. Exit code 1: something is
-    affected.
+    FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; the default is the one in the working
+    directory. A range is not a pin: a failure of some releases in the range is reported as possible. A failure that
+    cannot be determined is listed as unknown, never as unaffected. The exit code is 1 if there is an affected package.
 
-    Decisions to live with a failure stand in the project's pyproject.toml as `ignore`, a list, in the table
-    [tool.repros.audit]: each with its id, its reason and its last day.
+    To accept a failure for a time, add it to the list `ignore` in the table [tool.repros.audit] of the project's
+    pyproject.toml, with its id, a reason and a last day.
     """
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
     catalogue = load_catalogue(places)
-    subject = _subject(file, python)
-    decisions = _decisions(catalogue, file, ignores)
-    found = assess(catalogue, subject, evidence.read())
-    done = decide(subject, found, decisions, dt.datetime.now().astimezone().date())
-    if form == "sarif":
-        click.echo(sarif.text(done))
-    elif form == "json" or as_json:
-        click.echo(plain_json.text(done))
+    subject = _read_subject(file, python)
+    ignored = _read_ignores(catalogue, file, ignores)
+    today = dt.datetime.now().astimezone().date()
+    report = build_report(subject, assess(catalogue, subject, evidence.read()), ignored, today)
+    out = console()
+    chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
+    shown = choose_format(chosen, width=out.width, verbose=verbose)(report)
+    if isinstance(shown, str):
+        click.echo(shown)
     else:
-        out = console()
-        show_text(out, text.text(done, out.width, verbose=verbose))
-    return _exit_code(done, strict=strict)
+        show_text(out, shown)
+    return _exit_code(report, strict=strict)
 
 
-def _subject(file: Path | None, python: Path | None) -> Subject:
+def _read_subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
-        meant = interpreter(python)
-        # By its name, since one without torch can be audited too.
-        return sources.environment.read(probe(meant, str(meant), sim=False))
-    return sources.read(file if file is not None else sources.find(Path()))
+        executable = interpreter(python)
+        # With a name, because an environment without torch can be audited, too.
+        return environment_subject(probe(executable, str(executable), sim=False))
+    return read_source(file if file is not None else find_source(Path()))
 
 
-def _decisions(
+def _read_ignores(
     catalogue: Catalogue, file: Path | None, given: tuple[tuple[str, dt.datetime, str], ...]
 ) -> Mapping[str, Ignore]:
-    """Return what is to be ignored: what the project says, and the command line over it."""
-    project = nearest_pyproject(file.parent if file is not None else Path())
-    own = settled(from_pyproject(project), catalogue) if project else {}
-    return own | settled((Ignore(id_, reason, until.date()) for id_, until, reason in given), catalogue)
+    """Return the project's ignores, replaced by those of the command line where both have one."""
+    pyproject = find_pyproject(file.parent if file is not None else Path())
+    of_project = index_ignores(read_ignores(pyproject), catalogue) if pyproject else {}
+    of_command = index_ignores((Ignore(id_, reason, until.date()) for id_, until, reason in given), catalogue)
+    return of_project | of_command
 
 
-def _exit_code(done: Audit, *, strict: bool) -> int:
+def _exit_code(report: AuditReport, *, strict: bool) -> int:
     counted = {Status.AFFECTED, *({Status.POSSIBLE, Status.UNKNOWN} if strict else ())}
-    return AFFECTED if done.of(*counted) else CLEAN
+    return AFFECTED if report.with_status(*counted) else CLEAN

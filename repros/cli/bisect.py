@@ -1,4 +1,4 @@
-"""`repros bisect`: since which release a failure is there, and until which."""
+"""`repros bisect`: the first and the last release of a package that has a failure."""
 
 from __future__ import annotations
 
@@ -6,116 +6,145 @@ import datetime as dt
 import json
 import platform
 from pathlib import Path
-from typing import Any
 
 import click
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from repros.bisect import text as report
-from repros.bisect.bisection import BisectionError, bisect, question
-from repros.bisect.releases import candidates, read
+from repros.bisect.bisection import run_bisection
+from repros.bisect.question import Question, build_question
+from repros.bisect.record import bisection_record
+from repros.bisect.releases import candidate_releases, fetch_files
+from repros.bisect.text import describe_outcome, describe_steps
 from repros.cli.options import catalogue_option, example, load_catalogue
 from repros.cli.output import console, show_text
 from repros.cli.run import AGREES, DISAGREES
 from repros.cli.signals import exit_code, interrupting
 from repros.engine.catalogue import Catalogue
 from repros.engine.plan import CellSpec, Selection, select
+from repros.errors import ReprosError
 from repros.model import Device, Outcome, Repro
 from repros.stacks import stack
 
-MEMORY = Path(".repros/bisect")
-"""Answers and logs of bisections, below the working directory."""
+ANSWERS = Path(".repros/bisect")
+"""Folder of the bisections' answers and logs, relative to the working directory."""
 
 
-def _version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
-    """Return the version that an option names; refuse what is none."""
+def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
     try:
         return None if given is None else Version(given)
     except InvalidVersion as error:
-        raise click.BadParameter(f"{given!r} is no version number; expected something like 2.4.0.") from error
+        raise click.BadParameter(f"{given!r} is not a version number; expected something like 2.4.0.") from error
 
 
 @click.command(
     "bisect",
-    short_help="Find the releases between which a failure comes and goes.",
+    short_help="Find the first and the last release that has a failure.",
     epilog=example("repros bisect RPR-0001 --package lightning --dry-run"),
 )
 @click.argument("id_", metavar="ID")
-@click.option("--package", metavar="NAME", help="Package whose releases to try; the repro's own if it has only one.")
 @click.option(
-    "--good", callback=_version, metavar="V", help="A release without the failure; only its side is searched."
+    "--package", metavar="NAME", help="Package whose releases to try; default: the repro's, if it has only one."
 )
-@click.option("--bad", callback=_version, metavar="V", help="A release that has it; that of the stack if not given.")
-@click.option("--on", metavar="STACK", help="Stack that everything else comes from; the repro's home if not given.")
-@click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant to look for.")
-@click.option("--strategy", metavar="NAME", help="Strategy; the variant's first if not given.")
+@click.option(
+    "--good", callback=_parse_version, metavar="V", help="Release without the failure; only its side is searched."
+)
+@click.option("--bad", callback=_parse_version, metavar="V", help="Release with the failure; default: the stack's.")
+@click.option(
+    "--on", "stack_name", metavar="STACK", help="Stack with the other packages; default: the repro's home stack."
+)
+@click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant to run.")
+@click.option("--strategy", metavar="NAME", help="Strategy to run; default: the variant's first.")
 @click.option(
     "--device",
     type=click.Choice([device.value for device in Device]),
-    help="Device; the first that needs no GPU if not given.",
+    help="Device to run on; default: the first that needs no GPU.",
 )
-@click.option("--every", is_flag=True, help="Try every release: slow, and what a search must agree with.")
-@click.option("--dry-run", is_flag=True, help="Show the steps and what they cost.")
+@click.option(
+    "--every",
+    is_flag=True,
+    help="Try every release: slow, but without the assumption that affected releases are consecutive.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the steps and their cost; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
-def bisect_repro(id_: str, places: tuple[Path, ...], **options: Any) -> int:
-    """Find out since which release of a package a failure is there, and until which.
+def bisect_repro(
+    id_: str,
+    package: str | None,
+    good: Version | None,
+    bad: Version | None,
+    stack_name: str | None,
+    variant: str,
+    strategy: str | None,
+    device: str | None,
+    places: tuple[Path, ...],
+    *,
+    every: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Find the first and the last release of a package that has a failure.
 
-    The stack's environment is made once more, and only the package is exchanged in it. Pre-releases, yanked releases
-    and those for another Python are left out. A release that cannot be installed, or that fails in another way than
-    documented, is unknown: it is stepped round and named. Answers are kept in .repros/bisect, so that an interrupted
-    bisection goes on where it was.
+    The releases are installed one after another in a copy of a stack's environment; all other packages keep the
+    stack's versions where the release allows it. Pre-releases, yanked releases and releases for another Python are
+    excluded. A release that cannot be installed, or that fails in another way than documented, counts as unknown: it is
+    skipped and listed. Answers are kept in .repros/bisect, so an interrupted bisection can be resumed.
 
-    Exit code: 0 when the failure was found, 1 when the release it starts from does not show it, 2 when the request
-    cannot be met.
+    Exit code: 0 if the failure was found, 1 if the first release to be tried does not show it, 2 if the request is
+    invalid.
     """
     catalogue = load_catalogue(places)
     repro = catalogue.find(id_)
-    spec = _wish(catalogue, repro, options)
-    package = _package(repro, options["package"])
-    where = stack(options["on"] or repro.home)
-    good, bad = options["good"], options["bad"]
-    within = (*repro.dependencies, *spec.variant.requires)
-    keep = [version for version in (good, bad) if version]
-    found = candidates(package, read(package), where.python, within, keep=keep)
-    asked = question(spec, where, package, found, good, bad)
-    out = console(stderr=options["as_json"])
-    for line in report.steps(asked):
-        show_text(out, line, "dim")
-    if options["dry_run"]:
-        return AGREES
-    try:
-        with interrupting():
-            finding, probes = bisect(
-                asked, MEMORY / f"{repro.id}-{package}", lambda line: show_text(out, line), every=options["every"]
-            )
-    except KeyboardInterrupt as interruption:
-        show_text(out, "interrupted; what is answered already is kept for the next time", "yellow")
-        return exit_code(interruption)
-    if options["as_json"]:
-        today = str(dt.datetime.now().astimezone().date())
-        result = report.record(asked, finding, probes, platform.platform(), today)
-        click.echo(json.dumps(result, indent=1, ensure_ascii=False))
-    else:
-        show_text(out, f"\n{report.paragraph(asked, finding, probes)}")
-    return DISAGREES if finding.begins is None else AGREES
+    spec = _select_cell(catalogue, repro, variant, strategy, device)
+    question = _build_question(spec, _choose_package(repro, package), stack_name, good, bad)
+    for line in describe_steps(question):
+        show_text(console(stderr=as_json), line, "dim")
+    return AGREES if dry_run else _answer_question(question, every=every, as_json=as_json)
 
 
-def _wish(catalogue: Catalogue, repro: Repro, options: dict[str, Any]) -> CellSpec:
-    """Return what to run: one variant under one strategy, on a device that needs no GPU unless one is asked for."""
-    devices = (Device(options["device"]),) if options["device"] else ()
-    strategies = (options["strategy"],) if options["strategy"] else ()
-    specs = select(catalogue, Selection((repro.id,), (options["variant"],), strategies, devices))
+def _select_cell(
+    catalogue: Catalogue, repro: Repro, variant: str, strategy: str | None, device: str | None
+) -> CellSpec:
+    """Return the spec of the cell to run, preferably one that needs no GPU."""
+    devices = (Device(device),) if device else ()
+    strategies = (strategy,) if strategy else ()
+    specs = select(catalogue, Selection((repro.id,), (variant,), strategies, devices))
     spec = min(specs, key=lambda spec: spec.device is Device.CUDA)
     if spec.variant.outcome is Outcome.PASSES:
-        raise BisectionError(f"{repro.id} {spec.variant.name} is a fix; expected a variant that fails.")
+        raise ReprosError(f"{repro.id} {spec.variant.name} is a fix; expected a variant that fails.")
     return spec
 
 
-def _package(repro: Repro, given: str | None) -> str:
+def _choose_package(repro: Repro, given: str | None) -> str:
     if given:
         return canonicalize_name(given)
     if len(repro.packages) > 1:
-        raise BisectionError(f"{repro.id} is in {', '.join(repro.packages)}; name one with --package.")
+        raise ReprosError(f"{repro.id} is in {', '.join(repro.packages)}; name one with --package.")
     return canonicalize_name(repro.packages[0])
+
+
+def _build_question(
+    spec: CellSpec, package: str, stack_name: str | None, good: Version | None, bad: Version | None
+) -> Question:
+    chosen = stack(stack_name or spec.repro.home)
+    requirements = (*spec.repro.dependencies, *spec.variant.requires)
+    keep = [version for version in (good, bad) if version]
+    releases = candidate_releases(package, fetch_files(package), chosen.python, requirements, keep=keep)
+    return build_question(spec, chosen, package, releases, good, bad)
+
+
+def _answer_question(question: Question, *, every: bool, as_json: bool) -> int:
+    out = console(stderr=as_json)
+    folder = ANSWERS / f"{question.spec.repro.id}-{question.package}"
+    try:
+        with interrupting():
+            bisection = run_bisection(question, folder, lambda line: show_text(out, line), every=every)
+    except KeyboardInterrupt as interruption:
+        show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
+        return exit_code(interruption)
+    if as_json:
+        today = str(dt.datetime.now().astimezone().date())
+        click.echo(json.dumps(bisection_record(bisection, platform.platform(), today), indent=1, ensure_ascii=False))
+    else:
+        show_text(out, f"\n{describe_outcome(bisection)}")
+    return DISAGREES if bisection.finding.begins is None else AGREES

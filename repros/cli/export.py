@@ -1,4 +1,4 @@
-"""`repros export`: a script that stands alone."""
+"""`repros export`: a standalone script, or an OSV record."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from repros.stacks import stack
 
 
 @click.command(
-    short_help="Write a failure's script as a file that `uv run` runs.",
+    short_help="Write a repro as a standalone script, or as an OSV record.",
     epilog=example("repros export RPR-0005", "repros export RPR-0005 --variant fixed -o fixed.py"),
 )
 @click.argument("id_", metavar="ID")
-@click.option("--variant", default="failing", show_default=True, metavar="NAME", help="What runs by default.")
-@click.option("--stack", "stack_name", metavar="NAME", help="Pin this stack's versions; the repro's home if not given.")
+@click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant that runs by default.")
+@click.option(
+    "--stack", "stack_name", metavar="NAME", help="Pin this stack's versions; default: the repro's home stack."
+)
 @click.option(
     "--python",
     type=click.Path(path_type=Path),
@@ -34,10 +36,10 @@ from repros.stacks import stack
     "-o",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to; '-' is stdout.  [default: rpr_NNNN.py or x_RPR-NNNN.json here]",
+    help="Output file; '-' is stdout.  [default: rpr_NNNN.py or x_RPR-NNNN.json]",
 )
-@click.option("--osv", "as_osv", is_flag=True, help="Write an OSV record instead, for tools that read advisories.")
-@click.option("--force", is_flag=True, help="Overwrite the file.")
+@click.option("--osv", "as_osv", is_flag=True, help="Write an OSV record, for tools that read advisories.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @catalogue_option
 def export(
     id_: str,
@@ -50,21 +52,21 @@ def export(
     as_osv: bool,
     force: bool,
 ) -> None:
-    """Write a failure's script as a file that `uv run FILE` runs as it is, without this project.
+    """Write a repro as a standalone script, which `uv run FILE` runs without this project.
 
-    Its header pins the versions on which the failure was measured, with all that they bring with them. With --osv it
-    is a record of the affected releases instead, with a note where OSV cannot say all that is known.
+    The script's header pins the versions on which the failure was measured, including transitive dependencies. With
+    --osv the file is an OSV record of the affected releases instead; a note lists facts that OSV cannot express.
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
     repro = load_catalogue(places).find(id_)
     if as_osv:
-        made = osv.record(repro, evidence.read())
-        text = json.dumps(made, indent=2, ensure_ascii=False) + "\n"
-        file = output or Path(f"{made['id']}.json")
+        record = osv.osv_record(repro, evidence.read())
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        file = output or Path(f"{record['id']}.json")
     else:
-        text = script.script(repro, _pins(repro, stack_name, python), variant)
-        file = output or script.file_name(repro)
+        text = script.export_script(repro, _choose_pins(repro, stack_name, python), variant)
+        file = output or script.script_file_name(repro)
     if str(file) == "-":
         click.echo(text, nl=False)
         return
@@ -72,7 +74,7 @@ def export(
     click.echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
-def _pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
+def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
     if python is not None:
         return script.pins_of_environment(repro, probe(interpreter(python), sim=False))
     return script.pins_of_stack(repro, stack(stack_name or repro.home))

@@ -1,1 +1,1 @@
-"""A repro for use without this project: a script that stands alone, or an OSV record."""
+"""Repros for use without this project: `repros export` writes a pinned script or an OSV record."""

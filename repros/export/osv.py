@@ -1,13 +1,14 @@
 """A repro as an OSV record (https://ossf.github.io/osv-schema, version 1.7), for tools that read advisories.
 
-OSV says which releases of one package are affected. A failure that needs a range of one package *and* a range of
-another is more than it can say: then the package that the failure is in is listed, and the rest is a note.
+OSV lists the affected releases of single packages. It cannot express a failure that needs a range of one package *and*
+a range of another: such a record lists the package that the failure is in, and describes the other range in a note.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -20,30 +21,45 @@ from repros.model import Repro
 from repros.model.requirements import format_requirement
 
 SCHEMA = "1.7.3"
+"""The version of OSV's schema."""
 
 Event = dict[str, str]
+"""One entry of OSV's `events`: `{"introduced": "2.1"}`, `{"fixed": "2.4"}` or `{"last_affected": "2.3.3"}`."""
 
 
-def record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
-    """Return the record of a repro; its ranges are those of the variant `failing`."""
-    failing = repro.variant("failing")
-    ranges = failing.affected if failing else repro.affected
+@dataclass(frozen=True)
+class UpperEnd:
+    """The version at which a range ends."""
+
+    version: Version
+    included: bool
+    """Whether the version itself is affected."""
+
+    @property
+    def event(self) -> Event:
+        """The end as an event."""
+        return {"last_affected" if self.included else "fixed": str(self.version)}
+
+
+def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
+    """Return the record of a repro, with the ranges of its variant `failing`."""
+    ranges = repro.failing.affected
     packages = [canonicalize_name(package) for package in repro.packages]
-    beside = [r for r in ranges if canonicalize_name(r.name) not in packages]
+    others = [r for r in ranges if canonicalize_name(r.name) not in packages]
     affected, inexact = [], []
     for package in packages:
-        events, left_over = _events([r for r in ranges if canonicalize_name(r.name) == package])
-        inexact += [f"{package}{bound}" for bound in left_over]
-        affected.append(_package(package, events))
-    notes = list(_notes(packages, beside, inexact))
+        events, unexpressed = _range_events([r for r in ranges if canonicalize_name(r.name) == package])
+        inexact += [f"{package}{bound}" for bound in unexpressed]
+        affected.append(_package_entry(package, events))
+    notes = list(_limitation_notes(packages, others, inexact))
     return {
         "schema_version": SCHEMA,
         "id": f"x_{repro.id}",
-        "modified": f"{_modified(repro, evidence).isoformat()}T00:00:00Z",
+        "modified": f"{_modification_date(repro, evidence).isoformat()}T00:00:00Z",
         "summary": repro.title,
         "details": "\n\n".join([repro.doc.strip(), *notes]),
         "affected": affected,
-        "references": [{"type": _kind(url), "url": url} for url in repro.upstream],
+        "references": [{"type": _reference_type(url), "url": url} for url in repro.upstream],
         "database_specific": {
             "affected": [format_requirement(requirement) for requirement in ranges],
             "lossy": notes,
@@ -53,71 +69,67 @@ def record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _notes(packages: Sequence[str], beside: Sequence[Requirement], inexact: Sequence[str]) -> Iterable[str]:
-    """Yield what the record cannot say, a sentence each."""
-    if beside:
-        others = ", ".join(map(format_requirement, beside))
-        yield f"Note: affected only together with {others}, which OSV cannot express."
+def _limitation_notes(packages: Sequence[str], others: Sequence[Requirement], inexact: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each fact that the record cannot express."""
+    if others:
+        ranges = ", ".join(map(format_requirement, others))
+        yield f"Note: affected only together with {ranges}, which OSV cannot express."
     if len(packages) > 1:
         yield f"Note: the failure needs {' and '.join(packages)} together; OSV lists each as if it were affected alone."
     if inexact:
-        yield f"Note: OSV has no exact form of {', '.join(inexact)}; the events are the nearest that it has."
+        yield f"Note: OSV cannot express {', '.join(inexact)} exactly; the events are the nearest equivalent."
 
 
-def _package(name: str, events: Sequence[Event]) -> dict[str, Any]:
+def _package_entry(name: str, events: Sequence[Event]) -> dict[str, Any]:
     return {
         "package": {"ecosystem": "PyPI", "name": name, "purl": f"pkg:pypi/{name}"},
         "ranges": [{"type": "ECOSYSTEM", "events": list(events)}],
     }
 
 
-def _events(ranges: Iterable[Requirement]) -> tuple[list[Event], list[str]]:
-    """Return the events of a package's ranges, all of which hold, and the bounds that they do not say exactly.
+def _range_events(ranges: Iterable[Requirement]) -> tuple[list[Event], list[str]]:
+    """Return the events for the intersection of a package's ranges, and the bounds that they do not express exactly.
 
-    Of several lower bounds the highest counts, of several upper ones the lowest. `fixed` is a release that is not
-    affected and `last_affected` one that is; OSV takes one of the two.
+    Of several lower bounds the highest counts, of several upper bounds the lowest. OSV allows one upper event: either
+    `fixed`, the first unaffected release, or `last_affected`.
     """
-    lows, highs, inexact = [Version("0")], list[tuple[Version, bool, Event]](), list[str]()
+    lows, highs, inexact = [Version("0")], list[UpperEnd](), list[str]()
     for bound in (bound for requirement in ranges for bound in requirement.specifier):
-        low, high, exact = _ends(bound)
+        low, high, exact = _bound_ends(bound)
         lows += [low] if low else []
         highs += [high] if high else []
         inexact += [] if exact else [str(bound)]
     introduced = max(lows)
     events: list[Event] = [{"introduced": "0" if introduced == Version("0") else str(introduced)}]
     if highs:
-        events.append(min(highs, key=lambda high: high[:2])[2])
+        # Of two ends at one version, the one that excludes it is the lower.
+        events.append(min(highs, key=lambda high: (high.version, high.included)).event)
     return events, inexact
 
 
-def _ends(bound: Specifier) -> tuple[Version | None, tuple[Version, bool, Event] | None, bool]:
-    """Return a bound's lower end, its upper end, and whether they say it exactly.
-
-    An upper end comes with whether its own version is affected, so that of two at one version the stricter is less.
-    """
+def _bound_ends(bound: Specifier) -> tuple[Version | None, UpperEnd | None, bool]:
+    """Return a bound's lower end, its upper end, and whether they express it exactly."""
     operator, text = bound.operator, bound.version
     if operator == "!=":
         return None, None, False
     version = Version(text.removesuffix(".*"))
-    before = (version, False, {"fixed": str(version)})
-    upto = (version, True, {"last_affected": str(version)})
     if operator in {">=", ">"}:
         return version, None, operator == ">="
     if operator in {"<", "<="}:
-        return None, before if operator == "<" else upto, True
+        return None, UpperEnd(version, included=operator == "<="), True
     if operator == "~=" or text.endswith(".*"):
-        kept = version.release[:-1] if operator == "~=" else version.release
-        following = ".".join(map(str, (*kept[:-1], kept[-1] + 1)))
-        return version, (Version(following), False, {"fixed": following}), True
-    return version, upto, True
+        series = version.release[:-1] if operator == "~=" else version.release
+        next_series = Version(".".join(map(str, (*series[:-1], series[-1] + 1))))
+        return version, UpperEnd(next_series, included=False), True
+    return version, UpperEnd(version, included=True), True
 
 
-def _kind(url: str) -> str:
-    """Return what a thread is: an issue reports, a pull request fixes as far as anybody can tell from its address."""
+def _reference_type(url: str) -> str:
+    """Return OSV's type of a link: an issue is a report, and a pull request is taken for the fix."""
     return "REPORT" if "/issues/" in url else "FIX" if "/pull/" in url else "WEB"
 
 
-def _modified(repro: Repro, evidence: Evidence) -> dt.date:
-    """Return the day of the latest evidence; without any, the day on which the script was last written."""
+def _modification_date(repro: Repro, evidence: Evidence) -> dt.date:
+    """Return the day of the latest evidence, or without evidence the day on which the script was last written."""
     days = [one.date for unit, one in evidence.items() if unit.repro == repro.id]
     return max(days) if days else dt.datetime.fromtimestamp(repro.path.stat().st_mtime, tz=dt.UTC).date()

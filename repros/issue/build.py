@@ -178,7 +178,7 @@ def _script(repro: Repro, lines: Sequence[Line]) -> str:
             if stack
             else script.pins_of_versions(repro, seen["versions"], seen["python"])
         )
-        return script.script(repro, pins, documented=False)
+        return script.export_script(repro, pins, documented=False)
     except script.ExportError:  # a script of the user's own, in a form of its own
         return repro.path.read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Findings: conjunctions whole, what would free of it, what helps here."""
+"""Findings: conjunctions, unaffected ranges, workarounds that the subject can use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.audit.assess import Finding, Status, assess
-from repros.audit.subject import Pick, Place, Subject
+from repros.audit.assess import assess
+from repros.audit.finding import Finding, Status
+from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.evidence import Evidence, Measurement, Unit, VariantVerdict
 from repros.model import Device, Outcome, Repro, Verdict
@@ -20,18 +21,18 @@ from tests import factories
 
 
 def subject(complete: bool = False, **versions: str) -> Subject:
-    """A requirements file: `==` pins, another operator is a range, the empty text is a link."""
+    """Return the subject for a requirements file: a version is a pin, an operator a range, the empty text a URL."""
 
-    def pick(number: int, said: str) -> Pick:
-        place = Place("requirements.txt", number)
-        if not said:
-            return Pick("from a link", place)
-        if said[0].isdigit():
-            return Pick(said, place, Version(said))
-        return Pick(said, place, releases=SpecifierSet(said))
+    def constraint(line: int, raw: str) -> Constraint:
+        location = Location("requirements.txt", line)
+        if not raw:
+            return Constraint("from a URL", location)
+        if raw[0].isdigit():
+            return Constraint(raw, location, Version(raw))
+        return Constraint(raw, location, releases=SpecifierSet(raw))
 
-    picks = {name: (pick(number, said),) for number, (name, said) in enumerate(versions.items(), 1)}
-    return Subject("requirements.txt", picks, complete)
+    constraints = {name: (constraint(line, raw),) for line, (name, raw) in enumerate(versions.items(), 1)}
+    return Subject("requirements.txt", constraints, complete)
 
 
 BOTH = factories.repro(
@@ -59,11 +60,11 @@ def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Findin
             "lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4; torch 2.7 (requirements.txt:2) is in torch",
         ),
         (subject(lightning="2.2", torch="2.5"), Status.CLEAR, "torch 2.5 (requirements.txt:2) is not in torch>=2.6"),
-        (subject(lightning="2.2"), Status.UNKNOWN, "torch is not named"),
+        (subject(lightning="2.2"), Status.UNKNOWN, "torch is not listed"),
         (
             subject(lightning="2.2", torch=""),
             Status.UNKNOWN,
-            "torch from a link (requirements.txt:2) cannot be held against torch>=2.6",
+            "torch from a URL (requirements.txt:2) cannot be compared with torch>=2.6",
         ),
         (subject(lightning="2.5"), Status.CLEAR, "lightning 2.5 (requirements.txt:1) is not in lightning>=2.1,<2.4"),
         (
@@ -71,34 +72,33 @@ def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Findin
             Status.POSSIBLE,
             "lightning >=2.2 (requirements.txt:1) may be in lightning>=2.1,<2.4; torch 2.7 (requirements.txt:2) is in",
         ),
-        (subject(lightning=">=2.2", torch=""), Status.UNKNOWN, "torch from a link (requirements.txt:2) cannot be held"),
-        (subject(complete=True, torch="2.7"), Status.CLEAR, "lightning is not named"),
+        (subject(lightning=">=2.2", torch=""), Status.UNKNOWN, "torch from a URL (requirements.txt:2) cannot be"),
+        (subject(complete=True, torch="2.7"), Status.CLEAR, "lightning is not listed"),
     ],
 )
-def test_a_conjunction_is_evaluated_whole(of: Subject, status: Status, why: str) -> None:
+def test_one_false_condition_clears_a_failure(of: Subject, status: Status, why: str) -> None:
     finding = found(BOTH, of)
     assert finding.status is status
     assert "; ".join(map(str, finding.conditions)).startswith(why)
 
 
-def test_what_frees_of_it() -> None:
+def test_unaffected_ranges_are_the_complement_of_the_affected_ones() -> None:
     finding = found(BOTH, subject())
-    assert (finding.fixed, finding.free) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
+    assert (finding.fixed, finding.unaffected) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
     holes = factories.repro(affected=factories.requirements("lightning!=2.4.*,!=2.5.*"))
-    assert found(holes, subject()).free == ("lightning==2.4.*", "lightning==2.5.*")
+    assert found(holes, subject()).unaffected == ("lightning==2.4.*", "lightning==2.5.*")
 
 
-def test_what_it_says_frees_of_it_does() -> None:
+def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
     for repro in load():
-        for said in (*found(repro, subject()).fixed, *found(repro, subject()).free):
-            (requirement,) = factories.requirements(said)
-            of = Subject(
-                "x", {requirement.name: (Pick(said, Place("x"), releases=requirement.specifier),)}, complete=False
-            )
-            assert found(repro, of).status is Status.CLEAR, (repro.id, said)
+        for raw in (*found(repro, subject()).fixed, *found(repro, subject()).unaffected):
+            (requirement,) = factories.requirements(raw)
+            constraint = Constraint(raw, Location("x"), releases=requirement.specifier)
+            of = Subject("x", {requirement.name: (constraint,)}, complete=False)
+            assert found(repro, of).status is Status.CLEAR, (repro.id, raw)
 
 
-def test_a_failure_of_every_release_concerns_whoever_has_the_package() -> None:
+def test_a_failure_of_every_release_concerns_all_who_have_the_package() -> None:
     repro = factories.repro(packages=("lightning", "torch"), requires=factories.requirements("lightning>=2.0"))
     assert found(repro, subject(lightning="2.6", torch="2.13")).status is Status.AFFECTED
     assert found(repro, subject(lightning="1.9", torch="2.13")).status is Status.CLEAR
@@ -107,33 +107,33 @@ def test_a_failure_of_every_release_concerns_whoever_has_the_package() -> None:
     assert found(repro, subject(lightning="2.6", torch="")).status is Status.AFFECTED
 
 
-def test_only_workarounds_that_can_be_had_are_offered() -> None:
+def test_only_workarounds_whose_requirements_can_be_met_are_offered() -> None:
     offered = [variant.name for variant in found(BOTH, subject(lightning="2.2", torch="2.7")).workarounds]
     assert offered == ["fixed"]
     offered = [variant.name for variant in found(BOTH, subject(lightning=">=2.2", torch="2.7")).workarounds]
     assert offered == ["fixed", "newer"]
 
 
-SAID = st.sampled_from(["", "2.0", "2.2", "2.5", "2.6", "2.7", ">=2.2", "<2.4", ">=2.6"])
+RAW = st.sampled_from(["", "2.0", "2.2", "2.5", "2.6", "2.7", ">=2.2", "<2.4", ">=2.6"])
 
 
-@given(st.dictionaries(st.sampled_from(["lightning", "torch"]), SAID), st.booleans())
-def test_cannot_tell_is_never_taken_for_good(versions: dict[str, str], complete: bool) -> None:
-    """Clear means that a release is named that lies outside, or that a lock lacks the package."""
+@given(st.dictionaries(st.sampled_from(["lightning", "torch"]), RAW), st.booleans())
+def test_an_unknown_failure_is_never_cleared(versions: dict[str, str], complete: bool) -> None:
+    """A failure is clear if the subject names a release outside the range, or if a lock lacks the package."""
     of = subject(complete=complete, **versions)
     if found(BOTH, of).status is not Status.CLEAR:
         return
     ranges = {r.name: r.specifier for r in BOTH.affected}
     outside = [
-        all(not ranges[name].contains(version) for version in ("2.2", "2.6", "2.7", "2.13") if _admitted(said, version))
-        for name, said in versions.items()
-        if said
+        all(not ranges[name].contains(version) for version in ("2.2", "2.6", "2.7", "2.13") if _allowed(raw, version))
+        for name, raw in versions.items()
+        if raw
     ]
     assert any(outside) or (complete and len(versions) < 2)
 
 
-def _admitted(said: str, version: str) -> bool:
-    return said == version if said[0].isdigit() else SpecifierSet(said).contains(version)
+def _allowed(raw: str, version: str) -> bool:
+    return raw == version if raw[0].isdigit() else SpecifierSet(raw).contains(version)
 
 
 def measurement(stack: str, verdict: Verdict = Verdict.REPRODUCED, device: str = "cpu", **versions: str) -> Measurement:
@@ -143,24 +143,24 @@ def measurement(stack: str, verdict: Verdict = Verdict.REPRODUCED, device: str =
 
 
 @pytest.mark.parametrize(
-    ("evidence", "said"),
+    ("evidence", "text"),
     [
-        ([], "documented only; nothing was measured"),
-        ([measurement("a", Verdict.GONE, lightning="2.2", torch="2.7")], "documented only; nothing was measured"),
+        ([], "documented, not measured"),
+        ([measurement("a", Verdict.GONE, lightning="2.2", torch="2.7")], "documented, not measured"),
         (
             [measurement("a", lightning="2.2", torch="2.7+cpu")],
-            "measured on these versions, on cpu (stack a); on cuda documented only",
+            "measured with these versions on cpu (stack a); documented, not measured on cuda",
         ),
         (
             [
                 measurement("a", lightning="2.3", torch="2.7"),
                 measurement("b", device="cuda", lightning="2.3", torch="2.8"),
             ],
-            "measured on cpu, cuda with other versions (stack a, b); documented for these",
+            "measured with other versions on cpu, cuda (stacks a, b)",
         ),
     ],
 )
-def test_what_is_measured_and_what_only_documented(evidence: list[Measurement], said: str) -> None:
+def test_evidence_says_what_was_measured_and_what_is_only_documented(evidence: list[Measurement], text: str) -> None:
     repro = replace(BOTH, devices=(Device.CPU, Device.CUDA))
     finding = found(repro, subject(lightning="2.2", torch="2.7"), {one.unit: one for one in evidence})
-    assert str(finding.measured) == said
+    assert str(finding.evidence) == text

@@ -1,4 +1,4 @@
-"""Each kind of file, read as the tools that write it mean it; uv writes its own locks here."""
+"""Each kind of file, parsed as its tools mean it; uv writes the locks of these tests itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from repros.audit import sources
-from repros.audit.subject import AuditError, Subject
+from repros.audit.sources import DEFAULT_FILES, find_source, read_source
+from repros.audit.sources.environment import environment_subject
+from repros.audit.subject import Subject
+from repros.errors import ReprosError
 from tests import factories
 from tests.environments.conftest import write_wheel
 
@@ -29,10 +31,10 @@ def written(name: str, text: str) -> Path:
     return file
 
 
-def told(subject: Subject) -> dict[str, list[str]]:
+def summary(subject: Subject) -> dict[str, list[str]]:
     return {
-        name: [f"{pick.said} {pick.place}{' if ' + pick.marker if pick.marker else ''}" for pick in picks]
-        for name, picks in subject.picks.items()
+        name: [f"{one.raw} {one.location}{' if ' + one.marker if one.marker else ''}" for one in constraints]
+        for name, constraints in subject.constraints.items()
     }
 
 
@@ -53,11 +55,11 @@ bitsandbytes ===0.43 what
 """
 
 
-def test_requirements_with_all_that_pip_allows_there() -> None:
+def test_requirements_with_everything_that_pip_allows() -> None:
     written("base/more.txt", "lightning==2.1.3\n")
     written("constraints.txt", "numpy<2\n")
-    subject = sources.read(written("requirements.txt", REQUIREMENTS))
-    assert told(subject) == {
+    subject = read_source(written("requirements.txt", REQUIREMENTS))
+    assert summary(subject) == {
         "lightning": ["2.1.3 base/more.txt:1"],
         "numpy": ["<2 constraints.txt:1", "any release requirements.txt:9"],
         "torch": [
@@ -65,13 +67,13 @@ def test_requirements_with_all_that_pip_allows_there() -> None:
             '2.3.0 requirements.txt:6 if python_version >= "3.12"',
         ],
         "accelerate": [">=0.20,<1 requirements.txt:7"],
-        "own": ["from a link requirements.txt:10"],
-        "torchmetrics": ["from a link requirements.txt:11"],
+        "own": ["from a URL requirements.txt:10"],
+        "torchmetrics": ["from a URL requirements.txt:11"],
     }
-    assert [pick.required for pick in subject.picks["numpy"]] == [False, True]
+    assert [one.required for one in subject.constraints["numpy"]] == [False, True]
     assert not subject.complete
-    assert subject.unread[0] == "requirements.txt:12: ./folder does not say which package it is"
-    assert subject.unread[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")
+    assert subject.unparsed[0] == "requirements.txt:12: ./folder does not name its package"
+    assert subject.unparsed[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")
 
 
 PYPROJECT = """\
@@ -91,22 +93,22 @@ more = ["accelerate @ https://example.org/accelerate.whl"]
 """
 
 
-def test_a_projects_dependencies_extras_and_groups() -> None:
-    subject = sources.read(written("pyproject.toml", PYPROJECT))
-    assert told(subject) == {
+def test_dependencies_extras_and_groups_of_a_project() -> None:
+    subject = read_source(written("pyproject.toml", PYPROJECT))
+    assert summary(subject) == {
         "torch": [">=2.1 pyproject.toml:5", "2.2.0 pyproject.toml:12 if group == 'dev'"],
         "lightning": ['2.1.3 pyproject.toml:6 if sys_platform == "linux"'],
         "bitsandbytes": ["any release pyproject.toml:10 if extra == 'quantised'"],
-        "accelerate": ["from a link pyproject.toml:13 if group == 'more'"],
+        "accelerate": ["from a URL pyproject.toml:13 if group == 'more'"],
         "python": [">=3.11 pyproject.toml:3"],
     }
-    assert subject.unread == ("pyproject.toml:7: 'not a requirement' is no requirement",)
+    assert subject.unparsed == ("pyproject.toml:7: 'not a requirement' is not a requirement",)
     assert not subject.complete
 
 
-def test_dependencies_that_are_dynamic_are_not_to_be_known() -> None:
-    subject = sources.read(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
-    assert subject.unread == ("pyproject.toml: its dependencies are dynamic, so they are not in this file",)
+def test_dynamic_dependencies_are_reported_as_unparsed() -> None:
+    subject = read_source(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
+    assert subject.unparsed == ("pyproject.toml: its dependencies are dynamic, so they are not in this file",)
 
 
 @pytest.fixture
@@ -131,69 +133,69 @@ def uv(folder: Path, *words: str) -> None:
 
 def test_a_lock_as_uv_writes_it(locked: Path) -> None:
     uv(locked, "lock")
-    subject = sources.read(Path("uv.lock"))
+    subject = read_source(Path("uv.lock"))
     assert subject.complete
     lines = Path("uv.lock").read_text(encoding="utf-8").splitlines()
     for name in ("torch", "lightning"):
-        (pick,) = subject.picks[name]
-        assert str(pick.version) == "1.0"
-        assert lines[pick.place.line - 1] == f'name = "{name}"'
+        (constraint,) = subject.constraints[name]
+        assert str(constraint.version) == "1.0"
+        assert lines[constraint.location.line - 1] == f'name = "{name}"'
 
 
 def test_a_pylock_as_uv_writes_it(locked: Path) -> None:
     uv(locked, "export", "--format", "pylock.toml", "-o", "pylock.toml")
-    subject = sources.read(Path("pylock.toml"))
+    subject = read_source(Path("pylock.toml"))
     assert subject.complete
     lines = Path("pylock.toml").read_text(encoding="utf-8").splitlines()
-    (torch,) = subject.picks["torch"]
-    assert (str(torch.version), lines[torch.place.line - 1]) == ("1.0", 'name = "torch"')
-    assert subject.picks["lightning"][0].marker
+    (torch,) = subject.constraints["torch"]
+    assert (str(torch.version), lines[torch.location.line - 1]) == ("1.0", 'name = "torch"')
+    assert subject.constraints["lightning"][0].marker
 
 
 def test_several_releases_of_one_package_have_a_line_each() -> None:
     package = '[[package]]\nname = "torch"\nversion = "{}"\nresolution-markers = ["{}"]\n'
     text = "version = 1\n" + package.format("2.13.0", "a") + package.format("2.13.0+cpu", "b")
-    assert told(sources.read(written("uv.lock", text))) == {
+    assert summary(read_source(written("uv.lock", text))) == {
         "torch": ["2.13.0 uv.lock:3 if a", "2.13.0+cpu uv.lock:7 if b"]
     }
 
 
 def test_an_environment_is_complete() -> None:
-    subject = sources.environment.read(factories.environment(versions={"torch": "2.1.2+cu121", "odd": "unknown"}))
+    subject = environment_subject(factories.environment(versions={"torch": "2.1.2+cu121", "odd": "unknown"}))
     assert subject.complete
-    assert told(subject) == {"torch": ["2.1.2+cu121 "], "odd": ["unknown "], "python": ["3.11.9 "]}
-    assert subject.picks["odd"][0].version is None
+    assert summary(subject) == {"torch": ["2.1.2+cu121 "], "odd": ["unknown "], "python": ["3.11.9 "]}
+    assert subject.constraints["odd"][0].version is None
 
 
 def test_the_most_exact_file_of_a_project_is_found(here: Path) -> None:
-    with pytest.raises(AuditError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; name"):
-        sources.find(here)
-    for name in reversed(sources.FOUND):
+    with pytest.raises(ReprosError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; name"):
+        find_source(here)
+    for name in reversed(DEFAULT_FILES):
         written(name, "")
-        assert sources.find(here).name == name
+        assert find_source(here).name == name
 
 
 REFUSED = {
-    "poetry.lock": "is of no known kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
-    "uv.lock": "is no lock of uv; expected 'version'",
-    "pylock.toml": "is no pylock file that can be read",
+    "poetry.lock": "is of an unknown kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
+    "uv.lock": "is not a lock of uv; expected 'version'",
+    "pylock.toml": "is not a readable pylock file",
     "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; name a lock",
     "absent.txt": r"cannot be read \(No such file or directory\)\.",
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_audited_is_refused(name: str) -> None:
+def test_other_files_are_refused(name: str) -> None:
     if name != "absent.txt":
         written(name, "x = 1\n")
-    with pytest.raises(AuditError, match=REFUSED[name]):
-        sources.read(Path(name))
+    with pytest.raises(ReprosError, match=REFUSED[name]):
+        read_source(Path(name))
     if name.endswith(".toml"):
-        with pytest.raises(AuditError, match="is not TOML"):
-            sources.read(written(name, "["))
+        with pytest.raises(ReprosError, match="is not TOML"):
+            read_source(written(name, "["))
 
 
-def test_what_is_no_text_is_refused(here: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(here: Path) -> None:
     (here / "requirements.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(AuditError, match=r"cannot be read \(not UTF-8 text\)"):
-        sources.read(Path("requirements.txt"))
+    with pytest.raises(ReprosError, match=r"cannot be read \(not UTF-8 text\)"):
+        read_source(Path("requirements.txt"))

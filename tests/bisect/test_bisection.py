@@ -13,14 +13,18 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros import environments
-from repros.bisect.bisection import BisectionError, Probe, Question, bisect, question, remembered
+from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
+from repros.bisect.bisection import Bisection, run_bisection
+from repros.bisect.question import Question, build_question
+from repros.bisect.record import bisection_record
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Boundary, scan
-from repros.bisect.swap import Swap, requirements
-from repros.bisect.text import paragraph, record, steps
+from repros.bisect.swap import Swap, swapped_requirements
+from repros.bisect.text import describe_outcome, describe_steps
 from repros.engine import catalogue
 from repros.engine.plan import CellSpec, Selection, select
 from repros.environments.uv import run_uv
+from repros.errors import ReprosError
 from repros.model import Stack
 from repros.model.stack import Size
 from tests.environments.conftest import write_wheel
@@ -93,107 +97,128 @@ def spec(tmp_path: Path) -> CellSpec:
 
 
 @pytest.fixture
-def asked(spec: CellSpec, tiny: Stack) -> Question:
-    return question(spec, tiny, "tinylib", RELEASES, None, None)
+def question(spec: CellSpec, tiny: Stack) -> Question:
+    return build_question(spec, tiny, "tinylib", RELEASES, None, None)
 
 
 WHOLE = """\
-RPR-9201 (A tiny library fails), failing, plain on cpu, with the versions of stack tiny (torch==1.0) but for tinylib: \
-It begins with 1.3 (2026-03-01); 1.1 (2026-01-01) is free of it, and of those between (1.2) nothing is known. \
-It is gone in 1.6 (2026-06-01); 1.4 (2026-04-01) is the last that shows it, \
-and of those between (1.5) nothing is known. \
-6 of 7 releases tried, each decided by 2 of up to 3 runs: 1.1 no, 1.2 unknown, 1.3 yes, 1.4 yes, 1.5 unknown, 1.6 no. \
+RPR-9201 (A tiny library fails), failing, plain on cpu, with the versions of stack tiny (torch==1.0) \
+except for tinylib: \
+First affected release: 1.3 (2026-03-01). Last release before it without the failure: 1.1 (2026-01-01). \
+No answer between them: 1.2. \
+Last affected release: 1.4 (2026-04-01). First release after it without the failure: 1.6 (2026-06-01). \
+No answer between them: 1.5. \
+6 of 7 releases tried, each decided by 2 of at most 3 runs: \
+1.1 no, 1.2 unknown, 1.3 yes, 1.4 yes, 1.5 unknown, 1.6 no. \
 Unknown: 1.2 (2 x different: rank 0 ended otherwise: KeyError: 'another failure'). Unknown: 1.5 (WHY)."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [False, True], ids=["search", "scan"])
-def test_both_ends_are_found_and_the_unknown_are_named(asked: Question, tmp_path: Path, *, every: bool) -> None:
-    said = list[str]()
-    finding, probes = bisect(asked, tmp_path / "memory", said.append, every=every)
+def test_both_boundaries_are_found_and_unknown_releases_listed(
+    question: Question, tmp_path: Path, *, every: bool
+) -> None:
+    lines = list[str]()
+    bisection = run_bisection(question, tmp_path / "answers", lines.append, every=every)
+    finding, answers = bisection.finding, bisection.answers
     assert finding.begins == Boundary(affected=2, free=0, unknown=(1,))
     assert finding.ends == Boundary(affected=3, free=5, unknown=(4,))
     assert not list((tmp_path / "cache" / "environments").glob("*-copy")), "the copy is gone"
-    text = paragraph(asked, finding, probes)
-    why = probes[4].why
+    text = describe_outcome(bisection)
+    why = answers[4].why
     assert why.startswith("cannot be installed: uv pip compile: No solution found")
     if every:
         assert "7 of 7 releases tried" in text
-        assert len(probes) == 7
+        assert len(answers) == 7
     else:
         assert text == WHOLE.replace("WHY", why)
-        assert "tinylib 1.4 (2026-04-01): yes: 2 x ValueError: as documented" in said
+        assert "tinylib 1.4 (2026-04-01): yes: 2 x ValueError: as documented" in lines
 
 
 @pytest.mark.slow
-def test_answers_are_kept_and_an_interrupted_bisection_goes_on(asked: Question, tmp_path: Path) -> None:
-    memory = tmp_path / "memory"
+def test_answers_are_kept_and_an_interrupted_bisection_is_resumed(question: Question, tmp_path: Path) -> None:
+    folder = tmp_path / "answers"
 
     def interrupt(line: str) -> None:
         if ": no: " in line:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bisect(asked, memory, interrupt)
-    kept = {probe.version for probe in remembered(memory / "answers.jsonl")}
+        run_bisection(question, folder, interrupt)
+    kept = {answer.version for answer in read_answers(folder / "answers.jsonl")}
     assert "1.4" in kept
     assert not list((tmp_path / "cache" / "environments").glob("*-copy"))
-    with (memory / "answers.jsonl").open("a") as file:
+    with (folder / "answers.jsonl").open("a") as file:
         file.write('{"version": "1.')
-    finding, _ = bisect(asked, memory, lambda _: None)
-    assert finding.begins == Boundary(affected=2, free=0, unknown=(1,))
-    # A third time nothing is run, but for what could not be installed: the network may be back.
-    runs = len(list((memory / "runs").glob("*/1.*/1")))
-    again, probes = bisect(asked, memory, lambda _: None)
-    assert again == finding
-    assert len(list((memory / "runs").glob("*/1.*/1"))) == runs
-    json.dumps(record(asked, again, probes, "Linux", "2026-11-21"))
+    resumed = run_bisection(question, folder, lambda _: None)
+    assert resumed.finding.begins == Boundary(affected=2, free=0, unknown=(1,))
+    # A third time nothing is run but the failed installation: the network may be back.
+    runs = len(list((folder / "runs").glob("*/1.*/1")))
+    again = run_bisection(question, folder, lambda _: None)
+    assert again.finding == resumed.finding
+    assert len(list((folder / "runs").glob("*/1.*/1"))) == runs
+    json.dumps(bisection_record(again, "Linux", "2026-11-21"))
+
+
+def test_a_bisection_with_earlier_answers_makes_no_environment(
+    question: Question, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "copy", lambda *_: pytest.fail("an environment was made"))
+    for release in RELEASES:
+        answer = Answer.YES if "1.3" <= str(release.version) <= "1.5" else Answer.NO
+        key = question.key(release)
+        append_answer(tmp_path / "answers.jsonl", ReleaseAnswer(str(release.version), answer, "", {"x": "1"}, key))
+    lines = list[str]()
+    bisection = run_bisection(question, tmp_path, lines.append)
+    assert bisection.finding.begins == Boundary(affected=2, free=1, unknown=())
+    assert bisection.finding.ends == Boundary(affected=4, free=5, unknown=())
+    assert lines[0] == "tinylib 1.4 (2026-04-01): yes: "
 
 
 @pytest.mark.slow
-def test_a_start_that_does_not_show_the_failure_is_said(spec: CellSpec, tiny: Stack, tmp_path: Path) -> None:
-    asked = question(spec, tiny, "tinylib", RELEASES, None, Version("1.6"))
-    finding, probes = bisect(asked, tmp_path / "memory", lambda _: None)
-    assert finding.begins is None
-    assert paragraph(asked, finding, probes).endswith(
-        " 1.6 (2026-06-01) does not show the failure (2 x ran to its end); name one that does with --bad."
+def test_a_start_without_the_failure_is_reported(spec: CellSpec, tiny: Stack, tmp_path: Path) -> None:
+    question = build_question(spec, tiny, "tinylib", RELEASES, None, Version("1.6"))
+    bisection = run_bisection(question, tmp_path / "answers", lambda _: None)
+    assert bisection.finding.begins is None
+    assert describe_outcome(bisection).endswith(
+        " 1.6 (2026-06-01) does not show the failure (2 x ran to its end); name a release that does with --bad."
     )
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("letters", "text"),
     [
-        ("++++", "It is there from 1.1 (2026-01-01) on; the oldest that can be tried. It is still there in 1.4 "),
-        ("++++", " It is still there in 1.4 (2026-04-01); the newest that can be tried. 4 of 4 releases tried, "),
-        ("??++", "It is there from 1.3 (2026-03-01) on; the older ones have no answer. "),
+        ("++++", " First affected release: 1.1 (2026-01-01), the oldest candidate. Last affected release: 1.4 "),
+        ("++++", " Last affected release: 1.4 (2026-04-01), the newest candidate. 4 of 4 releases tried, "),
+        ("??++", " First affected release: 1.3 (2026-03-01); the older ones gave no answer. "),
     ],
 )
-def test_an_end_that_is_open_is_said_to_be(spec: CellSpec, tiny: Stack, answers: str, said: str) -> None:
-    asked = question(spec, tiny, "tinylib", RELEASES[:4], None, None)
-    known = [{"+": Answer.YES, "?": Answer.UNKNOWN}[letter] for letter in answers]
-    probes = {at: Probe(f"1.{at + 1}", answer, "because", {}, "") for at, answer in enumerate(known)}
+def test_an_open_end_is_reported(spec: CellSpec, tiny: Stack, letters: str, text: str) -> None:
+    question = build_question(spec, tiny, "tinylib", RELEASES[:4], None, None)
+    known = [{"+": Answer.YES, "?": Answer.UNKNOWN}[letter] for letter in letters]
+    answers = {at: ReleaseAnswer(f"1.{at + 1}", answer, "because", {}, "") for at, answer in enumerate(known)}
     finding = scan(range(3), 3, [], known.__getitem__)
-    assert said in paragraph(asked, finding, probes)
+    assert text in describe_outcome(Bisection(question, finding, answers))
 
 
 def test_a_good_release_bounds_the_search_to_its_side(spec: CellSpec, tiny: Stack) -> None:
-    after = question(spec, tiny, "tinylib", RELEASES, Version("1.6"), None)
+    after = build_question(spec, tiny, "tinylib", RELEASES, Version("1.6"), None)
     assert [str(r.version) for r in after.releases] == ["1.4", "1.5", "1.6"]
-    before = question(spec, tiny, "tinylib", RELEASES, Version("1.1"), Version("1.3"))
+    before = build_question(spec, tiny, "tinylib", RELEASES, Version("1.1"), Version("1.3"))
     assert [str(r.version) for r in before.releases] == ["1.1", "1.2", "1.3"]
 
 
-def test_the_steps_say_what_it_costs(asked: Question) -> None:
-    *plan, cost = steps(asked)
+def test_the_steps_include_the_cost(question: Question) -> None:
+    *plan, cost = describe_steps(question)
     assert plan == [
         "7 releases of tinylib to choose from: 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7",
-        "1. 1.4: it must show the failure",
-        "2. where it begins, among 1.1 to 1.3: 1.2 first, up to 2 releases",
-        "3. where it ends, among 1.5 to 1.7: 1.6 first, up to 2 releases",
+        "1. 1.4: must show the failure",
+        "2. beginning of the failure, in 1.1 to 1.3: 1.2 first, at most 2 releases",
+        "3. end of the failure, in 1.5 to 1.7: 1.6 first, at most 2 releases",
     ]
     assert cost == (
-        "at most 5 releases, 1 MB to download for each at most; 2 to 3 runs of each on stack tiny; "
-        "those without an answer come on top"
+        "at most 5 releases, plus those that give no answer; at most 1 MB to download for each; "
+        "2 to 3 runs of each on stack tiny"
     )
 
 
@@ -201,19 +226,19 @@ def test_the_steps_say_what_it_costs(asked: Question) -> None:
     ("package", "good", "problem"),
     [
         ("lightning", None, "stack tiny does not have lightning; name another with --on."),
-        ("tinylib", "0.9", "tinylib 0.9 is no release that can be tried here; there are 1.1 to 1.7."),
+        ("tinylib", "0.9", "tinylib 0.9 cannot be tried here; expected a release from 1.1 to 1.7."),
     ],
 )
-def test_a_question_that_cannot_be_asked(
+def test_an_invalid_question_is_refused(
     spec: CellSpec, tiny: Stack, package: str, good: str | None, problem: str
 ) -> None:
-    with pytest.raises(BisectionError) as refused:
-        question(spec, tiny, package, RELEASES, Version(good) if good else None, None)
+    with pytest.raises(ReprosError) as refused:
+        build_question(spec, tiny, package, RELEASES, Version(good) if good else None, None)
     assert str(refused.value) == problem
 
 
 @pytest.mark.slow
-def test_a_swap_leaves_what_the_lock_holds_whatever_came_before(tiny: Stack, tmp_path: Path) -> None:
+def test_a_swap_restores_the_locked_packages_after_any_change(tiny: Stack, tmp_path: Path) -> None:
     write_wheel(tmp_path, "torch", TORCH, "1.1")  # newer than the lock's, and never asked for
     write_wheel(tmp_path, "stray", "")
     with environments.copy(tiny, lambda _: None) as python:
@@ -228,10 +253,10 @@ def test_a_swap_leaves_what_the_lock_holds_whatever_came_before(tiny: Stack, tmp
         ]
 
 
-def test_what_is_released_together_is_exchanged_together(tiny: Stack) -> None:
+def test_packages_released_together_are_swapped_together(tiny: Stack) -> None:
     stack = tiny
     object.__setattr__(stack, "requirements", (Requirement("torch==2.1.2"), Requirement("lightning==2.1.3")))
-    assert [str(r) for r in requirements(stack, "lightning", Version("2.5.0.post0"))] == [
+    assert [str(r) for r in swapped_requirements(stack, "lightning", Version("2.5.0.post0"))] == [
         "lightning==2.5.0.post0",
         "pytorch-lightning==2.5.0.*",
         "torch==2.1.2",

@@ -1,4 +1,4 @@
-"""The bisections that are kept as evidence: they follow from their answers, and headers do not contradict them."""
+"""The bisections in the evidence: their boundaries follow from their answers, and headers agree with them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FILES = sorted((evidence.FOLDER / "bisections").glob("*.json"))
 every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
 
-def read(file: Path) -> dict[str, Any]:
+def read_record(file: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
-def replayed(kept: dict[str, Any], find: Any) -> Finding:
-    """Search or scan the answers that were given; a release without one cannot be asked."""
+def replay(kept: dict[str, Any], find: Any) -> Finding:
+    """Search or scan the recorded answers; asking another release is a KeyError."""
     versions = list(kept["candidates"])
     start = versions.index(kept["start"])
     finding: Finding = find(
@@ -33,7 +33,7 @@ def replayed(kept: dict[str, Any], find: Any) -> Finding:
     return finding
 
 
-def told(kept: dict[str, Any], boundary: Boundary | None) -> dict[str, Any]:
+def boundary_record(kept: dict[str, Any], boundary: Boundary | None) -> dict[str, Any]:
     versions = [*kept["candidates"]]
     assert boundary is not None
     return {
@@ -43,37 +43,37 @@ def told(kept: dict[str, Any], boundary: Boundary | None) -> dict[str, Any]:
     }
 
 
-def test_the_founding_failures_have_theirs() -> None:
-    kept = {(read(file)["repro"], read(file)["package"]) for file in FILES}
+def test_the_first_failures_have_a_bisection() -> None:
+    kept = {(read_record(file)["repro"], read_record(file)["package"]) for file in FILES}
     assert kept >= {("RPR-0001", "lightning"), ("RPR-0002", "accelerate"), ("RPR-0004", "torch")}
 
 
 @every_file
 def test_a_search_of_the_answers_gives_the_boundaries(file: Path) -> None:
-    kept = read(file)
-    found = replayed(kept, search)
-    assert (told(kept, found.begins), told(kept, found.ends)) == (kept["begins"], kept["ends"])
+    kept = read_record(file)
+    found = replay(kept, search)
+    assert (boundary_record(kept, found.begins), boundary_record(kept, found.ends)) == (kept["begins"], kept["ends"])
 
 
 @every_file
 def test_a_scan_of_all_answers_agrees_with_the_search(file: Path) -> None:
-    kept = read(file)
+    kept = read_record(file)
     if set(kept["answers"]) != set(kept["candidates"]):
         pytest.skip("not every candidate was asked")
-    found = replayed(kept, scan)
-    assert (told(kept, found.begins), told(kept, found.ends)) == (kept["begins"], kept["ends"])
+    found = replay(kept, scan)
+    assert (boundary_record(kept, found.begins), boundary_record(kept, found.ends)) == (kept["begins"], kept["ends"])
 
 
 @every_file
-def test_the_header_says_the_same_of_each_release_or_the_file_explains_why_not(file: Path) -> None:
-    kept = read(file)
+def test_the_header_agrees_with_every_answer_or_the_file_explains_why_not(file: Path) -> None:
+    kept = read_record(file)
     repro = load().find(kept["repro"])
     variant = repro.variant(kept["variant"])
     assert variant is not None
     contradicted = []
     for version, answer in kept["answers"].items():
-        there = Environment(kept["stack"], Path(), "3.11.7", answer["versions"])
-        cell = Cell(repro, variant, kept["strategy"], Device(kept["device"]), there, repro.processes)
+        environment = Environment(kept["stack"], Path(), "3.11.7", answer["versions"])
+        cell = Cell(repro, variant, kept["strategy"], Device(kept["device"]), environment, repro.processes)
         fails = cell.expectation.outcome is Outcome.FAILS
         if answer["answer"] != Answer.UNKNOWN and fails is not (answer["answer"] == Answer.YES):
             contradicted.append(version)

@@ -1,4 +1,4 @@
-"""Releases read from recorded answers of the index, and from a server of our own; no network."""
+"""Releases parsed from recorded responses of the index, and from a local server; no network."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from repros.bisect.releases import File, IndexFailedError, candidates, files, read
+from repros.bisect.releases import ReleaseFile, candidate_releases, fetch_files, parse_files
+from repros.errors import ReprosError
 
 RECORDED = Path(__file__).parent / "recorded"
 
 
 def recorded(name: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
-    return answer
+    response: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+    return response
 
 
 def versions(project: str, python: str = "3.11", *within: str, keep: tuple[str, ...] = ()) -> dict[str, str]:
     ranges = [Requirement(text) for text in within]
-    found = candidates(project, files(recorded(project)), python, ranges, keep=map(Version, keep))
+    found = candidate_releases(project, parse_files(recorded(project)), python, ranges, keep=map(Version, keep))
     return {str(release.version): str(release.date) for release in found}
 
 
-def test_pre_releases_yanked_ones_and_development_versions_are_no_candidates() -> None:
+def test_pre_releases_and_yanked_releases_are_not_candidates() -> None:
     assert versions("lightning") == {
         "2.0.0": "2023-03-15",
         "2.0.9": "2023-09-14",
@@ -52,7 +53,7 @@ def test_a_release_needs_a_file_for_the_python() -> None:
     assert "2.6.4" not in versions("lightning", "3.9")
 
 
-def test_the_repros_own_bounds_are_kept_to_and_a_wanted_pre_release_is_let_in() -> None:
+def test_candidates_keep_to_the_repros_bounds_and_include_a_named_pre_release() -> None:
     within = ("Lightning>=2.1,<2.5", "torch>=2.1")
     assert list(versions("lightning", "3.11", *within)) == ["2.1.0", "2.3.0", "2.4.0"]
     found = versions("lightning", "3.11", *within, keep=("2.3.0.dev20240318",))
@@ -61,25 +62,23 @@ def test_the_repros_own_bounds_are_kept_to_and_a_wanted_pre_release_is_let_in() 
 
 @pytest.mark.parametrize("version", ["2.6.2", "2.6.3"])
 @pytest.mark.parametrize("project", ["lightning", "pytorch-lightning"])
-def test_the_compromised_releases_are_no_candidates_even_where_a_mirror_still_has_them(
-    project: str, version: str
-) -> None:
-    day = candidates("lightning", files(recorded("lightning")), "3.11")[-1].date
+def test_compromised_releases_are_not_candidates_even_if_a_mirror_has_them(project: str, version: str) -> None:
+    day = candidate_releases("lightning", parse_files(recorded("lightning")), "3.11")[-1].date
     kept = [
-        File(f"{project.replace('-', '_')}-{v}-py3-none-any.whl", day, ">=3.10", yanked=False)
+        ReleaseFile(f"{project.replace('-', '_')}-{v}-py3-none-any.whl", day, ">=3.10", yanked=False)
         for v in ("2.6.4", version)
     ]
-    found = candidates(project, kept, "3.11", keep=[Version(version)])
+    found = candidate_releases(project, kept, "3.11", keep=[Version(version)])
     assert [str(release.version) for release in found] == ["2.6.4"]
 
 
-def test_files_with_names_of_their_own_making_are_passed_over() -> None:
-    (good, *_) = [file for file in files(recorded("lightning")) if file.name.startswith("lightning-2.6.4-")]
+def test_files_with_nonstandard_names_are_skipped() -> None:
+    (good, *_) = [file for file in parse_files(recorded("lightning")) if file.name.startswith("lightning-2.6.4-")]
     odd = [
-        File(name, good.uploaded, "", yanked=False)
+        ReleaseFile(name, good.uploaded, "", yanked=False)
         for name in ("lightning-latest.zip", "x.whl", "pyyaml-5.1-hg.tar.gz")
     ]
-    assert [str(r.version) for r in candidates("lightning", [good, *odd], "3.11")] == ["2.6.4"]
+    assert [str(r.version) for r in candidate_releases("lightning", [good, *odd], "3.11")] == ["2.6.4"]
 
 
 Serve = Callable[[Mapping[str, tuple[str, bytes]]], str]
@@ -87,7 +86,7 @@ Serve = Callable[[Mapping[str, tuple[str, bytes]]], str]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Start an index of one's own: path to content type and body."""
+    """Start a local index: path to content type and body."""
     servers = []
 
     def start(pages: Mapping[str, tuple[str, bytes]]) -> str:
@@ -115,7 +114,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server.server_close()
 
 
-def test_the_simple_api_is_read_where_it_is_spoken(serve: Serve) -> None:
+def test_the_simple_api_is_preferred(serve: Serve) -> None:
     page = {
         "files": [
             {"filename": "a_b-1.0-py3-none-any.whl", "upload-time": "2024-01-02T03:04:05.6Z", "yanked": False},
@@ -128,17 +127,17 @@ def test_the_simple_api_is_read_where_it_is_spoken(serve: Serve) -> None:
         ]
     }
     serve({"/simple/a-b/": ("application/vnd.pypi.simple.v1+json", json.dumps(page).encode())})
-    found = read("A_b")
+    found = fetch_files("A_b")
     assert [(file.name, str(file.uploaded), file.requires_python, file.yanked) for file in found] == [
         ("a_b-1.0-py3-none-any.whl", "2024-01-02", "", False),
         ("a_b-1.1.tar.gz", "2024-02-03", ">=3.9", True),
     ]
 
 
-def test_an_index_with_pages_for_pip_alone_is_asked_for_the_older_json(serve: Serve) -> None:
+def test_an_index_with_html_only_is_asked_for_the_older_json(serve: Serve) -> None:
     body = json.dumps(recorded("lightning")).encode()
     serve({"/simple/lightning/": ("text/html", b"<a>"), "/pypi/lightning/json": ("application/json", body)})
-    assert read("lightning") == files(recorded("lightning"))
+    assert fetch_files("lightning") == parse_files(recorded("lightning"))
 
 
 @pytest.mark.parametrize(
@@ -151,11 +150,11 @@ def test_an_index_with_pages_for_pip_alone_is_asked_for_the_older_json(serve: Se
         ),
     ],
 )
-def test_an_index_that_does_not_tell_is_one_sentence(
+def test_an_index_without_dates_is_refused_in_one_sentence(
     serve: Serve, pages: Mapping[str, tuple[str, bytes]], why: str
 ) -> None:
     index = serve(pages)
-    with pytest.raises(IndexFailedError) as failed:
-        read("lightning")
+    with pytest.raises(ReprosError) as failed:
+        fetch_files("lightning")
     way_out = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
-    assert str(failed.value) == f"{index} does not tell the releases of lightning: {why}; {way_out}"
+    assert str(failed.value) == f"{index} does not list the releases of lightning with their dates: {why}; {way_out}"

@@ -1,4 +1,4 @@
-"""The search held against asking every release."""
+"""The search, compared with asking every release."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.bisect.search import Answer, Boundary, Finding, confirm, most, scan, search
+from repros.bisect.search import Answer, Boundary, Finding, confirm, max_questions, scan, search
 
 YES, NO, UNKNOWN = Answer
 
 
 @dataclass(frozen=True)
 class Row:
-    """Releases whose truth is known: an unbroken affected run, with some that give no answer."""
+    """Releases with their true answers: an unbroken affected run, and some releases without an answer."""
 
     truth: tuple[Answer, ...]
     start: int
@@ -47,8 +47,8 @@ def rows(draw: st.DrawFn, *, unknowns: bool = True) -> Row:
     return Row(tuple(truth), start)
 
 
-def by_hand(row: Row) -> tuple[Boundary, Boundary]:
-    """Both boundaries, read off the truth in another way than either function does."""
+def true_boundaries(row: Row) -> tuple[Boundary, Boundary]:
+    """Return both boundaries, determined in another way than by either function."""
     yes = [n for n, answer in enumerate(row.truth) if answer is YES]
     no = [n for n, answer in enumerate(row.truth) if answer is NO]
     first, last, size = min(yes), max(yes), len(row.truth)
@@ -59,8 +59,8 @@ def by_hand(row: Row) -> tuple[Boundary, Boundary]:
     return begins, ends
 
 
-class Witness:
-    """Answers truly and counts."""
+class Oracle:
+    """Source of true answers that counts the questions."""
 
     def __init__(self, truth: tuple[Answer, ...]) -> None:
         self.truth = truth
@@ -72,20 +72,20 @@ class Witness:
 
 
 @given(rows())
-def test_a_search_and_a_scan_find_what_is_there(row: Row) -> None:
-    witness = Witness(row.truth)
-    found = search(row.older, row.start, row.newer, witness)
-    assert (found.begins, found.ends) == by_hand(row)
+def test_a_search_and_a_scan_find_the_true_boundaries(row: Row) -> None:
+    oracle = Oracle(row.truth)
+    found = search(row.older, row.start, row.newer, oracle)
+    assert (found.begins, found.ends) == true_boundaries(row)
     everything = scan(row.older, row.start, row.newer, row.truth.__getitem__)
-    assert (everything.begins, everything.ends) == by_hand(row)
-    assert found.answers == {number: row.truth[number] for number in witness.asked}
+    assert (everything.begins, everything.ends) == true_boundaries(row)
+    assert found.answers == {number: row.truth[number] for number in oracle.asked}
 
 
 @given(rows())
 def test_nothing_is_asked_twice_and_unknown_releases_are_never_blamed(row: Row) -> None:
-    witness = Witness(row.truth)
-    found = search(row.older, row.start, row.newer, witness)
-    assert len(witness.asked) == len(set(witness.asked))
+    oracle = Oracle(row.truth)
+    found = search(row.older, row.start, row.newer, oracle)
+    assert len(oracle.asked) == len(set(oracle.asked))
     for boundary in (found.begins, found.ends):
         if boundary is not None:
             assert row.truth[boundary.affected] is YES
@@ -94,30 +94,30 @@ def test_nothing_is_asked_twice_and_unknown_releases_are_never_blamed(row: Row) 
 
 
 @given(rows(unknowns=False))
-def test_where_all_answer_it_asks_no_more_than_it_said(row: Row) -> None:
-    witness = Witness(row.truth)
-    search(row.older, row.start, row.newer, witness)
-    said = most(row.older, row.newer)
-    assert len(witness.asked) <= said
-    assert said <= 3 + 2 * math.log2(len(row.truth) + 1)
+def test_a_search_keeps_to_its_limit_if_every_release_answers(row: Row) -> None:
+    oracle = Oracle(row.truth)
+    search(row.older, row.start, row.newer, oracle)
+    limit = max_questions(row.older, row.newer)
+    assert len(oracle.asked) <= limit
+    assert limit <= 3 + 2 * math.log2(len(row.truth) + 1)
 
 
 @given(rows(), st.data())
-def test_lies_below_the_threshold_change_nothing(row: Row, data: st.DataObject) -> None:
+def test_wrong_runs_below_the_threshold_change_nothing(row: Row, data: st.DataObject) -> None:
     """Of three runs at most one is wrong: two of three is then always the truth."""
-    lies = {YES: NO, NO: YES}
+    opposite = {YES: NO, NO: YES}
 
     def runs(number: int) -> Iterator[Answer]:
         truth = row.truth[number]
-        wrong = data.draw(st.sampled_from([None, 0, 1, 2]), label=f"which run of {number} lies")
+        wrong = data.draw(st.sampled_from([None, 0, 1, 2]), label=f"which run of {number} is wrong")
         for nth in range(3):
-            yield lies.get(truth, truth) if nth == wrong else truth
+            yield opposite.get(truth, truth) if nth == wrong else truth
 
     def ask(number: int) -> Answer:
         return confirm(runs(number).__next__, needed=2, of=3)
 
     found = search(row.older, row.start, row.newer, ask)
-    assert (found.begins, found.ends) == by_hand(row)
+    assert (found.begins, found.ends) == true_boundaries(row)
 
 
 @given(st.lists(st.sampled_from(list(Answer)), min_size=5, max_size=5))
@@ -144,7 +144,7 @@ def run_of(text: str) -> tuple[Answer, ...]:
         ("+??", Boundary(0, None, ()), Boundary(0, None, (1, 2))),
     ],
 )
-def test_the_bracket_is_the_smallest_that_is_proved(truth: str, begins: Boundary, ends: Boundary) -> None:
+def test_the_bracket_is_the_smallest_proved_one(truth: str, begins: Boundary, ends: Boundary) -> None:
     answers, start = run_of(truth), truth.index("+")
     found = search(range(start), start, range(start + 1, len(truth)), answers.__getitem__)
     assert (found.begins, found.ends) == (begins, ends)

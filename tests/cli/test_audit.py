@@ -1,4 +1,4 @@
-"""`repros audit`: whole output, exit codes, decisions from the project and from the command line."""
+"""`repros audit`: whole output, exit codes, ignores of the project and of the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.conftest import CLAIMED, Command
 
 @pytest.fixture(autouse=True)
 def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A catalogue of one repro, about torch from 2.1 on, of which nothing was measured."""
+    """Write a catalogue of one repro, which affects torch from 2.1 on and has no evidence."""
     (here / "own.py").write_text(CLAIMED)
     (here / "requirements.txt").write_text("numpy\ntorch==2.1.2\n")
     monkeypatch.setattr(evidence, "read", dict)
@@ -26,32 +26,32 @@ AFFECTED = """\
 RPR-0007 A script of one's own
   because     torch 2.1.2 (requirements.txt:2) is in torch>=2.1
   fixed in    no release yet
-  free of it  torch<2.1
+  unaffected  torch<2.1
   workaround  fixed: fails all the same
-  evidence    documented only; nothing was measured
+  evidence    documented, not measured
   more        repros show RPR-0007
 
-requirements.txt: of 1 documented failure 1 affected, 0 possible, 0 cannot be told, 0 not affected
+requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
 """
 
 
-def test_a_file_that_is_affected(repros: Command) -> None:
+def test_an_affected_file(repros: Command) -> None:
     assert repros("audit", "requirements.txt", *OWN) == (1, AFFECTED, "")
     assert repros("audit", *OWN) == (1, AFFECTED, ""), "the project's own file is found"
 
 
-def test_a_file_that_is_not(repros: Command, project: Path) -> None:
+def test_an_unaffected_file(repros: Command, project: Path) -> None:
     (project / "requirements.txt").write_text("torch==2.0.1\n")
     code, out, err = repros("audit", *OWN, "--verbose")
     assert (code, err) == (0, "")
     assert out == (
         "Not affected\n  RPR-0007: torch 2.0.1 (requirements.txt:1) is not in torch>=2.1\n\n"
-        "requirements.txt: of 1 documented failure 0 affected, 0 possible, 0 cannot be told, 1 not affected\n"
+        "requirements.txt: 1 documented failure: 0 affected, 0 possible, 0 unknown, 1 not affected\n"
     )
 
 
 @pytest.mark.parametrize("spec", ["torch>=2.0", "numpy"])
-def test_what_is_not_certain_counts_where_that_is_asked_for(spec: str, repros: Command, project: Path) -> None:
+def test_strict_counts_possible_and_unknown_failures(spec: str, repros: Command, project: Path) -> None:
     (project / "requirements.txt").write_text(f"{spec}\n")
     assert repros("audit", *OWN)[0] == 0
     assert repros("audit", *OWN, "--strict")[0] == 1
@@ -71,22 +71,22 @@ def test_an_environment(repros: Command, project: Path) -> None:
     assert "  because     torch 2.13.0 is in torch>=2.1\n" in out
 
 
-def test_decisions_of_the_command_line(repros: Command) -> None:
+def test_ignores_of_the_command_line(repros: Command) -> None:
     code, out, _ = repros("audit", *OWN, "--ignore", "RPR-0007", "2999-01-31", "we know")
-    assert (code, out.splitlines()[0]) == (0, "ignored RPR-0007: until 2999-01-31, we know")
+    assert (code, out.splitlines()[0]) == (0, "ignored RPR-0007 until 2999-01-31: we know")
     code, out, _ = repros("audit", *OWN, "--ignore", "RPR-0007", "1999-01-31", "we knew")
     assert code == 1
-    assert "no longer ignored RPR-0007: expired on 1999-01-31 (we knew); decide again, or upgrade\n" in out
+    assert "expired ignore RPR-0007: ended on 1999-01-31 (we knew); renew it, or upgrade\n" in out
 
 
-def test_decisions_of_the_project(repros: Command, project: Path) -> None:
+def test_ignores_of_the_project(repros: Command, project: Path) -> None:
     entry = '{ id = "RPR-0007", reason = "the project knows", until = 2999-01-31 }'
     (project / "pyproject.toml").write_text(f"[tool.repros.audit]\nignore = [{entry}]\n")
     assert repros("audit", *OWN)[0] == 0
     assert repros("audit", *OWN, "--ignore", "RPR-0007", "1999-01-31", "we knew")[0] == 1, "the command line wins"
 
 
-def test_for_code_hosts(repros: Command) -> None:
+def test_sarif(repros: Command) -> None:
     code, out, _ = repros("audit", *OWN, "--format", "sarif")
     assert (code, json.loads(out)["runs"][0]["results"][0]["ruleId"]) == (1, "RPR-0007")
 
@@ -96,7 +96,7 @@ def test_for_code_hosts(repros: Command) -> None:
     [
         (
             "poetry.lock",
-            "poetry.lock is of no known kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.",
+            "poetry.lock is of an unknown kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.",
         ),
         ("requirements.txt --python x", "FILE and --python exclude each other: audit one after the other. (try"),
         ("--ignore RPR-0008 2999-01-31 why", "unknown repro 'RPR-0008'; did you mean 'RPR-0007'?"),

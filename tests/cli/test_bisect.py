@@ -1,4 +1,4 @@
-"""`repros bisect`, up to where an environment would be made; the rest is in tests/bisect."""
+"""`repros bisect` up to the environment; the rest is in tests/bisect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.bisect.releases import files
+from repros.bisect.releases import ReleaseFile, parse_files
 from tests.cli.conftest import Command
 
 RECORDED = Path(__file__).parents[1] / "bisect" / "recorded"
@@ -15,41 +15,47 @@ RECORDED = Path(__file__).parents[1] / "bisect" / "recorded"
 
 @pytest.fixture(autouse=True)
 def index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index's recorded answers."""
+    """Replace the index by its recorded responses."""
 
-    def read(project: str) -> object:
-        return files(json.loads((RECORDED / f"{project}.json").read_text(encoding="utf-8")))
+    def fetch_recorded_files(project: str) -> list[ReleaseFile]:
+        return parse_files(json.loads((RECORDED / f"{project}.json").read_text(encoding="utf-8")))
 
-    monkeypatch.setattr("repros.cli.bisect.read", read)
+    monkeypatch.setattr("repros.cli.bisect.fetch_files", fetch_recorded_files)
 
 
 PLAN = """\
 4 releases of lightning to choose from: 2.1.0, 2.3.0, 2.4.0, 2.6.0
-1. 2.1.0: it must show the failure
-2. where it ends, among 2.3.0 to 2.6.0: 2.4.0 first, up to 2 releases
-at most 3 releases; 2 to 3 runs of each on stack 2023-12; those without an answer come on top
+1. 2.1.0: must show the failure
+2. end of the failure, in 2.3.0 to 2.6.0: 2.4.0 first, at most 2 releases
+at most 3 releases, plus those that give no answer; 2 to 3 runs of each on stack 2023-12
 """
 
 
-def test_a_dry_run_shows_the_steps_and_what_they_cost(repros: Command) -> None:
+def test_a_dry_run_shows_the_steps_and_their_cost(repros: Command) -> None:
     command = ("bisect", "RPR-0001", "--package", "Lightning", "--bad", "2.1.0", "--good", "2.6.0", "--dry-run")
     assert repros(*command) == (0, PLAN, "")
     assert repros(*command, "--json") == (0, "", PLAN)
 
 
-NO_VERSION = "Invalid value for '--good': 'latest' is no version number; expected something like 2.4.0."
+NO_VERSION = "Invalid value for '--good': 'latest' is not a version number; expected something like 2.4.0."
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("RPR-0001 --bad 2.1.3", "lightning 2.1.3 is no release that can be tried here; there are 2.1.0 to 2.6.4."),
-        ("RPR-0001 --bad 2.6.2", "lightning 2.6.2 is no release that can be tried here; there are 2.1.0 to 2.6.4."),
+        (
+            "RPR-0001 --bad 2.1.3",
+            "lightning 2.1.3 cannot be tried here; expected a release from 2.1.0 to 2.6.4.",
+        ),
+        (
+            "RPR-0001 --bad 2.6.2",
+            "lightning 2.6.2 cannot be tried here; expected a release from 2.1.0 to 2.6.4.",
+        ),
         ("RPR-0001 --variant fixed", "RPR-0001 fixed is a fix; expected a variant that fails."),
         ("RPR-0001 --package torch --on 2023-13", "unknown stack '2023-13'; did you mean '2023-12'?"),
         ("RPR-0002", "RPR-0002 is in accelerate, lightning; name one with --package."),
         ("RPR-0001 --good latest", f"{NO_VERSION} (try 'repros bisect --help')"),
     ],
 )
-def test_what_cannot_be_asked_is_one_sentence(repros: Command, words: str, problem: str) -> None:
+def test_refusals(repros: Command, words: str, problem: str) -> None:
     assert repros("bisect", *words.split(), "--dry-run") == (2, "", f"repros: {problem}\n")

@@ -1,4 +1,4 @@
-"""`repros export`: a file, or stdout; nothing is overwritten unasked."""
+"""`repros export`: a file, or stdout; a file is overwritten only with --force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.conftest import Command
 
 
-def test_a_file_that_says_how_to_run_it(repros: Command, here: Path) -> None:
+def test_a_script(repros: Command, here: Path) -> None:
     assert repros("export", "RPR-0005") == (0, "rpr_0005.py\nRun it:\n  uv run rpr_0005.py\n", "")
     text = (here / "rpr_0005.py").read_text()
     assert "pinned to stack 2023-12, on which it was measured.\n" in text

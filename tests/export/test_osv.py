@@ -1,4 +1,4 @@
-"""OSV records, held against OSV's own schema."""
+"""OSV records, validated by OSV's own schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from repros import evidence
 from repros.engine.catalogue import load
-from repros.export.osv import record
+from repros.export.osv import osv_record
 from repros.model import Repro
 from tests import factories as make
 from tests.evidence.samples import MEASUREMENT
@@ -25,10 +25,10 @@ SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "osv" / "schema.jso
 
 
 def schema() -> dict[str, Any]:
-    """OSV 1.7.3's schema, but for ids: the specification's `x_`, for databases of one's own, came into it later."""
+    """Return OSV 1.7.3's schema, relaxed for ids: the prefix `x_` for private databases came into it later."""
     relaxed = copy.deepcopy(SCHEMA)
     prefix = relaxed["$defs"]["prefix"]
-    assert "x_" not in prefix["pattern"], "a newer schema needs no help"
+    assert "x_" not in prefix["pattern"], "a newer schema needs no relaxing"
     prefix["pattern"] = prefix["pattern"].replace("^(", "^(x_RPR|")
     return relaxed
 
@@ -44,7 +44,7 @@ def affected(*ranges: str, packages: tuple[str, ...] = ("lightning",)) -> Repro:
 KNOWN = {MEASUREMENT.unit: MEASUREMENT}
 
 
-def test_a_record_as_a_whole() -> None:
+def test_the_whole_record() -> None:
     repro = replace(
         affected("lightning>=2.1,<2.4", "torch>=2.1"),
         upstream=(
@@ -54,7 +54,7 @@ def test_a_record_as_a_whole() -> None:
         ),
     )
     note = "Note: affected only together with torch>=2.1, which OSV cannot express."
-    assert record(repro, KNOWN) == {
+    assert osv_record(repro, KNOWN) == {
         "schema_version": "1.7.3",
         "id": "x_RPR-0001",
         "modified": "2026-11-21T00:00:00Z",
@@ -88,15 +88,15 @@ def kept() -> evidence.Evidence:
 
 @pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
 def test_every_record_of_the_catalogue_is_valid(repro: Repro, kept: evidence.Evidence) -> None:
-    VALIDATOR.validate(record(repro, kept))
+    VALIDATOR.validate(osv_record(repro, kept))
 
 
 @pytest.mark.parametrize(
     "damage", [{"id": "RPR-0001"}, {"modified": "2026-11-21"}, {"affects": []}, {"affected": [{"package": {}}]}]
 )
-def test_the_schema_refuses_what_is_no_record(damage: dict[str, Any]) -> None:
+def test_the_schema_refuses_a_damaged_record(damage: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        VALIDATOR.validate(record(affected(), KNOWN) | damage)
+        VALIDATOR.validate(osv_record(affected(), KNOWN) | damage)
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_the_schema_refuses_what_is_no_record(damage: dict[str, Any]) -> None:
     ],
 )
 def test_ranges_become_events(ranges: tuple[str, ...], events: list[dict[str, str]], inexact: str) -> None:
-    made = record(affected(*ranges), KNOWN)
+    made = osv_record(affected(*ranges), KNOWN)
     assert made["affected"][0]["ranges"][0]["events"] == events
-    said = f"Note: OSV has no exact form of {inexact}; the events are the nearest that it has."
-    assert made["database_specific"]["lossy"] == ([said] if inexact else [])
+    note = f"Note: OSV cannot express {inexact} exactly; the events are the nearest equivalent."
+    assert made["database_specific"]["lossy"] == ([note] if inexact else [])
     VALIDATOR.validate(made)
 
 
@@ -131,19 +131,19 @@ VERSIONS = [
 
 @pytest.mark.parametrize("text", ["", "<2.4", ">=2.1,<2.4", "<=2.3.3", "~=2.5.1", "==2.5.*", "==2.5.0", ">=2.6"])
 def test_the_events_name_the_same_releases_as_the_range(text: str) -> None:
-    events = record(affected(f"lightning{text}"), KNOWN)["affected"][0]["ranges"][0]["events"]
-    said = {kind: Version(version) for event in events for kind, version in event.items()}
+    events = osv_record(affected(f"lightning{text}"), KNOWN)["affected"][0]["ranges"][0]["events"]
+    ends = {kind: Version(version) for event in events for kind, version in event.items()}
     for version in VERSIONS:
         inside = (
-            version >= said["introduced"]
-            and version < said.get("fixed", Version("999"))
-            and version <= said.get("last_affected", Version("999"))
+            version >= ends["introduced"]
+            and version < ends.get("fixed", Version("999"))
+            and version <= ends.get("last_affected", Version("999"))
         )
         assert inside is SpecifierSet(text).contains(version), version
 
 
-def test_a_failure_of_two_packages_together_says_so() -> None:
-    made = record(affected("lightning<2.4", packages=("lightning", "torch")), KNOWN)
+def test_a_failure_of_two_packages_together_has_a_note() -> None:
+    made = osv_record(affected("lightning<2.4", packages=("lightning", "torch")), KNOWN)
     assert [one["package"]["name"] for one in made["affected"]] == ["lightning", "torch"]
     assert made["database_specific"]["lossy"] == [
         "Note: the failure needs lightning and torch together; OSV lists each as if it were affected alone."
@@ -154,4 +154,4 @@ def test_without_evidence_the_script_dates_the_record(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.touch()
     today = dt.datetime.now(tz=dt.UTC).date()
-    assert record(replace(affected(), path=script), {})["modified"] == f"{today}T00:00:00Z"
+    assert osv_record(replace(affected(), path=script), {})["modified"] == f"{today}T00:00:00Z"

@@ -1,4 +1,4 @@
-"""An exported script says what it is pinned to, and runs where this project is not."""
+"""An exported script names its pins, and runs without this project."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if __name__ == "__main__":
 """
 
 
-def test_pins_what_the_script_needs_and_what_that_brings(own: Repro, tmp_path: Path) -> None:
+def test_pins_direct_and_transitive_dependencies(own: Repro, tmp_path: Path) -> None:
     (tmp_path / "lock.txt").write_text(LOCK)
     pins = export.pins_of_stack(own, replace(stack("2023-12"), lock=tmp_path / "lock.txt"))
     assert pins == export.Pins(
@@ -65,13 +65,13 @@ def test_pins_what_the_script_needs_and_what_that_brings(own: Repro, tmp_path: P
     )
 
 
-def test_pins_of_an_environment_are_those_that_others_can_install(own: Repro) -> None:
+def test_pins_of_an_environment_have_no_local_part(own: Repro) -> None:
     pins = export.pins_of_environment(own, factories.environment(python_version="3.10.2"))
     assert (pins.python, pins.direct) == ("3.10", ("torch==2.13.0", "lightning==2.1.3"))
 
 
 def test_the_whole_script(own: Repro) -> None:
-    text = export.script(own, export.Pins("stack x", "3.11", ("torch==2.1.2",), ("sympy==1.12",)), "fixed")
+    text = export.export_script(own, export.Pins("stack x", "3.11", ("torch==2.1.2",), ("sympy==1.12",)), "fixed")
     given = own.path.read_text(encoding="utf-8")
     table = given[given.index("# [tool.repro]") : given.index('# ///\n"')]
     assert (
@@ -80,13 +80,13 @@ def test_the_whole_script(own: Repro) -> None:
 # RPR-0001: The LR finder leaves logged results on the CPU
 # From repros {__version__}, pinned to stack x.
 # Run it: uv run FILE [variant] [strategy] [accelerator]. Without a variant it runs 'fixed'.
-# RPR-0001 needs a GPU and a CUDA build of torch; without, `repros run RPR-0001` shows it on a simulated accelerator.
+# RPR-0001 needs a GPU and a CUDA build of torch; without GPUs, `repros run RPR-0001` simulates them.
 
 # /// script
 # requires-python = "==3.11.*"
 # dependencies = [
 #     "torch==2.1.2",
-#     # what these bring with them
+#     # dependencies of these
 #     "sympy==1.12",
 # ]
 #
@@ -109,22 +109,23 @@ def main(variant="fixed", strategy="ddp", accelerator="cuda"):
 
 if __name__ == "__main__":
     if sys.argv[3:4] in ([], ["cuda"]) and torch.cuda.device_count() < 1:
-        sys.exit("RPR-0001 needs a GPU and a CUDA build of torch; without, `repros run RPR-0001` shows it on a \
-simulated accelerator.")
+        sys.exit("RPR-0001 needs a GPU and a CUDA build of torch; without GPUs, `repros run RPR-0001` simulates them.")
     main(*sys.argv[1:])
 '''
     )
 
 
-def test_it_is_a_repro_script_again(own: Repro, tmp_path: Path) -> None:
-    (tmp_path / "new.py").write_text(export.script(own, export.Pins("x", "3.11", ("torch==2.1.2",))), encoding="utf-8")
+def test_an_exported_script_is_a_valid_repro_script(own: Repro, tmp_path: Path) -> None:
+    (tmp_path / "new.py").write_text(
+        export.export_script(own, export.Pins("x", "3.11", ("torch==2.1.2",))), encoding="utf-8"
+    )
     again = header.read(tmp_path / "new.py")
     assert replace(again, path=own.path, dependencies=own.dependencies) == own
     assert list(map(str, again.dependencies)) == ["torch==2.1.2"]
 
 
-def test_without_its_table_only_what_uv_reads_is_left(own: Repro) -> None:
-    text = export.script(own, export.Pins("x", "3.11", ("torch==2.1.2",)), documented=False)
+def test_without_its_table_the_header_has_only_the_keys_of_uv(own: Repro) -> None:
+    text = export.export_script(own, export.Pins("x", "3.11", ("torch==2.1.2",)), documented=False)
     assert "tool.repro" not in text
     assert '# ]\n# ///\n"""Symptom' in text
 
@@ -133,7 +134,7 @@ def test_without_its_table_only_what_uv_reads_is_left(own: Repro) -> None:
 def test_every_variant_of_the_catalogue_can_be_exported(repro: Repro) -> None:
     pins = export.pins_of_stack(repro, stack(repro.home))
     for variant in repro.variants:
-        text = export.script(repro, pins, variant.name)
+        text = export.export_script(repro, pins, variant.name)
         compile(text, repro.path.name, "exec")
         assert f'def main(variant="{variant.name}", strategy="' in text
         assert ('sys.exit("' + repro.id in text) is (Device.CPU not in variant.devices)
@@ -142,7 +143,7 @@ def test_every_variant_of_the_catalogue_can_be_exported(repro: Repro) -> None:
 def test_refusals(own: Repro, tmp_path: Path) -> None:
     pins = export.Pins("x", "3.11", ("torch==2.1.2",))
     with pytest.raises(UnknownNameError, match="unknown variant 'fixt'; did you mean 'fixed'"):
-        export.script(own, pins, "fixt")
+        export.export_script(own, pins, "fixt")
     (tmp_path / "lock.txt").write_text("torch==2.1.2   # via the stack itself\n")
     with pytest.raises(export.ExportError, match=r"^stack current has no lightning, which RPR-0001 needs; choose"):
         export.pins_of_stack(own, replace(stack("current"), lock=tmp_path / "lock.txt"))
@@ -150,18 +151,18 @@ def test_refusals(own: Repro, tmp_path: Path) -> None:
         export.pins_of_environment(own, factories.environment(versions={"torch": "2.1.2"}))
     own.path.write_text(factories.VALID, encoding="utf-8")
     with pytest.raises(export.ExportError, match=r"has no main\(variant, strategy, accelerator\); it cannot be"):
-        export.script(own, pins)
+        export.export_script(own, pins)
 
 
-def elsewhere() -> dict[str, str]:
-    """The environment variables of somebody who has never heard of this project."""
+def foreign_environ() -> dict[str, str]:
+    """Return the environment variables of a user without this project."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "COV", "UV_"))
     }
 
 
-def test_runs_with_uv_where_this_project_is_not(tmp_path: Path) -> None:
-    """`uv run FILE` makes the environment that the header asks for, here of a wheel written by the test."""
+def test_runs_with_uv_without_this_project(tmp_path: Path) -> None:
+    """`uv run FILE` makes the environment of the header, here from a wheel that the test writes."""
     write_wheel(tmp_path, "tiny")
     script = tmp_path / "somewhere" / "own.py"
     script.parent.mkdir()
@@ -171,7 +172,7 @@ def test_runs_with_uv_where_this_project_is_not(tmp_path: Path) -> None:
     valid = factories.VALID.replace('"torch>=2.1", "lightning>=2.1"', '"tiny"').replace('"cuda", "sim"', '"cpu"')
     script.write_text(valid + body, encoding="utf-8")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    text = export.script(header.read(script), export.Pins("x", python, ("tiny==1.0",)), "checked")
+    text = export.export_script(header.read(script), export.Pins("x", python, ("tiny==1.0",)), "checked")
     script.write_text(text, encoding="utf-8")
     settings = {
         "UV_CACHE_DIR": str(tmp_path / "uv"),
@@ -180,7 +181,7 @@ def test_runs_with_uv_where_this_project_is_not(tmp_path: Path) -> None:
         "UV_PYTHON": sys.executable,
     }
     done = subprocess.run(
-        [find_uv_bin(), "run", "--quiet", "own.py"], cwd=script.parent, env=elsewhere() | settings,
+        [find_uv_bin(), "run", "--quiet", "own.py"], cwd=script.parent, env=foreign_environ() | settings,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr, done.returncode) == ("checked ddp cuda\n", "", 0)
@@ -193,17 +194,18 @@ def test_runs_in_an_environment_without_this_project(
     id_: str, variant: str, ends: int, tmp_path: Path, current_python: Path
 ) -> None:
     repro = load().find(id_)
-    script = tmp_path / export.file_name(repro)
-    script.write_text(export.script(repro, export.pins_of_stack(repro, load_stacks()["current"]), variant), "utf-8")
+    script = tmp_path / export.script_file_name(repro)
+    script.write_text(
+        export.export_script(repro, export.pins_of_stack(repro, load_stacks()["current"]), variant), "utf-8"
+    )
     done = subprocess.run(
-        [current_python, "-P", script.name], cwd=tmp_path, env=elsewhere() | {"CUDA_VISIBLE_DEVICES": ""},
+        [current_python, "-P", script.name], cwd=tmp_path, env=foreign_environ() | {"CUDA_VISIBLE_DEVICES": ""},
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == ends, done.stderr
     if id_ == "RPR-0001":
         assert done.stderr == (
-            "RPR-0001 needs a GPU and a CUDA build of torch; without, `repros run RPR-0001` shows it on a simulated "
-            "accelerator.\n"
+            "RPR-0001 needs a GPU and a CUDA build of torch; without GPUs, `repros run RPR-0001` simulates them.\n"
         )
     elif ends:
         assert "AssertionError: step 0: expected gradient -10.0, the mean over ranks, got -" in done.stderr

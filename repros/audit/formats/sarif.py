@@ -1,4 +1,4 @@
-"""An audit as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), which code hosts show beside the code."""
+"""An audit report as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), which code hosts read."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from repros import __version__
-from repros.audit.assess import Finding, Status
-from repros.audit.formats.text import workaround
+from repros.audit.finding import Finding, Status
+from repros.audit.formats.text import describe_workaround
 from repros.audit.ignore import Ignore
-from repros.audit.subject import Place
-from repros.audit.verdict import Audit
-from repros.model import Repro
+from repros.audit.report import AuditReport
+from repros.audit.subject import Location
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-# `open`: the specification's word for what could not be evaluated; only what failed may have a level.
+# `open` is the specification's word for a rule that could not be evaluated; only `fail` may have a level.
 _KINDS = {
     Status.AFFECTED: ("fail", "error"),
     Status.POSSIBLE: ("fail", "warning"),
@@ -25,10 +24,10 @@ _KINDS = {
 }
 
 
-def text(audit: Audit) -> str:
-    """Return the audit as a SARIF log; what is clear is left out, what is ignored is there as suppressed."""
-    shown = [(finding, None) for finding in audit.findings if finding.status is not Status.CLEAR]
-    every: list[tuple[Finding, Ignore | None]] = [*shown, *audit.ignored]
+def render_sarif(report: AuditReport) -> str:
+    """Return the report as a SARIF log, without unaffected failures; ignored findings are there as suppressed."""
+    shown = [(finding, None) for finding in report.findings if finding.status is not Status.CLEAR]
+    every: list[tuple[Finding, Ignore | None]] = [*shown, *report.ignored]
     rules = {finding.repro.id: number for number, (finding, _) in enumerate(every)}
     log = {
         "$schema": _SCHEMA,
@@ -42,7 +41,7 @@ def text(audit: Audit) -> str:
                         "rules": [_rule(finding) for finding, _ in every],
                     }
                 },
-                "results": [_result(finding, one, rules, audit.subject.name) for finding, one in every],
+                "results": [_result(finding, one, rules, report.subject.name) for finding, one in every],
                 "columnKind": "unicodeCodePoints",
             }
         ],
@@ -52,13 +51,13 @@ def text(audit: Audit) -> str:
 
 def _rule(finding: Finding) -> dict[str, Any]:
     repro = finding.repro
-    helps = [f"- {workaround(repro, variant)}" for variant in finding.workarounds]
+    helps = [f"- {describe_workaround(repro, variant)}" for variant in finding.workarounds]
     fixed = ", ".join(finding.fixed) or "no release yet"
     remedy = "\n".join([f"Fixed in: {fixed}.", *(["Workarounds:", *helps] if helps else [])])
     silent = ["silent"] if repro.silent else []
     return {
         "id": repro.id,
-        "name": _pascal(repro),
+        "name": _pascal_case(repro.slug),
         "shortDescription": {"text": repro.title},
         "fullDescription": {
             "text": " ".join(filter(None, map(repro.sections.get, ("Symptom", "Cause")))) or repro.title
@@ -69,8 +68,8 @@ def _rule(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _pascal(repro: Repro) -> str:
-    return "".join(word.capitalize() for word in repro.slug.split("_"))
+def _pascal_case(slug: str) -> str:
+    return "".join(word.capitalize() for word in slug.split("_"))
 
 
 def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subject: str) -> dict[str, Any]:
@@ -78,14 +77,15 @@ def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subj
     id_ = finding.repro.id
     because = "; ".join(map(str, finding.conditions))
     remedy = f" Fixed in {', '.join(finding.fixed)}." if finding.fixed else ""
-    places = dict.fromkeys(pick.place for one in finding.conditions for pick in one.picks if pick.place.file)
+    constraints = [constraint for condition in finding.conditions for constraint in condition.constraints]
+    locations = dict.fromkeys(one.location for one in constraints if one.location.file)
     result: dict[str, Any] = {
         "ruleId": id_,
         "ruleIndex": rules[id_],
         "kind": kind,
         "level": level,
-        "message": {"text": f"{finding.repro.title}: {because}.{remedy} Evidence: {finding.measured}."},
-        "locations": _locations(places, subject),
+        "message": {"text": f"{finding.repro.title}: {because}.{remedy} Evidence: {finding.evidence}."},
+        "locations": _locations(locations, subject),
         "partialFingerprints": {"repro/v1": hashlib.sha256(f"{id_} {subject}".encode()).hexdigest()},
     }
     if ignore is not None:
@@ -94,15 +94,15 @@ def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subj
     return result
 
 
-def _locations(places: Iterable[Place], subject: str) -> list[dict[str, Any]]:
-    """Return the lines that say so; of an environment, which has none, its name."""
+def _locations(locations: Iterable[Location], subject: str) -> list[dict[str, Any]]:
+    """Return the lines of the constraints; for an environment, which has none, its name."""
     found: list[dict[str, Any]] = [
         {
             "physicalLocation": {
-                "artifactLocation": {"uri": place.file.replace("\\", "/").replace(" ", "%20")},
-                "region": {"startLine": place.line},
+                "artifactLocation": {"uri": location.file.replace("\\", "/").replace(" ", "%20")},
+                "region": {"startLine": location.line},
             }
         }
-        for place in places
+        for location in locations
     ]
     return found or [{"logicalLocations": [{"fullyQualifiedName": subject, "kind": "module"}]}]

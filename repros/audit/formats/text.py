@@ -1,4 +1,4 @@
-"""An audit for people."""
+"""An audit report as text for a console."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from repros.audit.assess import Condition, Finding, Status
-from repros.audit.verdict import Audit
+from repros.audit.finding import Condition, Finding, Status
+from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
 from repros.model.requirements import format_requirement
 from repros.text.wording import count, wrap
@@ -16,112 +16,111 @@ _MARGIN = 12
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
 
 
-def text(audit: Audit, width: int, *, verbose: bool = False) -> Text:
+def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Text:
     """Return the whole report.
 
     Args:
-        audit: what is shown.
-        width: columns that the reader has.
-        verbose: whether what is clear or cannot be told is listed one by one.
+        report: the audit.
+        width: columns.
+        verbose: whether unaffected and unknown failures are listed one by one.
     """
-    lines = [line for status in _STYLES for finding in audit.of(status) for line in _finding(finding, width)]
-    lines += _untold(audit, width, verbose=verbose)
+    lines = [line for status in _STYLES for one in report.with_status(status) for line in _finding_lines(one, width)]
+    lines += _unknown_lines(report, width, verbose=verbose)
     if verbose:
-        lines += _entries("not affected", audit.of(Status.CLEAR), width)
-    lines += _ignores(audit, width)
-    return Text("\n").join([*lines, _closing(audit, width)])
+        lines += _section("Not affected", report.with_status(Status.CLEAR), width)
+    lines += _ignore_lines(report, width)
+    return Text("\n").join([*lines, _summary(report, width)])
 
 
-def _finding(finding: Finding, width: int) -> Iterator[Text]:
+def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
     repro = finding.repro
     silent = " (silent)" if repro.silent else ""
-    possible = "" if finding.status is Status.AFFECTED else ": possible, it depends on what is installed in the end"
+    possible = "" if finding.status is Status.AFFECTED else ": possible, depending on the release that is installed"
     for line in wrap(f"{repro.id} {repro.title}{silent}{possible}", width, hanging=" " * 9):
         yield Text(line, _STYLES[finding.status])
     for number, condition in enumerate(finding.conditions):
         yield from _entry("" if number else "because", str(condition), width)
     yield from _entry("fixed in", ", ".join(finding.fixed) or "no release yet", width)
-    if finding.free:
-        yield from _entry("free of it", ", ".join(finding.free), width)
+    if finding.unaffected:
+        yield from _entry("unaffected", ", ".join(finding.unaffected), width)
     for number, variant in enumerate(finding.workarounds):
-        yield from _entry("" if number else "workaround", workaround(repro, variant), width)
-    yield from _entry("evidence", str(finding.measured), width)
+        yield from _entry("" if number else "workaround", describe_workaround(repro, variant), width)
+    yield from _entry("evidence", str(finding.evidence), width)
     yield from _entry("more", f"repros show {repro.id}", width)
     yield Text()
 
 
-def workaround(repro: Repro, variant: Variant) -> str:
-    """Return a workaround in a sentence: its name, what it does, what it alone needs, where it is documented."""
+def describe_workaround(repro: Repro, variant: Variant) -> str:
+    """Return a workaround on one line: its name, what it does, its own requirements, its source."""
     own = [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
     needs = f" (needs {', '.join(own)})" if own else ""
     source = f" {variant.source}" if variant.source else ""
     return f"{variant.name}: {variant.about}{needs}{source}"
 
 
-def _untold(audit: Audit, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Yield the unknown findings, grouped by what is missing; without them an empty answer would read as a good one."""
-    unknown = audit.of(Status.UNKNOWN)
+def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
+    """Yield the failures of unknown status, grouped by reason, so that an empty list of findings does not mislead."""
+    unknown = report.with_status(Status.UNKNOWN)
     if not unknown:
         return
     if verbose:
-        yield from _entries("cannot tell", unknown, width)
+        yield from _section("Unknown", unknown, width)
     else:
         by_reason: dict[str, list[str]] = {}
         for finding in unknown:
-            reason = "; ".join(dict.fromkeys(map(_missing, finding.conditions)))
+            reason = "; ".join(dict.fromkeys(map(_missing_fact, finding.conditions)))
             by_reason.setdefault(reason, []).append(finding.repro.id)
-        yield Text("Cannot tell", "bold")
+        yield Text("Unknown", "bold")
         for reason, ids in by_reason.items():
             yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
-    for problem in audit.subject.unread:
+    for problem in report.subject.unparsed:
         yield from map(Text, wrap(f"not understood: {problem}", width, "  ", "    "))
-    yield from map(Text, wrap("an environment tells all: repros audit --python PATH", width, "  ", "    "))
+    hint = "audit the installed environment to know: repros audit --python PATH"
+    yield from map(Text, wrap(hint, width, "  ", "    "))
     yield Text()
 
 
-def _missing(condition: Condition) -> str:
-    """Return what a condition lacks, without its range, so that equal ones stand together."""
-    return str(condition) if condition.package else f"{condition.requirement.name} is not named there"
+def _missing_fact(condition: Condition) -> str:
+    """Return what is unknown in a condition; without its range, so that equal reasons share a line."""
+    return str(condition) if condition.package else f"{condition.requirement.name} is not listed"
 
 
-def _entries(heading: str, findings: list[Finding], width: int) -> Iterator[Text]:
-    if findings:
-        yield Text(heading.capitalize(), "bold")
+def _section(heading: str, findings: list[Finding], width: int) -> Iterator[Text]:
+    if not findings:
+        return
+    yield Text(heading, "bold")
     for finding in findings:
         why = "; ".join(map(str, finding.conditions))
         yield from map(Text, wrap(f"{finding.repro.id}: {why}", width, "  ", "    "))
-    if findings:
+    yield Text()
+
+
+def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
+    lines = [(f"ignored {one.id} until {one.until}: {one.reason}", "dim") for _, one in report.ignored]
+    lines += [
+        (f"expired ignore {one.id}: ended on {one.until} ({one.reason}); renew it, or upgrade", "yellow")
+        for one in report.expired
+    ]
+    lines += [(f"unused ignore {one.id}: not affected", "dim") for one in report.unused]
+    for text, style in lines:
+        yield from (Text(line, style) for line in wrap(text, width, hanging="  "))
+    if lines:
         yield Text()
 
 
-def _ignores(audit: Audit, width: int) -> Iterator[Text]:
-    said = [f"{one.id}: until {one.until}, {one.reason}" for _, one in audit.ignored]
-    yield from (Text(line, "dim") for one in said for line in wrap(f"ignored {one}", width, hanging="  "))
-    for one in audit.expired:
-        problem = f"no longer ignored {one.id}: expired on {one.until} ({one.reason}); decide again, or upgrade"
-        yield from (Text(line, "yellow") for line in wrap(problem, width, hanging="  "))
-    for one in audit.idle:
-        yield from (
-            Text(line, "dim") for line in wrap(f"ignored in vain {one.id}: it is not there", width, hanging="  ")
-        )
-    if said or audit.expired or audit.idle:
-        yield Text()
-
-
-def _closing(audit: Audit, width: int) -> Text:
+def _summary(report: AuditReport, width: int) -> Text:
+    fixed = sum(bool(finding.fixed) for finding in report.with_status(Status.AFFECTED))
     names = {
-        Status.AFFECTED: "affected",
+        Status.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
         Status.POSSIBLE: "possible",
-        Status.UNKNOWN: "cannot be told",
+        Status.UNKNOWN: "unknown",
         Status.CLEAR: "not affected",
     }
-    fixed = sum(bool(finding.fixed) for finding in audit.of(Status.AFFECTED))
-    names[Status.AFFECTED] += f" ({fixed} fixed in a newer release)" if fixed else ""
-    counts = [f"{len(audit.of(status))} {name}" for status, name in names.items()]
-    counts += [f"{len(audit.ignored)} ignored"] if audit.ignored else []
-    every = len(audit.findings) + len(audit.ignored)
-    said = f"{audit.subject.name}: of {count(every, 'documented failure')} {', '.join(counts)}"
-    return Text("\n").join(map(Text, wrap(said, width, hanging="  ")))
+    counts = [f"{len(report.with_status(status))} {name}" for status, name in names.items()]
+    counts += [f"{len(report.ignored)} ignored"] if report.ignored else []
+    total = count(len(report.findings) + len(report.ignored), "documented failure")
+    lines = wrap(f"{report.subject.name}: {total}: {', '.join(counts)}", width, hanging="  ")
+    return Text("\n").join(map(Text, lines))
 
 
 def _entry(label: str, body: str, width: int) -> Iterator[Text]:

@@ -1,53 +1,71 @@
-"""Files and environments -> subjects: a file per kind of source."""
+"""Sources of subjects: one module for each kind of file, and one for environments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol
 
-from repros.audit.sources import environment, pylock, pyproject, requirements, uv_lock
-from repros.audit.subject import AuditError, Subject
+from repros.audit.sources.pylock import read_pylock
+from repros.audit.sources.pyproject import read_pyproject
+from repros.audit.sources.requirements import read_requirements
+from repros.audit.sources.uv_lock import read_uv_lock
+from repros.audit.subject import Subject
+from repros.errors import ReprosError
 
-__all__ = ["FOUND", "environment", "find", "read"]
-
-FOUND = ("uv.lock", "pylock.toml", "requirements.txt", "pyproject.toml")
-"""What a project is audited by when nothing is named: the first of these that is there, most exact first."""
+DEFAULT_FILES = ("uv.lock", "pylock.toml", "requirements.txt", "pyproject.toml")
+"""The files to look for in a project when the user names none, the most exact first."""
 
 
-def read(file: Path) -> Subject:
-    """Read a file of whatever kind its name says.
+class SourceReader(Protocol):
+    """Parser of one kind of file."""
+
+    def __call__(self, file: Path, /) -> Subject:
+        """Parse the file.
+
+        Raises:
+            OSError: it cannot be read.
+            UnicodeDecodeError: it is not UTF-8.
+            ReprosError: it does not have the format that its name promises.
+        """
+
+
+READERS: Mapping[str, SourceReader] = {
+    "pyproject.toml": read_pyproject,
+    "uv.lock": read_uv_lock,
+    "pylock.toml": read_pylock,
+    "pylock.*.toml": read_pylock,
+    "*.txt": read_requirements,
+    "*.in": read_requirements,
+}
+"""The parsers by pattern of the file's name."""
+
+
+def read_source(file: Path) -> Subject:
+    """Parse a file of a kind that its name tells.
 
     Raises:
-        AuditError: it is not there, cannot be read, or is of no known kind.
+        ReprosError: it cannot be read or parsed, or is of an unknown kind.
     """
+    reader = next((reader for pattern, reader in READERS.items() if fnmatchcase(file.name, pattern)), None)
+    if reader is None:
+        expected = "requirements.txt, pyproject.toml, uv.lock or pylock.toml; 'pip freeze > requirements.txt' makes one"
+        raise ReprosError(f"{file} is of an unknown kind; expected {expected}.")
     try:
-        return _reader(file)(file)
+        return reader(file)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise AuditError(f"{file} cannot be read ({why}).") from error
+        raise ReprosError(f"{file} cannot be read ({why}).") from error
 
 
-def find(folder: Path) -> Path:
-    """Return the file that a project is audited by.
+def find_source(folder: Path) -> Path:
+    """Return the most exact of a project's files.
 
     Raises:
-        AuditError: there is none.
+        ReprosError: the folder has none.
     """
-    for name in FOUND:
+    for name in DEFAULT_FILES:
         if (folder / name).is_file():
             return folder / name
-    raise AuditError(f"no {', '.join(FOUND)} here; name a file, or an environment with --python.")
-
-
-def _reader(file: Path) -> Callable[[Path], Subject]:
-    name = file.name
-    if name == "pyproject.toml":
-        return pyproject.read
-    if name == "uv.lock":
-        return uv_lock.read
-    if name == "pylock.toml" or (name.startswith("pylock.") and file.suffix == ".toml"):
-        return pylock.read
-    if file.suffix in {".txt", ".in"}:
-        return requirements.read
-    expected = "requirements.txt, pyproject.toml, uv.lock or pylock.toml; 'pip freeze > requirements.txt' makes one"
-    raise AuditError(f"{file} is of no known kind; expected {expected}.")
+    raise ReprosError(f"no {', '.join(DEFAULT_FILES)} here; name a file, or an environment with --python.")

@@ -1,14 +1,14 @@
-"""An environment: what is installed, as its own interpreter tells."""
+"""An environment as a subject: the installed distributions, as its own interpreter lists them."""
 
 from __future__ import annotations
 
-from repros.audit.sources.picks import exact
-from repros.audit.subject import Place, Subject
+from repros.audit.sources.parsing import exact_constraint
+from repros.audit.subject import Location, Subject
 from repros.model import Environment
 
 
-def read(environment: Environment) -> Subject:
-    """Take what a probe found."""
+def environment_subject(environment: Environment) -> Subject:
+    """Return the subject for a probed environment."""
     versions = {**environment.versions, "python": environment.python_version}
-    picks = {name: (exact(version, Place("")),) for name, version in versions.items()}
-    return Subject(environment.name, picks, complete=True)
+    constraints = {name: (exact_constraint(version, Location("")),) for name, version in versions.items()}
+    return Subject(environment.name, constraints, complete=True)

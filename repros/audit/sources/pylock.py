@@ -1,36 +1,39 @@
-"""`pylock.toml` (PEP 751), as `pip lock`, `uv export` and others write it."""
+"""Parser of `pylock.toml` (PEP 751), the lock that `pip lock`, `uv export` and others write."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
-from packaging.utils import canonicalize_name
 
-from repros.audit.sources.picks import line_of, pick, toml
-from repros.audit.subject import AuditError, Pick, Place, Subject
+from repros.audit.sources.parsing import find_line, group_by_package, range_constraint, read_toml
+from repros.audit.subject import Constraint, Location, Subject
+from repros.errors import ReprosError
 
 
-def read(file: Path) -> Subject:
-    """Read a lock."""
-    data, lines = toml(file)
+def read_pylock(file: Path) -> Subject:
+    """Parse a lock.
+
+    Raises:
+        ReprosError: it is not a pylock file.
+    """
+    data, lines = read_toml(file)
     try:
         lock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
-        raise AuditError(f"{file} is no pylock file that can be read ({error}).") from error
-    picks: dict[str, list[Pick]] = defaultdict(list)
-    at = 0
+        raise ReprosError(f"{file} is not a readable pylock file ({error}).") from error
+    return Subject(str(file), group_by_package(_constraints(file, lock, lines)), complete=True)
+
+
+def _constraints(file: Path, lock: Pylock, lines: list[str]) -> Iterator[tuple[str, Constraint]]:
+    line = 0
     for package in lock.packages:
-        at = max(at, line_of(lines, rf'^\s*name = ["\']{re.escape(package.name)}["\']', at))
-        place = Place(str(file), at)
-        marker = str(package.marker or "")
-        if package.version is None:
-            one = Pick("of its source", place, marker=marker)
-        else:
-            one = Pick(str(package.version), place, package.version, marker=marker)
-        picks[canonicalize_name(package.name)].append(one)
+        line = max(line, find_line(lines, rf'^\s*name = ["\']{re.escape(package.name)}["\']', line))
+        location = Location(str(file), line)
+        raw = "without a version" if package.version is None else str(package.version)
+        yield package.name, Constraint(raw, location, package.version, marker=str(package.marker or ""))
     if lock.requires_python is not None:
-        picks["python"].append(pick(lock.requires_python, Place(str(file), line_of(lines, "requires-python"))))
-    return Subject(str(file), {name: tuple(found) for name, found in picks.items()}, complete=True)
+        location = Location(str(file), find_line(lines, "requires-python"))
+        yield "python", range_constraint(lock.requires_python, location)

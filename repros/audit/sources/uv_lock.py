@@ -1,31 +1,41 @@
-"""`uv.lock`: every release exactly, several of one package where markers part the ways."""
+"""Parser of `uv.lock`: exact releases, several of one package where they differ by marker."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from packaging.utils import canonicalize_name
+from repros.audit.sources.parsing import exact_constraint, find_line, group_by_package, read_toml
+from repros.audit.subject import Constraint, Location, Subject
+from repros.errors import ReprosError
 
-from repros.audit.sources.picks import exact, line_of, toml
-from repros.audit.subject import AuditError, Pick, Place, Subject
 
+def read_uv_lock(file: Path) -> Subject:
+    """Parse a lock.
 
-def read(file: Path) -> Subject:
-    """Read a lock."""
-    data, lines = toml(file)
+    Raises:
+        ReprosError: it is not a lock of uv.
+    """
+    data, lines = read_toml(file)
     packages = data.get("package", [])
     if "version" not in data or not isinstance(packages, list):
-        raise AuditError(f"{file} is no lock of uv; expected 'version' and tables [[package]].")
-    picks: dict[str, list[Pick]] = defaultdict(list)
-    at = 0
+        raise ReprosError(f"{file} is not a lock of uv; expected 'version' and tables [[package]].")
+    return Subject(str(file), group_by_package(_constraints(file, packages, lines)), complete=True)
+
+
+def _constraints(
+    file: Path, packages: Iterable[Mapping[str, Any]], lines: list[str]
+) -> Iterator[tuple[str, Constraint]]:
+    line = 0
     for package in packages:
         name = str(package.get("name", ""))
         # In the order of the file, so that two releases of one package have two lines.
-        at = max(at, line_of(lines, rf'^name = "{re.escape(name)}"', at))
-        place = Place(str(file), at)
-        ways = " or ".join(package.get("resolution-markers", []))
-        one = exact(package["version"], place, ways) if "version" in package else Pick("of its source", place)
-        picks[canonicalize_name(name)].append(one)
-    return Subject(str(file), {name: tuple(found) for name, found in picks.items()}, complete=True)
+        line = max(line, find_line(lines, rf'^name = "{re.escape(name)}"', line))
+        location = Location(str(file), line)
+        if "version" in package:
+            markers = " or ".join(package.get("resolution-markers", []))
+            yield name, exact_constraint(package["version"], location, markers)
+        else:
+            yield name, Constraint("without a version", location)

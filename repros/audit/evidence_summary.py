@@ -1,0 +1,71 @@
+"""The evidence for a finding: the stacks and devices on which the failure was measured, and with which versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.audit.subject import Subject
+from repros.evidence import Evidence
+from repros.model import Device, Repro
+
+
+@dataclass(frozen=True)
+class EvidenceSummary:
+    """The measurements in which the variant `failing` showed the failure."""
+
+    same_versions: tuple[str, ...]
+    """Stacks that have the audited versions of the packages that the failure is in."""
+    other_versions: tuple[str, ...]
+    """Stacks that have other versions of them."""
+    devices: tuple[Device, ...]
+    """The devices of these measurements."""
+    documented_only: tuple[Device, ...]
+    """Devices in the header without such a measurement."""
+
+    def __str__(self) -> str:
+        """Return one line of text."""
+        devices = ", ".join(self.devices)
+        if self.same_versions:
+            measured = f"measured with these versions on {devices} ({_name_stacks(self.same_versions)})"
+        elif self.other_versions:
+            measured = f"measured with other versions on {devices} ({_name_stacks(self.other_versions)})"
+        else:
+            return "documented, not measured"
+        not_measured = ", ".join(self.documented_only)
+        return f"{measured}; documented, not measured on {not_measured}" if not_measured else measured
+
+
+def _name_stacks(names: tuple[str, ...]) -> str:
+    return f"stack{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
+def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> EvidenceSummary:
+    """Return the summary of a failure's evidence for a subject."""
+    packages: set[str] = {canonicalize_name(name) for name in (*repro.packages, *(r.name for r in repro.affected))}
+    same: dict[str, None] = {}
+    other: dict[str, None] = {}
+    devices: dict[Device, None] = {}
+    for unit, measurement in evidence.items():
+        seen = measurement.variants.get("failing")
+        if unit.repro != repro.id or seen is None or not seen.verdict.shows_failure:
+            continue
+        devices[unit.device] = None
+        (same if _has_versions(subject, packages, measurement.versions) else other)[unit.stack] = None
+    documented_only = tuple(device for device in repro.devices if device not in devices)
+    return EvidenceSummary(tuple(same), tuple(other), tuple(devices), documented_only)
+
+
+def _has_versions(subject: Subject, packages: set[str], versions: Mapping[str, str]) -> bool:
+    """Return whether the subject has the measured release of each package; the build (`+cpu`) does not matter."""
+    for name in packages:
+        known = subject.find_name(name)
+        constraints = subject.constraints[known] if known else ()
+        if name not in versions or len(constraints) != 1 or constraints[0].version is None:
+            return False
+        if constraints[0].version.public != Version(versions[name]).public:
+            return False
+    return True

@@ -1,0 +1,72 @@
+"""A finding: whether one documented failure concerns a subject, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from packaging.requirements import Requirement
+
+from repros.audit.evidence_summary import EvidenceSummary
+from repros.audit.overlap import Overlap
+from repros.audit.subject import Constraint
+from repros.model import Repro, Variant
+from repros.model.requirements import format_requirement
+
+_VERBS = {
+    Overlap.ALL: "is in",
+    Overlap.SOME: "may be in",
+    Overlap.NONE: "is not in",
+    Overlap.UNKNOWN: "cannot be compared with",
+}
+
+
+class Status(StrEnum):
+    """Whether a failure concerns a subject."""
+
+    AFFECTED = "affected"
+    """Every condition holds."""
+    POSSIBLE = "possible"
+    """Some of the allowed releases are affected: it depends on which one is installed."""
+    UNKNOWN = "unknown"
+    """The subject does not list a package of the condition, or not its version."""
+    CLEAR = "clear"
+    """A condition does not hold."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A version range that a failure depends on, compared with the subject's constraints."""
+
+    requirement: Requirement
+    overlap: Overlap
+    package: str | None
+    """The package's name in the subject; None if the subject does not list it."""
+    constraints: tuple[Constraint, ...]
+
+    def __str__(self) -> str:
+        """Return `lightning 2.1.3 (requirements.txt:3) is in lightning>=2.1,<2.4`."""
+        if self.package is None:
+            return f"{self.requirement.name} is not listed"
+        affected = self.requirement.specifier
+        relevant = [one for one in self.constraints if one.overlap_with(affected) is not Overlap.NONE]
+        found = " or ".join(map(str, relevant or self.constraints))
+        if not affected:
+            return f"{self.package} {found}: every release"
+        return f"{self.package} {found} {_VERBS[self.overlap]} {format_requirement(self.requirement)}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One failure, compared with one subject."""
+
+    repro: Repro
+    status: Status
+    conditions: tuple[Condition, ...]
+    """The conditions that explain the status."""
+    fixed: tuple[str, ...]
+    """Ranges of releases with the fix, each sufficient alone: `lightning>=2.4`."""
+    unaffected: tuple[str, ...]
+    """Other ranges without the failure, such as the releases before it."""
+    workarounds: tuple[Variant, ...]
+    evidence: EvidenceSummary

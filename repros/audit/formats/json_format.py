@@ -1,0 +1,81 @@
+"""An audit report as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from repros.audit.finding import Condition, Finding, Status
+from repros.audit.ignore import Ignore
+from repros.audit.report import AuditReport
+from repros.model.requirements import format_requirement
+
+SCHEMA = 2
+"""Raised when a field changes its name or its meaning; the output without this field is version 1."""
+
+
+def render_json(report: AuditReport) -> str:
+    """Return the report as one JSON object."""
+    value = {
+        "schema": SCHEMA,
+        "subject": report.subject.name,
+        "complete": report.subject.complete,
+        "counts": {status.value: len(report.with_status(status)) for status in Status},
+        "findings": [_finding(finding) for finding in report.findings],
+        "ignored": [{**_finding(finding), **_ignore(one)} for finding, one in report.ignored],
+        "expired": [_ignore(one) for one in report.expired],
+        "unused": [_ignore(one) for one in report.unused],
+        "unparsed": list(report.subject.unparsed),
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    repro, evidence = finding.repro, finding.evidence
+    return {
+        "id": repro.id,
+        "title": repro.title,
+        "status": finding.status.value,
+        "silent": repro.silent,
+        "conditions": [_condition(one) for one in finding.conditions],
+        "fixed": list(finding.fixed),
+        "unaffected": list(finding.unaffected),
+        "workarounds": [
+            {
+                "variant": one.name,
+                "about": one.about,
+                "source": one.source,
+                "requires": list(map(format_requirement, one.requires)),
+            }
+            for one in finding.workarounds
+        ],
+        "evidence": {
+            "same_versions": list(evidence.same_versions),
+            "other_versions": list(evidence.other_versions),
+            "devices": list(evidence.devices),
+            "documented_only": list(evidence.documented_only),
+        },
+        "upstream": list(repro.upstream),
+    }
+
+
+def _condition(one: Condition) -> dict[str, Any]:
+    return {
+        "package": one.package or one.requirement.name,
+        "listed": one.package is not None,
+        "range": format_requirement(one.requirement) if one.requirement.specifier else None,
+        "overlap": one.overlap.value,
+        "constraints": [
+            {
+                "raw": constraint.raw,
+                "file": constraint.location.file,
+                "line": constraint.location.line,
+                "marker": constraint.marker,
+            }
+            for constraint in one.constraints
+        ],
+    }
+
+
+def _ignore(one: Ignore) -> dict[str, str]:
+    return {"id": one.id, "reason": one.reason, "until": one.until.isoformat()}
