@@ -1,14 +1,23 @@
-"""Small things as people read them."""
+"""Wording of counts, ranges and paths, and line breaks."""
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
+
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """Return the path from the working directory if it lies below, else as it is."""
+    """Return the path relative to the working directory if it is below it, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def path_in_package(path: str) -> str:
+    """Return a file's path without the folder of installed packages, or of the standard library, that it is in."""
+    return _PACKAGES.sub("", path)
 
 
 def count(number: int, noun: str) -> str:
@@ -17,14 +26,19 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 
+def every_release_of(packages: Iterable[str]) -> str:
+    """Return `every release of torch, lightning`: the range of a failure that no known release is free of."""
+    return f"every release of {', '.join(packages)}"
+
+
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
-    """Break text into lines between its words only, so that names, versions and links stay whole.
+    """Break text into lines between words only, so that names, versions and links stay whole.
 
     Args:
-        text: what to break.
+        text: the text.
         width: columns.
-        indent: what every line begins with.
-        hanging: what the lines from the second on begin with, if not the same.
+        indent: start of every line.
+        hanging: start of every line but the first; the same as `indent` by default.
     """
     return textwrap.wrap(
         text,
