@@ -15,8 +15,9 @@ from repros.audit.formats import plain_json, sarif, text
 from repros.audit.ignore import Ignore, from_pyproject, nearest_pyproject, settled
 from repros.audit.subject import Subject
 from repros.audit.verdict import Audit, decide
-from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
-from repros.cli.output import console, show_text
+from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.output import console, show_text
 from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
 
@@ -92,7 +93,7 @@ def audit(
 
 def _subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
-        meant = interpreter(python)
+        meant = find_interpreter(python)
         # By its name, since one without torch can be audited too.
         return sources.environment.read(probe(meant, str(meant), sim=False))
     return sources.read(file if file is not None else sources.find(Path()))

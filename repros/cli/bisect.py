@@ -15,10 +15,11 @@ from packaging.version import InvalidVersion, Version
 from repros.bisect import text as report
 from repros.bisect.bisection import BisectionError, bisect, question
 from repros.bisect.releases import candidates, read
-from repros.cli.options import catalogue_option, example, load_catalogue
-from repros.cli.output import console, show_text
-from repros.cli.run import AGREES, DISAGREES
-from repros.cli.signals import exit_code, interrupting
+from repros.cli.shared.exit_codes import AGREES, DISAGREES
+from repros.cli.shared.inputs import load_catalogue
+from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.output import console, show_text
+from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine.catalogue import Catalogue
 from repros.engine.plan import CellSpec, Selection, select
 from repros.model import Device, Outcome, Repro
@@ -86,13 +87,13 @@ def bisect_repro(id_: str, places: tuple[Path, ...], **options: Any) -> int:
     if options["dry_run"]:
         return AGREES
     try:
-        with interrupting():
+        with interrupt_on_signals():
             finding, probes = bisect(
                 asked, MEMORY / f"{repro.id}-{package}", lambda line: show_text(out, line), every=options["every"]
             )
     except KeyboardInterrupt as interruption:
         show_text(out, "interrupted; what is answered already is kept for the next time", "yellow")
-        return exit_code(interruption)
+        return interruption_exit_code(interruption)
     if options["as_json"]:
         today = str(dt.datetime.now().astimezone().date())
         result = report.record(asked, finding, probes, platform.platform(), today)

@@ -75,7 +75,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
         absent = {Device.CUDA: "torch 2.13.0 is a build without CUDA"}
         versions = {"torch": "2.13.0"}
-        return Environment(name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent)
+        return Environment(
+            name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent, stack=name
+        )
 
     monkeypatch.setattr(environment, "probe", probe)
     monkeypatch.setattr(environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable))
@@ -96,3 +98,8 @@ def repros(capsys: pytest.CaptureFixture[str]) -> Command:
 
 def lines(file: str = ".repros/latest.jsonl") -> list[str]:
     return [f"{line['variant']} {line['verdict']}" for line in record.read(Path(file))]
+
+
+def lines_over(width: int, text: str) -> list[str]:
+    """Return the lines that are too wide although they could be broken."""
+    return [line for line in text.splitlines() if len(line) > width and " " in line.strip()]

@@ -19,7 +19,7 @@ def test_a_file_that_says_how_to_run_it(repros: Command, here: Path) -> None:
     assert repros("export", "RPR-0005") == (
         2,
         "",
-        "repros: rpr_0005.py is there already; overwrite it with --force, or name another with --output.\n",
+        "repros: rpr_0005.py exists already; overwrite it with --force, or name another with --output.\n",
     )
     assert repros("export", "RPR-0005", "--stack", "current", "--force")[0] == 0
     assert "pinned to stack current.\n" in (here / "rpr_0005.py").read_text()

@@ -48,8 +48,8 @@ REFUSED = {
     f"run --catalogue {RAISES} --python x --json notes.txt/x": (
         "notes.txt is not a folder; name another file with --results."
     ),
-    "new Slug --family x": "slug 'Slug'; expected lower case, such as 'resume_loses_momentum'.",
-    "new slug --family x": "no folder repros/catalogue here; go to a checkout, or name one with --catalogue.",
+    "new Slug --family x": "slug 'Slug' is not a name in lower case, such as 'resume_loses_momentum'.",
+    "new slug --family x": "repros/catalogue is not a folder; go to a checkout, or name a folder with --catalogue.",
     "new slug": "Missing option '--family'. (try 'repros new --help')",
 }
 
@@ -103,22 +103,21 @@ def test_as_a_module_and_into_a_pipe_that_closes() -> None:
 LIST_HELP = """\
 Usage: repros list [OPTIONS]
 
-  List the documented failures, and the stacks on which
-  each was measured to be there or not.
+  List the documented failures, each with the stacks that
+  were measured to show it or not.
 
-  Of several options all have to fit; of one that is
-  repeated, one.
+  A failure must fit all of the options that are given,
+  and one value of a repeated option.
 
 Options:
   --family NAME     Only this folder; repeatable.
   --strategy NAME   Only under this strategy; repeatable.
   --package NAME    Only in this package; repeatable.
   --silent          Only wrong results without an error.
-  --markdown        As the table of failures that stands
-                    in the README.
-  --json            For machines.
-  --catalogue PATH  Script or folder of scripts to use in
-                    the place of the package's own
+  --markdown        Print the README's table of failures.
+  --json            Print JSON instead of text.
+  --catalogue PATH  Script or folder of scripts to use
+                    instead of the package's own
                     catalogue; repeatable.
   -h, --help        Show this message and exit.
 

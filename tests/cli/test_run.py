@@ -149,7 +149,7 @@ def test_a_result_that_no_disk_takes_is_still_in_the_table(repros: Command, monk
         out
         == """\
 1 cell to run on venv
-.repros/latest.jsonl does not take the result of RPR-9001 fixed plain cpu venv: No space left on device
+.repros/latest.jsonl cannot take the result of RPR-9001 fixed plain cpu venv (No space left on device)
 [1/1] clean       RPR-9001 fixed plain cpu venv  1.0 s
 
   variant  strategy  device  stack  verdict  seconds

@@ -18,7 +18,7 @@ DRIVER = """\
 import sys
 from pathlib import Path
 from repros.cli import main
-from repros.engine import pipeline
+from repros.engine import environment
 from repros.model import Device, Environment
 
 environment.probe = lambda python, name=None, *, sim=True: Environment(
