@@ -52,7 +52,7 @@ def summary_table(lines: Iterable[RecordLine], width: int, *, verbose: bool = Fa
 
 
 def counts_line(lines: Iterable[RecordLine]) -> Text:
-    """Return the last line: how many cells agree, are news, are trouble, were not run, could not be judged."""
+    """Return the last line of the table: the number of cells per category."""
     verdicts = [_verdict(line) for line in lines]
     categories = Counter(verdict.category for verdict in verdicts)
     judged = [

@@ -67,7 +67,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory of its own, a log's width, and an environment that needs no torch."""
+    """A temporary working directory, a log's width, and an environment that needs no torch."""
     monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)

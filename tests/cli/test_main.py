@@ -1,4 +1,4 @@
-"""The command as a whole: help, refusals in one line, pipes."""
+"""The whole command: help, refusals in one line, pipes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_bad_input_is_one_line_and_exit_code_2(line: str, repros: Command, here:
     assert (here / "notes.txt").read_text() == "my own notes\n"
 
 
-def test_a_refused_header_says_where(repros: Command, tmp_path: Path) -> None:
+def test_a_refused_header_has_its_place(repros: Command, tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text(Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1"))
     code, _, err = repros("list", "--catalogue", str(script))
@@ -88,7 +88,7 @@ def test_every_command_has_help_with_an_example(name: str, repros: Command) -> N
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_as_a_module_and_into_a_pipe_that_closes() -> None:
+def test_as_a_module_and_into_a_closed_pipe() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "repros", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -132,6 +132,6 @@ def test_help_in_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch)
     assert repros("list", "--help") == (0, LIST_HELP, "")
     for name in cli.commands:
         out = repros(name, "--help")[1]
-        # What is to be copied is never broken, nor is what a metavar offers to choose from.
+        # Examples are never broken, since readers copy them; nor are the choices in a metavar.
         prose = out[: out.index("\n  Example:")].splitlines()
         assert [line for line in prose if len(line) > 60 and "|" not in line] == []

@@ -37,7 +37,7 @@ results: .repros/latest.jsonl
     assert lines() == ["failing reproduced"]
 
 
-def test_a_run_that_does_not(repros: Command, here: Path) -> None:
+def test_a_run_that_disagrees(repros: Command, here: Path) -> None:
     (here / "own.py").write_text(CLAIMED)
     words = ("run", "--catalogue", "own.py", "--stack", "home", "--launch", "cold")
     code, out, err = repros(*words, "--variant", "claimed", "--variant", "fixed")
@@ -87,7 +87,7 @@ results: .repros/latest.jsonl
     assert lines() == ["claimed reproduced", "fixed unfixed"]
 
 
-def test_a_run_begins_its_results_file_anew_unless_told_to_append(repros: Command) -> None:
+def test_a_run_replaces_its_results_file_unless_it_appends(repros: Command) -> None:
     for variant in ("fixed", "failing"):
         repros("run", "--python", "python", "--catalogue", RAISES, "--variant", variant)
     assert lines() == ["failing reproduced"]
@@ -117,7 +117,7 @@ def test_a_bad_selection_leaves_the_latest_results_alone(repros: Command) -> Non
     assert lines() == ["fixed clean"]
 
 
-def test_what_cannot_be_run_here_is_counted_by_its_reason(repros: Command, tmp_path: Path) -> None:
+def test_unavailable_cells_are_counted_by_their_reason(repros: Command, tmp_path: Path) -> None:
     script = tmp_path / "gpu.py"
     script.write_text(Path(RAISES).read_text().replace('devices = ["cpu"]', 'devices = ["cuda", "cpu"]'))
     words = ("run", "--python", "/x/venv/bin/python", "--catalogue", str(script), "--variant", "fixed")
@@ -138,7 +138,9 @@ def test_side_by_side(repros: Command) -> None:
     assert "2 agree, 1 news, 0 trouble\n" in out
 
 
-def test_a_result_that_no_disk_takes_is_still_in_the_table(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_a_full_disk_refuses_is_still_in_the_table(
+    repros: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, result: Result) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -164,7 +166,7 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
     )
 
 
-def test_an_interpreter_that_is_none(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_interpreter(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     code, out, err = repros("run", "RPR-0005", "--python", "/nowhere/bin/python")
     assert (code, out) == (2, "")
@@ -175,7 +177,7 @@ def test_an_interpreter_that_is_none(repros: Command, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("given", ["env", "env/bin/python"])
-def test_an_environment_is_meant_by_its_folder_too(given: str, here: Path, repros: Command) -> None:
+def test_an_environment_can_be_named_by_its_folder(given: str, here: Path, repros: Command) -> None:
     (here / "env/bin").mkdir(parents=True)
     (here / "env/bin/python").symlink_to(sys.executable)
     repros("run", "--python", given, "--catalogue", RAISES, "--variant", "fixed")
@@ -183,7 +185,7 @@ def test_an_environment_is_meant_by_its_folder_too(given: str, here: Path, repro
     assert line["stack"]["name"] == str(here / "env/bin/python")
 
 
-def test_quietly_only_what_does_not_agree_is_shown(repros: Command) -> None:
+def test_quiet_shows_only_disagreeing_cells(repros: Command) -> None:
     words = ("run", "--python", "/x/venv/bin/python", "--catalogue", RAISES, "--variant", "failing", "--quiet")
     assert repros(*words) == (0, "1 agree, 0 news, 0 trouble\nresults: .repros/latest.jsonl\n", "")
     code, out, _ = repros(*words, "--variant", "gone")

@@ -1,4 +1,4 @@
-"""A run that is asked to end."""
+"""A run that is ended by a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import HANGS, RAISES, ROOT
 
-# What `here` does to this process, for one of its own.
+# What the fixture `here` does in this process, for a subprocess.
 DRIVER = """\
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_shows_what_is_done(here: Path, number: signal.Signals) -> None:
+def test_a_signal_shows_the_results_so_far(here: Path, number: signal.Signals) -> None:
     words = [
         "run",
         "--python",

@@ -1,4 +1,4 @@
-"""A repro in full, as `repros show` has it."""
+"""The description of a repro, as `repros show` prints it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Run it
   python slug.py failing ddp cuda"""
 
 
-def test_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "slug.py"
     script.write_text(f"{VALID}\ndef failing():\n    find()\n\n\ndef fixed():\n    fit()\n", encoding="utf-8")

@@ -50,7 +50,7 @@ def result(logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, re
     return Result(cell, Verdict.DIFFERENT, reason, None, seen)
 
 
-def test_a_rank_that_raised_and_one_that_waits(logs: Path) -> None:
+def test_a_rank_that_raised_and_a_rank_that_waits(logs: Path) -> None:
     chain = (
         factories.raised(
             "Please call `iter(combined_loader)` first.",
@@ -108,7 +108,7 @@ def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
     assert "log of launcher, rank 1: empty\n" in text
 
 
-def test_a_fix_outside_the_range_and_an_interpreter_of_the_users_own(logs: Path) -> None:
+def test_a_fix_outside_the_range_on_the_users_own_interpreter(logs: Path) -> None:
     cell = factories.cell(
         variant=factories.variant(affected=factories.requirements("lightning>=99")),
         environment=factories.environment("/home/me/my env/bin/python"),
@@ -121,7 +121,7 @@ def test_a_fix_outside_the_range_and_an_interpreter_of_the_users_own(logs: Path)
     assert text.endswith("--python '/home/me/my env/bin/python' --catalogue /nowhere/toys/toy_0001.py")
 
 
-def test_every_ending_has_words() -> None:
+def test_every_ending_has_a_text() -> None:
     for ending in Ending:
         seen = factories.observation(factories.process(0, ending), leftovers=2)
         text = explain(Result(factories.cell(), Verdict.DIFFERENT, "why", None, seen))
@@ -129,7 +129,7 @@ def test_every_ending_has_words() -> None:
         assert "          2 further processes left running, ended by the engine\n" in text
 
 
-def test_what_was_not_run_has_nothing_observed() -> None:
+def test_an_unavailable_cell_has_no_observation() -> None:
     text = explain(Result(factories.cell(), Verdict.UNAVAILABLE, "no GPU here"))
     assert text == (
         "RPR-0001 failing ddp cpu current: unavailable\n"

@@ -1,4 +1,4 @@
-"""The summary table as people see it, whole, at the widths of terminals and logs."""
+"""The summary table, whole, at the widths of terminals and logs."""
 
 from __future__ import annotations
 
@@ -131,20 +131,20 @@ def test_at_the_width_of_a_terminal() -> None:
     assert shown(LINES, 80) == AT_80
 
 
-def test_with_room_notes_stand_behind_the_row() -> None:
+def test_notes_follow_the_row_if_there_is_room() -> None:
     assert shown(LINES, 100).startswith(AT_100)
 
 
-def test_names_of_variants_break_at_their_underscores_where_there_is_no_room() -> None:
+def test_variant_names_break_at_underscores_if_there_is_no_room() -> None:
     assert shown(LINES, 50).startswith(AT_50)
 
 
 @pytest.mark.parametrize("width", [52, 60, 72, 80, 100, 120, 200])
-def test_no_line_is_wider_than_the_reader_has(width: int) -> None:
+def test_no_line_is_wider_than_the_output(width: int) -> None:
     assert max(map(len, shown(LINES, width).splitlines())) <= width
 
 
-def test_verbose_gives_the_unavailable_rows() -> None:
+def test_verbose_shows_the_unavailable_cells() -> None:
     lines = [line for line in LINES if line["variant"] == "failing" and line["repro"] == "RPR-0005"]
     rows = shown(lines, 100, verbose=True)
     assert "  failing  ddp        cpu     current  reproduced      10.9\n" in rows
@@ -168,7 +168,7 @@ def test_the_last_of_several_results_for_a_cell_counts() -> None:
     assert record.disagreeing([last, first]) == [first]
 
 
-def test_an_interpreter_is_called_by_its_environment() -> None:
+def test_an_interpreter_has_the_name_of_its_environment() -> None:
     lines = [
         line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1) for path in ("/a/one", "/b/two")
     ]
@@ -187,7 +187,7 @@ def test_two_environments_of_one_name_get_their_paths() -> None:
     assert "cpu     /b/venv/bin/python  clean" in rows
 
 
-def test_nothing_but_unavailable_cells() -> None:
+def test_only_unavailable_cells() -> None:
     assert shown([LINES[1]], 80) == (
         "Not run:\n"
         "   1  cuda: torch 2.13.0+cpu is a build without CUDA (RPR-0005)\n"
@@ -204,14 +204,14 @@ def test_every_verdict_has_the_colour_of_its_category() -> None:
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_what_disagrees_is_marked_without_colour_too(verdict: Verdict) -> None:
+def test_a_disagreeing_cell_has_a_mark_besides_its_colour(verdict: Verdict) -> None:
     lines = [line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1, reason="because")]
     agrees = verdict in {Verdict.REPRODUCED, Verdict.CLEAN, Verdict.UNAVAILABLE}
     assert bool(record.disagreeing(lines)) is not agrees
     assert ("\n! fixed" in shown(lines, 80)) is not agrees
 
 
-def test_a_real_record_line_is_all_it_needs() -> None:
+def test_a_real_record_line_is_enough() -> None:
     claimed = factories.variant("claimed", claim="it helps")
     cell = factories.cell(Outcome.FAILS, variant=claimed)
     seen = factories.observation(factories.process(0, Ending.RAISED))
@@ -227,13 +227,13 @@ def test_a_real_record_line_is_all_it_needs() -> None:
     )
 
 
-def test_repeats_stand_beside_the_verdict() -> None:
+def test_repeats_are_shown_beside_the_verdict() -> None:
     repeats = {"n": 20, "agreeing": 19}
     flaky = line("RPR-0005", FABRIC, "failing ddp cpu current", Verdict.FLAKY, 10.9, repeats=repeats, reason="because")
     assert "current  flaky 19/20     10.9\n    because\n" in table.summary_table([flaky], 100).plain
 
 
-def test_cells_that_were_done_side_by_side_stand_where_they_belong() -> None:
+def test_cells_that_ran_side_by_side_are_sorted() -> None:
     order = [0, 3, 2, 5, 1, 4, 9, 7, 6, 8]
     assert list(map(cell_of, record.latest(LINES[i] for i in order))) == [
         "RPR-0004 fixed fused_adamw cuda 2023-05",

@@ -68,7 +68,7 @@ class LiveReporter(Observer):
             show_text(self._out, line, "dim")
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
-        """Begin the results file and show the number of cells; a further plan is added to the first."""
+        """Begin the results file and show the number of cells; several plans of one run are added up."""
         begin_results(self._results, append=self._append)
         self._append = True
         runnable = sum(isinstance(item, Cell) for item in cells)
