@@ -10,7 +10,7 @@ from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
 from repros.text.difference import difference
 from repros.text.layout import entry, heading
-from repros.text.wording import count, every_release_of, relative_to_cwd, wrap
+from repros.text.wording import count, every_release_of, own_requirements, relative_to_cwd, wrap
 
 _ROLES = {Role.WORKS: "green", Role.FAILS: "red", Role.DOES_NOT_FIX: "magenta"}
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
@@ -65,7 +65,7 @@ def _variant(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
         parts.append(f"shows {variant.signature}")
     if variant.strategies != repro.strategies:
         parts.append(f"only under {', '.join(variant.strategies)}")
-    if own := [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]:
+    if own := own_requirements(repro, variant):
         parts.append(f"needs {', '.join(own)}")
     if variant.source:
         parts.append(variant.source)

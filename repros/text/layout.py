@@ -38,6 +38,15 @@ def entry(
     yield from labelled(label, lines, style=style, margin=margin, indent=indent)
 
 
+def entries(
+    label: str, bodies: Iterable[str], width: int, *, style: str = "dim", margin: int = MARGIN, indent: int = 0
+) -> Iterator[Text]:
+    """Yield wrapped paragraphs under one label, which is in the margin of the first; see :func:`entry`."""
+    for body in bodies:
+        yield from entry(label, body, width, style=style, margin=margin, indent=indent)
+        label = ""
+
+
 def labelled(
     label: str, lines: Iterable[str], *, style: str = "dim", margin: int = MARGIN, indent: int = 0
 ) -> Iterator[Text]:

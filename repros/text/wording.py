@@ -7,6 +7,9 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from repros.model import Repro, Variant
+from repros.model.requirements import format_requirement
+
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
 
 
@@ -29,6 +32,11 @@ def count(number: int, noun: str) -> str:
 def every_release_of(packages: Iterable[str]) -> str:
     """Return `every release of torch, lightning`: the range of a failure that no known release is free of."""
     return f"every release of {', '.join(packages)}"
+
+
+def own_requirements(repro: Repro, variant: Variant) -> list[str]:
+    """Return the requirements of a variant that its repro does not have."""
+    return [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
 
 
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:

@@ -48,3 +48,11 @@ def test_labelled_lines_are_not_wrapped() -> None:
         "script    /a/path that is long\n"
         "          x"
     )  # fmt: skip
+
+
+def test_entries_share_a_label() -> None:
+    assert plain(layout.entries("works", ["one two", "three"], 15)) == (
+        "works     one\n"
+        "          two\n"
+        "          three"
+    )  # fmt: skip
