@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from repros.engine import record
 from repros.engine.cells import JOBS
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import NothingToRunError, Selection
-from repros.model import Device, Launch
+from repros.model import Device, Launch, Result
 
 AUTO = "auto"
 """Warm, but cold for the strategies that a repro lists as cold."""
@@ -124,22 +125,29 @@ def run(
     catalogue = load_catalogue(places)
     options = RunOptions(jobs, None if launch == AUTO else Launch(launch), repeat, require)
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
-    interruption: KeyboardInterrupt | None = None
+    running = run_selection(catalogue, selection, where, results, observer, options)
+    try:
+        return _show_run(running, observer, summary=not no_summary)
+    except NothingToRunError as error:
+        if not allow_empty:
+            raise
+        observer.say(str(error))
+        return AGREES
+
+
+def _show_run(running: Iterable[Result], observer: LiveReporter, *, summary: bool) -> int:
+    """Show the results as they come, and the table at the end; return the exit code."""
     broken = False
+    interruption: KeyboardInterrupt | None = None
     with observer:
         try:
             with interrupt_on_signals():
-                for result in run_selection(catalogue, selection, where, results, observer, options):
+                for result in running:
                     observer.finished(result)
                     broken = broken or result.cell.environment.broken is not None
-        except NothingToRunError as error:
-            if not allow_empty:
-                raise
-            observer.say(str(error))
-            return AGREES
         except KeyboardInterrupt as error:
             interruption = error
-    observer.close(interrupted=interruption is not None, summary=not no_summary)
+    observer.close(interrupted=interruption is not None, summary=summary)
     if interruption is not None:
         return interruption_exit_code(interruption)
     return DISAGREES if observer.lost or broken or record.disagreeing(observer.lines) else AGREES

@@ -16,9 +16,9 @@ from repros.engine.record import RecordLine, is_own_environment
 from repros.export import script
 from repros.issue.redact import Identity, Redactor
 from repros.model import Outcome, Repro, Role, Variant, Verdict
+from repros.model.paths import path_in_package
 from repros.model.requirements import format_requirement
 from repros.stacks import load_stacks
-from repros.text.wording import path_in_package
 
 _LONGEST_TRACEBACK = 60
 """Lines."""

@@ -11,9 +11,10 @@ from typing import assert_never
 from repros.engine.catalogue import CATALOGUE
 from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
+from repros.model.paths import path_in_package
 from repros.model.requirements import format_requirement
 from repros.text.layout import labelled
-from repros.text.wording import count, path_in_package, relative_to_cwd
+from repros.text.wording import count, relative_to_cwd
 
 _LOG_LINES = 15
 _WAITING_FRAMES = 6

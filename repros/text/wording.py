@@ -1,8 +1,7 @@
-"""Wording of counts, ranges and paths, and line breaks."""
+"""Wording of counts, ranges and paths; line breaks."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,17 +9,10 @@ from pathlib import Path
 from repros.model import Repro, Variant
 from repros.model.requirements import format_requirement
 
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
-
 
 def relative_to_cwd(path: Path) -> Path:
     """Return the path relative to the working directory if it is below it, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def path_in_package(path: str) -> str:
-    """Return a file's path without the folder of installed packages, or of the standard library, that it is in."""
-    return _PACKAGES.sub("", path)
 
 
 def count(number: int, noun: str) -> str:
