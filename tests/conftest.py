@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from hypothesis import settings
 
@@ -20,12 +19,11 @@ from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
 from repros.stacks import stack
+from tests.toy_cells import TOYS, Play, living
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
 settings.load_profile("here")
-
-TOYS = Path(__file__).parent / "toys"
 
 # Tests compare whole outputs, so cells must end in the order of the plan.
 os.environ["REPROS_JOBS"] = "1"
@@ -34,8 +32,6 @@ os.environ["REPROS_JOBS"] = "1"
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)  # exec resets a handler to the default, but keeps "ignored"
-
-Play = Callable[..., Result]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -104,16 +100,3 @@ def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
         return result
 
     return play_it
-
-
-def living(folder: Path) -> list[psutil.Process]:
-    """Return the processes that have the cell's token in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            token = process.environ().get("REPROS_CELL")
-            if token == str(folder.resolve()) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found

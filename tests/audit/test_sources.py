@@ -13,7 +13,7 @@ from uv import find_uv_bin
 from repros.audit import sources
 from repros.audit.subject import AuditError, Subject
 from tests import factories
-from tests.environments.conftest import write_wheel
+from tests.tiny_stack import write_wheel
 
 
 @pytest.fixture(autouse=True)

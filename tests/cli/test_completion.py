@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from repros.cli import main
-from tests.cli.conftest import RAISES
+from tests.cli.command import RAISES
 
 
 def completions(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:

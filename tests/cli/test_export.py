@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.conftest import Command
+from tests.cli.command import Command
 
 
 def test_a_file_that_says_how_to_run_it(repros: Command, here: Path) -> None:

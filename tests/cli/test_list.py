@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import RAISES, Command, lines_over
+from tests.cli.command import RAISES, Command, lines_over
 
 
 def test_list(repros: Command) -> None:

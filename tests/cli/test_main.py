@@ -11,7 +11,7 @@ import pytest
 
 from repros import __version__
 from repros.cli.main import cli
-from tests.cli.conftest import RAISES, ROOT, Command
+from tests.cli.command import RAISES, ROOT, Command
 
 REFUSED = {
     "lst": "unknown command 'lst'; did you mean 'list'?",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RAISES, ROOT
+from tests.cli.command import RAISES, ROOT
 
 
 def on_a_terminal(*words: str, columns: int = 80, **settings: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RAISES, Command, lines
+from tests.cli.command import RAISES, Command, read_verdicts
 
 OWN = ("--python", "/usr/venv/bin/python", "--catalogue", RAISES)
 
@@ -36,8 +36,8 @@ def test_reports_its_own_run(repros: Command) -> None:
     assert headings(out)[:2] == ["Bug description", "What version are you seeing the problem on?"]
     assert "[1/" in err
     assert "reproduced  RPR-9001 failing plain cpu venv" in err
-    assert lines() == ["fixed clean"], "the results of the latest run stay as they are"
-    assert "failing reproduced" in lines(".repros/report.jsonl")
+    assert read_verdicts() == ["fixed clean"], "the results of the latest run stay as they are"
+    assert "failing reproduced" in read_verdicts(".repros/report.jsonl")
 
 
 def test_as_json(repros: Command) -> None:

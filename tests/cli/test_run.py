@@ -12,7 +12,7 @@ import pytest
 
 from repros.engine import record
 from repros.model import Result
-from tests.cli.conftest import CLAIMED, RAISES, Command, lines
+from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
 
 
 def test_a_run_that_agrees(repros: Command) -> None:
@@ -34,7 +34,7 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
 results: .repros/latest.jsonl
 """
     )
-    assert lines() == ["failing reproduced"]
+    assert read_verdicts() == ["failing reproduced"]
 
 
 def test_a_run_that_disagrees(repros: Command, here: Path) -> None:
@@ -84,15 +84,15 @@ RPR-0007 A script of one's own
 results: .repros/latest.jsonl
 """
     )
-    assert lines() == ["claimed reproduced", "fixed unfixed"]
+    assert read_verdicts() == ["claimed reproduced", "fixed unfixed"]
 
 
 def test_a_run_replaces_its_results_file_unless_it_appends(repros: Command) -> None:
     for variant in ("fixed", "failing"):
         repros("run", "--python", "python", "--catalogue", RAISES, "--variant", variant)
-    assert lines() == ["failing reproduced"]
+    assert read_verdicts() == ["failing reproduced"]
     repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--append", "--no-summary")
-    assert lines() == ["failing reproduced", "fixed clean"]
+    assert read_verdicts() == ["failing reproduced", "fixed clean"]
 
 
 def test_without_a_summary_only_the_cells_are_shown(repros: Command) -> None:
@@ -114,7 +114,7 @@ def test_without_a_summary_only_the_cells_are_shown(repros: Command) -> None:
 def test_a_bad_selection_leaves_the_latest_results_alone(repros: Command) -> None:
     repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed")
     assert repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixd")[0] == 2
-    assert lines() == ["fixed clean"]
+    assert read_verdicts() == ["fixed clean"]
 
 
 def test_unavailable_cells_are_counted_by_their_reason(repros: Command, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_side_by_side(repros: Command) -> None:
     variants = [word for name in ("fixed", "failing", "gone") for word in ("--variant", name)]
     code, out, _ = repros("run", "--python", "python", "--catalogue", RAISES, *variants, "--jobs", "2")
     assert code == 1
-    assert sorted(lines()) == ["failing reproduced", "fixed clean", "gone gone"]
+    assert sorted(read_verdicts()) == ["failing reproduced", "fixed clean", "gone gone"]
     assert "2 agree, 1 news, 0 trouble\n" in out
 
 

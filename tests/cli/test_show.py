@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.cli.conftest import RAISES, Command
+from tests.cli.command import RAISES, Command
 
 
 def test_show_by_id_or_slug(repros: Command) -> None:

@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import HANGS, RAISES, ROOT
+from tests.cli.command import HANGS, RAISES, ROOT
 
 # What the fixture `here` does in this process, for a subprocess.
 DRIVER = """\
 import sys
-from pathlib import Path
 from repros.cli import main
 from repros.engine import environment
-from repros.model import Device, Environment
+from tests.cli.command import fake_probe
 
-environment.probe = lambda python, name=None, *, sim=True: Environment(
-    str(python), Path(sys.executable), "3.11.9", {"torch": "2.13.0"}, {Device.CPU: 2}
-)
+environment.probe = fake_probe
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repros import environments
-from tests.cli.conftest import Command, lines_over
+from tests.cli.command import Command, lines_over
 
 
 def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:

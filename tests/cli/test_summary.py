@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.cli.conftest import RAISES, Command
+from tests.cli.command import RAISES, Command
 
 
 def test_summary_prints_the_table_of_the_run(repros: Command) -> None:

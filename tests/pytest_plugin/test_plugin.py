@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from tests.conftest import TOYS
 from tests.pytest_plugin.subprocess_run import run_pytest
+from tests.toy_cells import TOYS
 
 pytest_plugins = ["pytester"]
 
