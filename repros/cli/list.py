@@ -15,7 +15,7 @@ from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.docs.tables import failures_table
 from repros.engine.catalogue import Catalogue
-from repros.errors import UnknownNameError
+from repros.errors import refuse_unknown
 from repros.matrix.text import describe_stacks
 from repros.model import Repro
 from repros.stacks import load_stacks
@@ -39,9 +39,9 @@ class Filter:
         Raises:
             UnknownNameError: no repro has a family, strategy or package of that name.
         """
-        _refuse_unknown("family", self.families, [repro.family for repro in catalogue])
-        _refuse_unknown("strategy", self.strategies, [name for repro in catalogue for name in repro.strategies])
-        _refuse_unknown("package", self.packages, [name for repro in catalogue for name in repro.packages])
+        refuse_unknown("family", self.families, [repro.family for repro in catalogue])
+        refuse_unknown("strategy", self.strategies, [name for repro in catalogue for name in repro.strategies])
+        refuse_unknown("package", self.packages, [name for repro in catalogue for name in repro.packages])
         return [repro for repro in catalogue if self._fits(repro)]
 
     def _fits(self, repro: Repro) -> bool:
@@ -106,10 +106,3 @@ def _print_list(repros: Sequence[Repro]) -> None:
 def _overlap(wanted: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether a wanted name is among these; every name fits if none is wanted."""
     return not wanted or not set(wanted).isdisjoint(names)
-
-
-def _refuse_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a name that no repro has."""
-    for name in names:
-        if name not in known:
-            raise UnknownNameError(kind, name, sorted(set(known)))
