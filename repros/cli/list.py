@@ -39,9 +39,9 @@ class Filter:
         Raises:
             UnknownNameError: no repro has a family, strategy or package of that name.
         """
-        refuse_unknown("family", self.families, [repro.family for repro in catalogue])
-        refuse_unknown("strategy", self.strategies, [name for repro in catalogue for name in repro.strategies])
-        refuse_unknown("package", self.packages, [name for repro in catalogue for name in repro.packages])
+        refuse_unknown("family", self.families, sorted(repro.family for repro in catalogue))
+        refuse_unknown("strategy", self.strategies, sorted(name for repro in catalogue for name in repro.strategies))
+        refuse_unknown("package", self.packages, sorted(name for repro in catalogue for name in repro.packages))
         return [repro for repro in catalogue if self._fits(repro)]
 
     def _fits(self, repro: Repro) -> bool:
