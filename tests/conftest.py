@@ -1,4 +1,4 @@
-"""Fixtures for several rooms of tests."""
+"""Fixtures for all tests, and what every process of the tests needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from hypothesis import settings
 
@@ -20,40 +19,37 @@ from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
 from repros.stacks import stack
+from tests.toy_cells import TOYS, Play, living
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
 settings.load_profile("here")
 
-TOYS = Path(__file__).parent / "toys"
-
-# Whole outputs are asserted, so cells must be done in the order of the plan.
+# Tests compare whole outputs, so cells must end in the order of the plan.
 os.environ["REPROS_JOBS"] = "1"
 
-# In the background, or under nohup, these are ignored, and the processes that tests start would inherit that.
+# In the background, or under nohup, these signals are ignored, and the tests' subprocesses would inherit that.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, lambda *_: None)  # a handler is the default again in what is executed, "ignored" is not
-
-Play = Callable[..., Result]
+        signal.signal(number, lambda *_: None)  # exec resets a handler to the default, but keeps "ignored"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--all-cells", action="store_true", help="hold warm and cold together on every cell: an hour or so"
+        "--all-cells", action="store_true", help="compare warm with cold launches on every cell: about an hour"
     )
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need an interpreter with torch, by the fixture that gives them one."""
+    """Mark the tests that need an interpreter with torch: those that use the fixture `current_python`."""
     for item in items:
         if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
             item.add_marker("torch")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what tests measured: the property `figure`, which comes through pytest-xdist with a test's report."""
+    """Print the measurements of tests: the property `figure`, which pytest-xdist sends with a test's report."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     properties = [one for report in reports for one in getattr(report, "user_properties", ())]
     for figure in dict.fromkeys(str(value) for name, value in properties if name == "figure"):
@@ -62,7 +58,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def current_python() -> Path:
-    """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `current`, made if need be."""
+    """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `current`, made if it is missing."""
     if chosen := os.environ.get("REPROS_TEST_PYTHON"):
         return Path(chosen)
     try:
@@ -93,7 +89,7 @@ def toy_cell() -> Callable[..., Cell]:
 
 @pytest.fixture
 def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
-    """Run a toy for real and judge it; nothing of it may be left running, whatever it did."""
+    """Run a toy in real processes and judge it; none of its processes may be left running."""
 
     def play_it(slug: str, variant: str = "failing", python: Path | None = None, **changes: object) -> Result:
         cell = toy_cell(slug, variant, python)
@@ -104,16 +100,3 @@ def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
         return result
 
     return play_it
-
-
-def living(folder: Path) -> list[psutil.Process]:
-    """Return the processes that bear the cell's token."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            token = process.environ().get("REPROS_CELL")
-            if token == str(folder.resolve()) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found

@@ -1,4 +1,4 @@
-"""Values of the model with everything filled in that a test does not care about."""
+"""Values of the model, with defaults for everything that a test does not set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nearest name is the one that is meant."""
+"""The hint of an unknown name: the nearest known name, or all of them."""
 
 from __future__ import annotations
 

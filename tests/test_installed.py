@@ -1,4 +1,4 @@
-"""The simulated accelerator out of this project's wheel, in an environment with torch, from any folder."""
+"""The simulated accelerator installed from this project's wheel into an environment with torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def installed(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the project, and nothing that it depends on, into a folder."""
+    """Install the project without its dependencies into a folder."""
     folder = tmp_path_factory.mktemp("installed")
     install = [find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", str(current_python)]
     subprocess.run([*install, "--target", str(folder), str(ROOT)], check=True, cwd=folder)
@@ -30,12 +30,12 @@ def run(python: Path, installed: Path, folder: Path, code: str, **settings: str)
     return done.stdout.strip() or done.stderr
 
 
-def test_it_is_loaded_by_hand(installed: Path, current_python: Path, tmp_path: Path) -> None:
+def test_a_program_loads_it(installed: Path, current_python: Path, tmp_path: Path) -> None:
     code = "from repros.inside import sim; sim.load(); import torch; print(torch.ones(2, device='sim:1').sum().device)"
     assert run(current_python, installed, tmp_path, code) == "sim:1"
 
 
-def test_torch_loads_it_when_it_is_told_to_and_only_then(installed: Path, current_python: Path, tmp_path: Path) -> None:
+def test_torch_loads_it_only_if_the_variable_is_set(installed: Path, current_python: Path, tmp_path: Path) -> None:
     code = "import torch; print(hasattr(torch, 'sim') and torch.ones(2, device='sim:1').sum().device)"
     assert run(current_python, installed, tmp_path, code, REPROS_SIM="1") == "sim:1"
     assert run(current_python, installed, tmp_path, code) == "False"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from repros.cli.options import LATEST
+from repros.cli.shared.results_file import LATEST
 from repros.engine.catalogue import load
 
 NOXFILE = Path(__file__).parents[1] / "noxfile.py"

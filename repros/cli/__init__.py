@@ -1,4 +1,4 @@
-"""The `repros` command: a room with a file per group of commands."""
+"""The `repros` command: a module per command, and `shared` for what several of them use."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from repros.audit.report import AuditReport, build_report
 from repros.audit.sources import find_source, read_source
 from repros.audit.sources.environment import environment_subject
 from repros.audit.subject import Subject
-from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
-from repros.cli.output import console, show_text
+from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.output import console, show_text
 from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
 
@@ -94,7 +95,7 @@ def audit(
 
 def _read_subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
-        executable = interpreter(python)
+        executable = find_interpreter(python)
         # With a name, because an environment without torch can be audited, too.
         return environment_subject(probe(executable, str(executable), sim=False))
     return read_source(file if file is not None else find_source(Path()))

@@ -16,10 +16,11 @@ from repros.bisect.question import Question, build_question
 from repros.bisect.record import bisection_record
 from repros.bisect.releases import candidate_releases, fetch_files
 from repros.bisect.text import describe_outcome, describe_steps
-from repros.cli.options import catalogue_option, example, load_catalogue
-from repros.cli.output import console, show_text
-from repros.cli.run import AGREES, DISAGREES
-from repros.cli.signals import exit_code, interrupting
+from repros.cli.shared.exit_codes import AGREES, DISAGREES
+from repros.cli.shared.inputs import load_catalogue
+from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.output import console, show_text
+from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine.catalogue import Catalogue
 from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
@@ -137,11 +138,11 @@ def _answer_question(question: Question, *, every: bool, as_json: bool) -> int:
     out = console(stderr=as_json)
     folder = ANSWERS / f"{question.spec.repro.id}-{question.package}"
     try:
-        with interrupting():
+        with interrupt_on_signals():
             bisection = run_bisection(question, folder, lambda line: show_text(out, line), every=every)
     except KeyboardInterrupt as interruption:
         show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
-        return exit_code(interruption)
+        return interruption_exit_code(interruption)
     if as_json:
         today = str(dt.datetime.now().astimezone().date())
         click.echo(json.dumps(bisection_record(bisection, platform.platform(), today), indent=1, ensure_ascii=False))

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from repros import evidence
-from repros.cli.options import catalogue_option, example, interpreter, load_catalogue
-from repros.cli.output import write_new
+from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.output import write_new
 from repros.engine.probe import probe
 from repros.export import osv, script
 from repros.model import Repro
@@ -76,5 +77,5 @@ def export(
 
 def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
     if python is not None:
-        return script.pins_of_environment(repro, probe(interpreter(python), sim=False))
+        return script.pins_of_environment(repro, probe(find_interpreter(python), sim=False))
     return script.pins_of_stack(repro, stack(stack_name or repro.home))

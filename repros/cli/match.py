@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from repros.cli.live import LiveReporter
-from repros.cli.options import catalogue_option, example, interpreter, json_option, load_catalogue
-from repros.cli.output import console, show_text
-from repros.cli.signals import interrupting
+from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.live import LiveReporter
+from repros.cli.shared.options import catalogue_option, example, json_option
+from repros.cli.shared.output import console, show_text
+from repros.cli.shared.signals import interrupt_on_signals
 from repros.engine import record
 from repros.engine.catalogue import Catalogue
 from repros.engine.environment import Where
@@ -90,8 +91,8 @@ def _run_candidates(
         quiet: show progress on stderr, because stdout is for JSON.
     """
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
-    with observer, interrupting():
-        where = Where(python=interpreter(python))
+    with observer, interrupt_on_signals():
+        where = Where(python=find_interpreter(python))
         for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
             observer.finished(result)
     observer.close(interrupted=False, summary=False)

@@ -10,11 +10,13 @@ import click
 from rich.console import Console
 
 from repros import evidence
-from repros.cli.live import LiveReporter
-from repros.cli.options import catalogue_option, example, load_catalogue, narrowing_options, read_results
-from repros.cli.output import console, show_text
-from repros.cli.run import AGREES, DISAGREES
-from repros.cli.signals import exit_code, interrupting
+from repros.cli.shared.exit_codes import AGREES, DISAGREES
+from repros.cli.shared.inputs import load_catalogue
+from repros.cli.shared.live import LiveReporter
+from repros.cli.shared.options import catalogue_option, example, narrowing_options
+from repros.cli.shared.output import console, show_text
+from repros.cli.shared.results_file import read_results
+from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine.cells import JOBS
 from repros.engine.plan import NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest
@@ -25,7 +27,7 @@ from repros.matrix.text import worklist_lines
 from repros.matrix.worklist import Worklist, build_worklist
 from repros.model import Category, Device, Result, Verdict
 from repros.stacks import load_stacks, stack
-from repros.text import table
+from repros.text.table import counts_line
 from repros.text.wording import count
 
 RESULTS = Path(".repros/matrix.jsonl")
@@ -156,14 +158,14 @@ def _measure(out: Console, worklist: Worklist, known: Evidence, options: Measure
     )
     with observer:
         try:
-            with interrupting():
+            with interrupt_on_signals():
                 broken = _report_results(out, running, observer)
         except KeyboardInterrupt as interruption:
             observer.close(interrupted=True, summary=False)
-            return exit_code(interruption)
+            return interruption_exit_code(interruption)
     if not observer.lines:
         return AGREES
-    show_text(out, table.closing(latest(observer.lines)))
+    show_text(out, counts_line(latest(observer.lines)))
     observer.close(interrupted=False, summary=False)
     if options.check:
         code = _compare_with_evidence(out, observer.lines, known)

@@ -10,8 +10,9 @@ import click
 from repros.authoring.fill import fill_template
 from repros.authoring.form import FilledForm, parse_form
 from repros.authoring.template import write_script
-from repros.cli.options import CHECKOUT, example
-from repros.cli.output import console, show_text
+from repros.cli.shared.inputs import CHECKOUT
+from repros.cli.shared.options import example
+from repros.cli.shared.output import console, show_text
 from repros.engine.catalogue import CATALOGUE
 from repros.errors import ReprosError
 

@@ -11,6 +11,7 @@ from repros import evidence
 from repros.evidence import Evidence, measured_devices, stack_status
 from repros.model import Repro, Role, Stack
 from repros.model.requirements import format_requirement
+from repros.text.wording import every_release_of
 
 _GIGA, _KILO = 1e9, 1e3
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
@@ -70,7 +71,7 @@ def _failure_row(repro: Repro) -> tuple[str, ...]:
     return (
         f"[{repro.id}](repros/catalogue/{repro.family}/{repro.path.name})",
         repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
-        ranges or f"every release of {', '.join(repro.packages)}",
+        ranges or every_release_of(repro.packages),
         f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",
         ", ".join(fixes),
         ", ".join(_thread_links(repro.upstream)),

@@ -1,1 +1,1 @@
-"""`repros report`: a block for an upstream issue, from real runs, with private facts removed."""
+"""The Markdown block of `repros report` for an upstream issue: built from record lines, with private facts redacted."""

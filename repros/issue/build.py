@@ -1,7 +1,6 @@
-"""What is said upstream of one repro: the catalogue's own words on one side, what was seen here on the other.
+"""Building of an issue report: the catalogue's description of a failure, and what was observed here.
 
-The catalogue's words are public. Everything that was seen goes through the redactor, field by field and whatever the
-field, before anything is made of it.
+The catalogue's text is public. Everything observed goes through the redactor, field by field, before it is used.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from repros.engine.catalogue import CATALOGUE
 from repros.engine.launch import logs
+from repros.engine.record import RecordLine, is_own_environment
 from repros.export import script
 from repros.issue.redact import Identity, Redactor
-from repros.model import Outcome, Repro, Variant, Verdict
+from repros.model import Outcome, Repro, Role, Variant, Verdict
+from repros.model.paths import path_in_package
 from repros.model.requirements import format_requirement
 from repros.stacks import load_stacks
-from repros.text.describe import role
 
 _LONGEST_TRACEBACK = 60
 """Lines."""
@@ -28,22 +27,19 @@ _OPENING = "Traceback (most recent call last)"
 
 _FRAME = re.compile(r'^(?:\[rank\d+\]:)? +File "')
 _INDENTED = re.compile(r"^(?:\[rank\d+\]:)?  ")
-_OURS = "/repros/inside/"
-_PACKAGES = re.compile(r'File "[^"]*/(?:site|dist)-packages/')
+_OWN_FOLDER = "/repros/inside/"
+_FRAME_FILE = re.compile(r'File "(?P<path>[^"]*)"')
 
-Line = Mapping[str, Any]
-"""One object of a results file, as :func:`repros.record.read` yields it."""
-Collect = Callable[[Line], tuple[str, str | None]]
-"""Takes a record line; returns torch's own description of its environment, or why there is none."""
+Collect = Callable[[RecordLine], tuple[str, str | None]]
+"""Takes a record line; returns the output of `torch.utils.collect_env` in its environment, or why there is none."""
 
 
 @dataclass(frozen=True)
-class Way:
+class VariantSummary:
     """A variant, as the catalogue describes it."""
 
     name: str
-    role: str
-    """`fails`, `works`, or `does not fix`."""
+    role: Role
     about: str
     claim: str | None
     source: str | None
@@ -51,32 +47,33 @@ class Way:
 
 @dataclass(frozen=True)
 class Failure:
-    """The catalogue's side."""
+    """A failure, as the catalogue describes it."""
 
     id: str
     title: str
     silent: bool
-    place: str
-    """The script within the project, or its file's name where it is nobody's but the user's."""
+    path: str
+    """The script's path in this repository; for a user's own script, its file name."""
     packages: tuple[str, ...]
     affected: tuple[str, ...]
-    """Version ranges; none: no release is known to be free of it."""
+    """Version ranges; empty if no release is known to be free of it."""
     upstream: tuple[str, ...]
     sections: Mapping[str, str]
     """The docstring's paragraphs: `Symptom`, `Cause`, `Fix`."""
-    ways: Mapping[str, Way]
+    variants: Mapping[str, VariantSummary]
     script: str
+    """The script's text, pinned to the versions it was run with."""
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSummary:
     """A cell's result."""
 
     variant: str
     strategy: str
     device: str
     environment: str
-    """Which of the statement's environments, by name."""
+    """Name of one of the report's environments."""
     processes: int | None
     launch: str | None
     expected: str
@@ -85,13 +82,13 @@ class Run:
     """Whether these versions lie in the documented range."""
     verdict: str
     signature: str | None
-    """What failed, normalised; None when nothing did."""
+    """What failed, normalised; None if nothing did."""
     reason: str
 
 
 @dataclass(frozen=True)
-class Held:
-    """An environment, as it was found."""
+class EnvironmentSummary:
+    """An environment, as it was probed."""
 
     name: str
     """A stack's name, or `own environment`."""
@@ -99,156 +96,163 @@ class Held:
     python: str
     platform: str
     versions: Mapping[str, str]
-    collected: str
-    """What `torch.utils.collect_env` says there."""
-    uncollected: str | None
-    """Why that is empty."""
+    collect_env: str
+    """The output of `torch.utils.collect_env`."""
+    collect_env_problem: str | None
+    """Why that output is empty."""
 
 
 @dataclass(frozen=True)
-class Statement:
-    """Everything that is said of one repro."""
+class IssueReport:
+    """Everything to report about one repro."""
 
     failure: Failure
-    environments: tuple[Held, ...]
-    runs: tuple[Run, ...]
+    environments: tuple[EnvironmentSummary, ...]
+    runs: tuple[RunSummary, ...]
     traceback: str
-    """The end of a failing rank's log; empty when nothing failed or the logs are gone."""
+    """The end of a failing rank's log; empty if nothing failed or the logs are gone."""
 
 
-def state(repro: Repro, lines: Iterable[Line], collect: Collect, identity: Identity) -> Statement:
-    """Make the statement of a repro from its record lines, redacted.
+def build(repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity: Identity) -> IssueReport:
+    """Build the redacted report of a repro from its record lines.
 
     Args:
-        repro: which one.
-        lines: its lines of a results file, the last of each cell.
+        repro: the repro.
+        lines: its lines of a results file, the last line of each cell.
         collect: describes the environment of a line.
-        identity: what must not be told.
+        identity: facts about this machine that must not appear.
     """
     order = [variant.name for variant in repro.variants]
     known = [line for line in lines if line["variant"] in order]
-    # Cells that ran side by side ended in an order of chance.
-    found = sorted(known, key=lambda line: order.index(line["variant"]))
-    names = _names(found)
-    firsts = {line["stack"]["name"]: line for line in reversed(found)}
-    environments = tuple(_held(name, names[name], firsts[name], collect) for name in names)
-    failure = _failure(repro, found)
+    # In the order of the variants: cells that run at the same time end in any order.
+    ordered = sorted(known, key=lambda line: order.index(line["variant"]))
+    names = _environment_names(ordered)
+    first_lines = {line["stack"]["name"]: line for line in reversed(ordered)}
+    environments = tuple(_summarise_environment(names[name], first_lines[name], collect) for name in names)
+    failure = _describe_failure(repro, ordered)
     public = repro.path.is_relative_to(CATALOGUE)
     redactor = Redactor(identity, failure.script if public else "")
-    return Statement(
-        failure if public else redactor.everything(failure),
-        redactor.everything(environments),
-        redactor.everything(tuple(_run(line, names) for line in found)),
-        redactor.text(_traceback(repro, found)),
+    return IssueReport(
+        failure if public else redactor.redact_value(failure),
+        redactor.redact_value(environments),
+        redactor.redact_value(tuple(_summarise_run(line, names) for line in ordered)),
+        redactor.redact_text(_last_traceback(repro, ordered)),
     )
 
 
-def shows_failure(line: Line) -> bool:
-    """Whether a line tells of a failure that was seen."""
+def shows_failure(line: RecordLine) -> bool:
+    """Return whether a failure was observed in a line's cell."""
     return line.get("signature") is not None and Verdict(line["verdict"]) is not Verdict.INFRA
 
 
-def _failure(repro: Repro, lines: Sequence[Line]) -> Failure:
+def _describe_failure(repro: Repro, lines: Sequence[RecordLine]) -> Failure:
     return Failure(
         id=repro.id,
         title=repro.title,
         silent=repro.silent,
-        place=_place(repro),
+        path=_public_path(repro),
         packages=repro.packages,
         affected=tuple(map(format_requirement, repro.affected)),
         upstream=repro.upstream,
         sections=repro.sections or {"Symptom": " ".join(repro.doc.split())},
-        ways={variant.name: _way(variant) for variant in repro.variants},
-        script=_script(repro, lines),
+        variants={variant.name: _summarise_variant(variant) for variant in repro.variants},
+        script=_pinned_script(repro, lines),
     )
 
 
-def _place(repro: Repro) -> str:
-    within = repro.path.is_relative_to(CATALOGUE)
-    return f"repros/catalogue/{repro.path.relative_to(CATALOGUE)}" if within else repro.path.name
+def _public_path(repro: Repro) -> str:
+    if repro.path.is_relative_to(CATALOGUE):
+        return f"repros/catalogue/{repro.path.relative_to(CATALOGUE)}"
+    return repro.path.name
 
 
-def _script(repro: Repro, lines: Sequence[Line]) -> str:
-    """Return the script for the versions on which it failed, without the tables that only this project reads."""
-    seen = next(filter(shows_failure, lines), lines[0])["stack"]
-    stack = load_stacks().get(seen["name"])
+def _pinned_script(repro: Repro, lines: Sequence[RecordLine]) -> str:
+    """Return the script pinned to versions on which it failed, without the tables that only this project reads."""
+    environment = next(filter(shows_failure, lines), lines[0])["stack"]
+    stack = load_stacks().get(environment["name"])
     try:
         pins = (
             script.pins_of_stack(repro, stack)
             if stack
-            else script.pins_of_versions(repro, seen["versions"], seen["python"])
+            else script.pins_of_versions(repro, environment["versions"], environment["python"])
         )
         return script.export_script(repro, pins, documented=False)
-    except script.ExportError:  # a script of the user's own, in a form of its own
+    except script.ExportError:  # a user's own script in a form that cannot be exported
         return repro.path.read_text(encoding="utf-8")
 
 
-def _way(variant: Variant) -> Way:
-    return Way(variant.name, role(variant), variant.about, variant.claim, variant.source)
+def _summarise_variant(variant: Variant) -> VariantSummary:
+    return VariantSummary(variant.name, variant.role, variant.about, variant.claim, variant.source)
 
 
-def _names(lines: Iterable[Line]) -> dict[str, str]:
-    """Return what to call every environment; an interpreter's path is nobody's business."""
-    given = list(dict.fromkeys(str(line["stack"]["name"]) for line in lines))
-    own = [name for name in given if "/" in name]
-    called = {name: f"own environment{f' {own.index(name) + 1}' if len(own) > 1 else ''}" for name in own}
-    return {name: called.get(name, name) for name in given}
+def _environment_names(lines: Iterable[RecordLine]) -> dict[str, str]:
+    """Return the public name of every environment: a stack's name, `own environment` for the user's own."""
+    is_own = {line["stack"]["name"]: is_own_environment(line) for line in lines}
+    own = [name for name in is_own if is_own[name]]
+    public = {name: f"own environment{f' {own.index(name) + 1}' if len(own) > 1 else ''}" for name in own}
+    return {name: public.get(name, name) for name in is_own}
 
 
-def _held(given: str, name: str, line: Line, collect: Collect) -> Held:
-    stack = line["stack"]
-    collected, why_not = collect(line)
-    return Held(
+def _summarise_environment(name: str, line: RecordLine, collect: Collect) -> EnvironmentSummary:
+    environment = line["stack"]
+    output, problem = collect(line)
+    return EnvironmentSummary(
         name=name,
-        stack=given == name,
-        python=str(stack.get("python", "")),
-        platform=str(line.get("platform", "")),
-        versions={str(package): str(version) for package, version in stack.get("versions", {}).items()},
-        collected=collected,
-        uncollected=why_not,
+        stack=not is_own_environment(line),
+        python=environment["python"],
+        platform=line.get("platform", ""),
+        versions=environment["versions"],
+        collect_env=output,
+        collect_env_problem=problem,
     )
 
 
-def _run(line: Line, names: Mapping[str, str]) -> Run:
-    expected = line.get("expected") or {}
-    return Run(
-        variant=str(line["variant"]),
-        strategy=str(line["strategy"]),
-        device=str(line["device"]),
-        environment=names[str(line["stack"]["name"])],
+def _summarise_run(line: RecordLine, names: Mapping[str, str]) -> RunSummary:
+    expected: Mapping[str, object] = line.get("expected", {})
+    return RunSummary(
+        variant=line["variant"],
+        strategy=line["strategy"],
+        device=line["device"],
+        environment=names[line["stack"]["name"]],
         processes=line.get("processes"),
         launch=line.get("launch"),
         expected=str(expected.get("outcome", Outcome.FAILS.value)),
         affected=bool(expected.get("affected", True)),
-        verdict=str(line["verdict"]),
+        verdict=line["verdict"],
         signature=line.get("signature"),
-        reason=str(line["reason"] or ""),
+        reason=line["reason"],
     )
 
 
-def _traceback(repro: Repro, lines: Iterable[Line]) -> str:
-    """Return the last traceback in the logs of the run that tells most: the failing variant's, if it failed."""
+def _last_traceback(repro: Repro, lines: Iterable[RecordLine]) -> str:
+    """Return the last traceback in the logs of a failed run, of the failing variant's run if that failed."""
     failed = sorted(filter(shows_failure, lines), key=lambda line: line["variant"] != "failing")
     for line in failed:
         folder = Path(line["logs"] or "")
         for log in (folder / "main.log", *sorted(folder.glob("processes/*/log.txt"))):
-            text = logs.tail(log, 10 * _LONGEST_TRACEBACK)
-            starts = [number for number, row in enumerate(text) if _OPENING in row]
+            rows = logs.tail(log, 10 * _LONGEST_TRACEBACK)
+            starts = [number for number, row in enumerate(rows) if _OPENING in row]
             if starts:
-                rows = [row[:_LONGEST_LINE] for row in _telling(repro, text[starts[-1] :])]
-                left_out = len(rows) - _LONGEST_TRACEBACK
-                kept = rows if left_out <= 0 else [rows[0], f"[... {left_out} lines ...]", *rows[1 + left_out :]]
-                return "\n".join(kept)
+                return _shorten(row[:_LONGEST_LINE] for row in _user_frames(repro, rows[starts[-1] :]))
     return ""
 
 
-def _telling(repro: Repro, rows: Iterable[str]) -> Iterator[str]:
-    """Yield a traceback's lines without the frames of this project's own launcher, paths cut."""
-    ours = False
+def _user_frames(repro: Repro, rows: Iterable[str]) -> Iterator[str]:
+    """Yield a traceback's lines without the frames of this project's launcher, and with short paths."""
+    own_frame = False
     for row in rows:
         if _FRAME.search(row):
-            ours = _OURS in row
+            own_frame = _OWN_FOLDER in row
         elif not _INDENTED.search(row):
-            ours = False
-        if not ours:
-            yield _PACKAGES.sub('File "', row).replace(str(repro.path.resolve()), _place(repro))
+            own_frame = False
+        if not own_frame:
+            short = _FRAME_FILE.sub(lambda frame: f'File "{path_in_package(frame["path"])}"', row)
+            yield short.replace(str(repro.path.resolve()), _public_path(repro))
+
+
+def _shorten(rows: Iterable[str]) -> str:
+    """Return a traceback's first line and its last lines."""
+    first, *rest = rows
+    left_out = len(rest) + 1 - _LONGEST_TRACEBACK
+    kept = [first, *rest] if left_out <= 0 else [first, f"[... {left_out} lines ...]", *rest[left_out:]]
+    return "\n".join(kept)

@@ -1,6 +1,6 @@
-"""A statement as one block of Markdown, under the headings that upstream's bug form asks for.
+"""An issue report as one block of Markdown, under the headings of upstream's bug form.
 
-Everything observed stands in code, so that GitHub shows it as it is: no mention, no link, no tag comes out of it.
+Everything observed is formatted as code, so that GitHub makes no mention, link or tag of it.
 """
 
 from __future__ import annotations
@@ -10,70 +10,71 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from repros import __version__
-from repros.issue.build import Held, Run, Statement, Way
-from repros.model import Device, Verdict
+from repros.issue.build import EnvironmentSummary, IssueReport, RunSummary, VariantSummary
+from repros.model import Device, Role, Verdict
+from repros.text.wording import every_release_of
 
-_TIERS = {
+_DEVICES = {
     Device.CUDA: "a real GPU.",
     Device.SIM: "a simulated accelerator, **not a GPU**: a PyTorch device in host memory (`PrivateUse1`, collectives "
     "over Gloo) that checks devices as CUDA's operators do. It is evidence about the Python of the libraries; "
     "it says nothing about CUDA kernels, NCCL, streams, speed or memory.",
     Device.CPU: "host tensors, collectives over Gloo; no accelerator is involved.",
 }
-_SEEN = {
+_VERDICTS = {
     Verdict.REPRODUCED: "reproduced: it failed as documented",
     Verdict.CLEAN: "clean: it ran to its end",
     Verdict.GONE: "gone: these versions are documented to fail, and it ran to its end",
     Verdict.REGRESSED: "regressed: it failed as documented, although these versions are documented as free of it",
     Verdict.UNFIXED: "unfixed: it failed as documented, although the variant is a fix",
-    Verdict.DIFFERENT: "different: it failed otherwise than documented",
-    Verdict.FLAKY: "flaky: it did not always end the same way",
+    Verdict.DIFFERENT: "different: it failed in another way than documented",
+    Verdict.FLAKY: "flaky: it did not always end the same",
     Verdict.UNAVAILABLE: "not run",
     Verdict.INFRA: "could not be judged",
 }
 
 
 class Form(StrEnum):
-    """Whose bug form the headings are."""
+    """The bug form whose headings are used."""
 
     LIGHTNING = "lightning"
-    """Lightning's `bug_report.yaml`; plain enough for any other project."""
+    """Lightning's `bug_report.yaml`; its headings suit any other project too."""
     PYTORCH = "pytorch"
     """PyTorch's `bug-report.yml`."""
 
 
-Section = Callable[[Statement], Iterator[str]]
+Section = Callable[[IssueReport], Iterator[str]]
 """Yields the paragraphs of one section."""
 
 
-def markdown(statement: Statement, form: Form | None = None) -> str:
+def markdown(report: IssueReport, form: Form | None = None) -> str:
     """Return the block.
 
     Args:
-        statement: what is to be said, redacted already.
-        form: whose headings; by default those of the project that the failure is in.
+        report: the report, redacted already.
+        form: the bug form; by default that of the project that the failure is in.
     """
     if form is None:
-        form = Form.PYTORCH if set(statement.failure.packages) == {"torch"} else Form.LIGHTNING
+        form = Form.PYTORCH if set(report.failure.packages) == {"torch"} else Form.LIGHTNING
     parts = []
     for heading, sections in _FORMS[form]:
-        parts += [f"### {heading}", *(part for section in sections for part in section(statement))]
+        parts += [f"### {heading}", *(part for section in sections for part in section(report))]
     return "\n\n".join(parts) + "\n"
 
 
-def _description(statement: Statement) -> Iterator[str]:
-    failure = statement.failure
+def _description(report: IssueReport) -> Iterator[str]:
+    failure = report.failure
     yield f"**{failure.title}.**{' Silent: a wrong result, without an error.' if failure.silent else ''}"
     for label in ("Symptom", "Cause"):
-        if text := failure.sections.get(label):
-            yield text[0].upper() + text[1:]
-    for held in statement.environments:
-        failing = [run for run in statement.runs if run.variant == "failing" and run.environment == held.name]
+        if paragraph := failure.sections.get(label):
+            yield paragraph[0].upper() + paragraph[1:]
+    for environment in report.environments:
+        failing = [run for run in report.runs if run.variant == "failing" and run.environment == environment.name]
         if failing:
-            yield f"On {_called(held)}: {', '.join(dict.fromkeys(_headline(run) for run in failing))}."
+            yield f"On {_environment_name(environment)}: {', '.join(dict.fromkeys(_headline(run) for run in failing))}."
 
 
-def _headline(run: Run) -> str:
+def _headline(run: RunSummary) -> str:
     verdict = Verdict(run.verdict)
     where = f"under {run.strategy} on {run.device}"
     if verdict is Verdict.REPRODUCED:
@@ -82,131 +83,140 @@ def _headline(run: Run) -> str:
         return f"**not affected**: outside the documented range, and clean {where}"
     if verdict is Verdict.UNAVAILABLE:
         return f"not run {where} ({_code(run.reason)})"
-    return f"**{_SEEN[verdict]}** {where}"
+    return f"**{_VERDICTS[verdict]}** {where}"
 
 
-def _versions_line(statement: Statement) -> Iterator[str]:
-    for held in statement.environments:
-        held_there = ", ".join(f"{name} {version}" for name, version in sorted(held.versions.items()))
-        yield f"{_code(held_there or 'unknown')} on {_called(held)}"
-    ranges = ", ".join(map(_code, statement.failure.affected))
-    every = f"every release of {', '.join(statement.failure.packages)}"
-    yield f"Documented as affected: {ranges or every}."
+def _versions_line(report: IssueReport) -> Iterator[str]:
+    for environment in report.environments:
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
+        yield f"{_code(versions or 'unknown')} on {_environment_name(environment)}"
+    ranges = ", ".join(map(_code, report.failure.affected))
+    yield f"Documented as affected: {ranges or every_release_of(report.failure.packages)}."
 
 
-def _steps(statement: Statement) -> Iterator[str]:
-    failure = statement.failure
-    first = next((run for run in statement.runs if run.signature is not None), statement.runs[0])
-    command = _code(_command(statement, first))
+def _steps(report: IssueReport) -> Iterator[str]:
+    failure = report.failure
+    first = next((run for run in report.runs if run.signature is not None), report.runs[0])
+    command = _code(_command(report, first))
     name = f"{failure.id.lower().replace('-', '_')}.py"
     if first.device == Device.SIM:
         yield f"On a machine with a GPU: `uv run {name}`. Without one, on a simulated accelerator: {command}"
     else:
         yield f"`uv run {name}`, or with repros {__version__}: {command}"
-    yield _folded(name, _fenced(failure.script.strip("\n"), "python"))
+    yield _details(name, _code_block(failure.script.strip("\n"), "python"))
 
 
-def _command(statement: Statement, run: Run) -> str:
-    held = next(held for held in statement.environments if held.name == run.environment)
-    where = f"--stack {held.name}" if held.stack else "--python PATH"
-    return f"repros run {statement.failure.id} --strategy {run.strategy} --device {run.device} {where}"
+def _command(report: IssueReport, run: RunSummary) -> str:
+    environment = next(environment for environment in report.environments if environment.name == run.environment)
+    where = f"--stack {environment.name}" if environment.stack else "--python PATH"
+    return f"repros run {report.failure.id} --strategy {run.strategy} --device {run.device} {where}"
 
 
-def _errors(statement: Statement) -> Iterator[str]:
-    several = len(statement.environments) > 1
-    ran = [run for run in statement.runs if Verdict(run.verdict) is not Verdict.UNAVAILABLE]
+def _errors(report: IssueReport) -> Iterator[str]:
+    several = len(report.environments) > 1
+    ran = [run for run in report.runs if Verdict(run.verdict) is not Verdict.UNAVAILABLE]
     if ran:
         heads = ["variant", "strategy", "device", *(["on"] if several else []), "verdict", "seen"]
         rows = [heads, ["---"] * len(heads), *(_row(run, several=several) for run in ran)]
         yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    missing = [run for run in statement.runs if Verdict(run.verdict) is Verdict.UNAVAILABLE]
+    missing = [run for run in report.runs if Verdict(run.verdict) is Verdict.UNAVAILABLE]
     reasons = dict.fromkeys((run.device, run.reason) for run in missing)
     for device, reason in reasons:
         yield f"Not run on {device}: {_code(reason)}"
-    if statement.traceback:
-        yield _fenced(statement.traceback)
+    if report.traceback:
+        yield _code_block(report.traceback)
 
 
-def _row(run: Run, *, several: bool) -> list[str]:
+def _row(run: RunSummary, *, several: bool) -> list[str]:
     seen = run.signature or run.reason
     where = [run.environment] if several else []
-    return [f"`{run.variant}`", run.strategy, run.device, *where, f"**{run.verdict}**", _cell(seen)]
+    return [f"`{run.variant}`", run.strategy, run.device, *where, f"**{run.verdict}**", _table_code(seen)]
 
 
-def _environment(statement: Statement) -> Iterator[str]:
-    for held in statement.environments:
-        facts = {"python": held.python, **dict(sorted(held.versions.items())), "platform": held.platform}
-        yield f"{_called(held).capitalize()}:"
-        yield _fenced("\n".join(f"{name}: {value}" for name, value in facts.items()))
-        if held.collected:
-            yield _folded("torch.utils.collect_env", _fenced(held.collected))
+def _environments(report: IssueReport) -> Iterator[str]:
+    for environment in report.environments:
+        values = {
+            "python": environment.python,
+            **dict(sorted(environment.versions.items())),
+            "platform": environment.platform,
+        }
+        yield f"{_environment_name(environment).capitalize()}:"
+        yield _code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
+        if environment.collect_env:
+            yield _details("torch.utils.collect_env", _code_block(environment.collect_env))
         else:
-            yield f"`torch.utils.collect_env`: nothing, since {_code(held.uncollected or 'it was not asked')}."
+            problem = environment.collect_env_problem or "it was not run"
+            yield f"`torch.utils.collect_env`: no output, because {_code(problem)}."
 
 
-def _more(statement: Statement) -> Iterator[str]:
-    devices = dict.fromkeys(run.device for run in statement.runs if Verdict(run.verdict) is not Verdict.UNAVAILABLE)
+def _more(report: IssueReport) -> Iterator[str]:
+    devices = dict.fromkeys(run.device for run in report.runs if Verdict(run.verdict) is not Verdict.UNAVAILABLE)
     if devices:
-        yield "\n".join(["What it was run on:", *(f"- `{device}`: {_TIERS[Device(device)]}" for device in devices)])
-    if fix := statement.failure.sections.get("Fix"):
+        yield "\n".join(
+            ["Devices it was run on:", *(f"- `{device}`: {_DEVICES[Device(device)]}" for device in devices)]
+        )
+    if fix := report.failure.sections.get("Fix"):
         yield f"Fix: {fix}"
-    works = [way for way in statement.failure.ways.values() if way.role == "works"]
+    works = [variant for variant in report.failure.variants.values() if variant.role == Role.WORKS]
     if works:
-        yield "\n".join(["Workarounds:", *(_way(way, statement.runs) for way in works)])
-    claims = [way for way in statement.failure.ways.values() if way.role == "does not fix"]
+        yield "\n".join(["Workarounds:", *(_variant_line(variant, report.runs) for variant in works)])
+    claims = [variant for variant in report.failure.variants.values() if variant.role == Role.DOES_NOT_FIX]
     if claims:
-        yield "\n".join(["Documented elsewhere, and not working:", *(_way(way, statement.runs) for way in claims)])
-    failure = statement.failure
-    yield f"{failure.id} of repros {__version__}, `{failure.place}`. Known threads: {' '.join(failure.upstream)}"
+        yield "\n".join(
+            ["Documented elsewhere, but does not work:", *(_variant_line(variant, report.runs) for variant in claims)]
+        )
+    failure = report.failure
+    yield f"{failure.id} of repros {__version__}, `{failure.path}`. Known threads: {' '.join(failure.upstream)}"
 
 
-def _way(way: Way, runs: Sequence[Run]) -> str:
-    own = [run for run in runs if run.variant == way.name and Verdict(run.verdict) is not Verdict.UNAVAILABLE]
-    source = f" ({way.source})" if way.source else ""
-    claim = f' ("{way.claim}")' if way.claim else ""
-    return f"- `{way.name}`{claim}: {way.about}{source}. {_verified(way, own)}"
+def _variant_line(variant: VariantSummary, runs: Sequence[RunSummary]) -> str:
+    own = [run for run in runs if run.variant == variant.name and Verdict(run.verdict) is not Verdict.UNAVAILABLE]
+    source = f" ({variant.source})" if variant.source else ""
+    claim = f' ("{variant.claim}")' if variant.claim else ""
+    return f"- `{variant.name}`{claim}: {variant.about}{source}. {_observation(variant, own)}"
 
 
-def _verified(way: Way, runs: Sequence[Run]) -> str:
-    """Say what was shown of a workaround here; that it passes where nothing fails shows nothing."""
+def _observation(variant: VariantSummary, runs: Sequence[RunSummary]) -> str:
+    """Return what the runs show about a variant; a fix that passes where nothing fails shows nothing."""
     if not runs:
         return "Not run here."
-    wanted = Verdict.CLEAN if way.role == "works" else Verdict.REPRODUCED
+    expected = Verdict.CLEAN if variant.role == Role.WORKS else Verdict.REPRODUCED
     where = ", ".join(dict.fromkeys(f"{run.strategy} on {run.device}, {run.environment}" for run in runs))
-    others = [run for run in runs if Verdict(run.verdict) is not wanted]
+    others = [run for run in runs if Verdict(run.verdict) is not expected]
     if others and not any(run.affected for run in others):
         others = [run for run in others if Verdict(run.verdict) is not Verdict.CLEAN]
     if others:
-        return f"**Not so here**: {', '.join(dict.fromkeys(_SEEN[Verdict(run.verdict)] for run in others))} ({where})."
+        verdicts = dict.fromkeys(_VERDICTS[Verdict(run.verdict)] for run in others)
+        return f"**Not confirmed here**: {', '.join(verdicts)} ({where})."
     if not any(run.affected for run in runs):
         return f"Ran clean here, which shows nothing: these versions are not affected ({where})."
-    return f"**{'Verified' if way.role == 'works' else 'Seen'} here** ({where})."
+    return f"**{'Verified' if variant.role == Role.WORKS else 'Confirmed'} here** ({where})."
 
 
-def _called(held: Held) -> str:
-    return f"stack {held.name} of repros" if held.stack else f"the reporter's {held.name}"
+def _environment_name(environment: EnvironmentSummary) -> str:
+    return f"stack {environment.name} of repros" if environment.stack else f"the reporter's {environment.name}"
 
 
 def _code(text: str) -> str:
-    """Return text as code in a line, whatever it holds."""
+    """Return text as inline code, even if it holds backticks."""
     flat = " ".join(text.split())
     fence = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
     edge = " " if "`" in flat else ""
     return f"{fence}{edge}{flat}{edge}{fence}"
 
 
-def _cell(text: str) -> str:
-    """Return text as code in a table's cell, where a bar would end the cell even within code."""
+def _table_code(text: str) -> str:
+    """Return text as code in a table's cell, where a bar would end the cell even in code."""
     return _code(text).replace("|", r"\|")
 
 
-def _fenced(text: str, language: str = "") -> str:
-    """Return text as a block of code, whatever fences it holds itself."""
+def _code_block(text: str, language: str = "") -> str:
+    """Return text as a block of code, even if it holds fences."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _folded(title: str, body: str) -> str:
+def _details(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
@@ -216,11 +226,11 @@ _FORMS: Mapping[Form, Sequence[tuple[str, Sequence[Section]]]] = {
         ("What version are you seeing the problem on?", [_versions_line]),
         ("How to reproduce the bug", [_steps]),
         ("Error messages and logs", [_errors]),
-        ("Environment", [_environment]),
+        ("Environment", [_environments]),
         ("More info", [_more]),
     ),
     Form.PYTORCH: (
         ("🐛 Describe the bug", [_description, _steps, _errors, _more]),
-        ("Versions", [_versions_line, _environment]),
+        ("Versions", [_versions_line, _environments]),
     ),
 }

@@ -1,8 +1,8 @@
-"""Takes out of a text what identifies a person or a machine, and what is a secret, before it is shown to strangers.
+"""Redaction of texts before they are published: names of people and machines, and secrets.
 
-Two kinds of knowledge: what this machine knows of itself (:class:`Identity`: names, home folders, the values of its
-environment variables), and what such things look like wherever they come from (tokens, addresses, keys). Rather too
-much is taken than too little. Every expression is linear in the text: no repetition within a repetition.
+Two sources of rules: the facts about this machine (:class:`Identity`: names, home folders, the values of its
+environment variables), and the shapes of private data from anywhere (tokens, addresses, keys). In doubt, text is
+redacted. Every expression is linear in the text: no repetition within a repetition.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ _GENERIC = {
     *("root", "user", "admin", "administrator", "ubuntu", "debian", "ec2-user", "runner", "jovyan", "vagrant"),
     *("nobody", "home", "localhost", "localhost.localdomain"),
 }
-"""Names of accounts and hosts that identify nobody."""
+"""Names of accounts and hosts that identify neither a person nor a machine."""
 _HARMLESS = re.compile(
     r"LANG|LANGUAGE|LC_\w+|TERM|COLORTERM|SHLVL|_|TZ|OMP_\w+|MKL_\w+|PYTHON(?!PATH)\w+|NO_COLOR|COLUMNS"
 )
-"""Environment variables whose values are settings that a report may name."""
-_TELLING_NAME = re.compile(r"TOKEN|KEY|SECRET|PASS|PWD|AUTH|CRED", re.IGNORECASE)
+"""Environment variables whose values are settings that a report may contain."""
+_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASS|PWD|AUTH|CRED", re.IGNORECASE)
 _SHORTEST_VALUE = 6
 _SHORTEST_SECRET = 4
 _SHORTEST_NAME = 4
@@ -46,25 +47,25 @@ _PUBLIC_HOSTS = (
 
 @dataclass(frozen=True)
 class Identity:
-    """What a machine knows of itself that nobody else need know."""
+    """Identifying facts about this machine: users, hosts, home folders, environment variables."""
 
     homes: tuple[str, ...] = ()
-    """Home folders; become `~`."""
+    """Home folders; each becomes `~`."""
     folder: str = ""
     """The working directory; becomes `.`."""
     users: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    values: Mapping[str, str] = ()  # type: ignore[assignment] # an empty mapping that nobody can change
-    """Environment variables; a value becomes its variable's name."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables; each value becomes its variable's name."""
 
     @classmethod
     def of_this_machine(cls) -> Identity:
-        """Ask the system."""
+        """Return the identity of the machine and the user that this runs on."""
         home = str(Path.home())
         users = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")}
         try:
             users.add(getpass.getuser())
-        except (KeyError, OSError):  # a container's number without a name
+        except (KeyError, OSError):  # a container's user id without a name
             users.add("")
         host = socket.gethostname()
         hosts = {host, host.partition(".")[0], os.uname().nodename}
@@ -78,81 +79,83 @@ class Identity:
 
 
 class Redactor:
-    """Takes one machine's identity, and whatever looks private, out of texts."""
+    """Redacts texts: one machine's identity, and everything with the shape of private data."""
 
     def __init__(self, identity: Identity, public: str = "") -> None:
-        """Prepare for many texts.
+        """Compile the rules.
 
         Args:
-            identity: what the machine knows of itself.
-            public: a text that everybody has, such as a script of the catalogue: a word of it is no secret, even if
-                some variable happens to have it as its value.
+            identity: facts about the machine.
+            public: a public text, such as a script of the catalogue: its words are not redacted, even if a variable
+                has one of them as its value.
         """
         words = {word.lower() for word in re.findall(r"[\w.+-]+", public)}
-        self._exact = [*_places(identity), *_values(identity, words), *_names(identity, words)]
+        self._exact = [*_folder_rules(identity), *_variable_rules(identity, words), *_name_rules(identity, words)]
 
-    def text(self, text: str) -> str:
-        """Return the text without what is private."""
+    def redact_text(self, text: str) -> str:
+        """Return the text with placeholders for everything private."""
         for pattern, placeholder in self._exact:
             text = pattern.sub(placeholder, text)
         for pattern, put in _SHAPES:
             text = pattern.sub(put, text)
         return text
 
-    def everything(self, value: Any) -> Any:
+    def redact_value(self, value: Any) -> Any:
         """Return a value with every text in it redacted: dataclasses, mappings (keys too), lists and tuples."""
+        if isinstance(value, Enum):
+            return value
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{item.name: self.everything(getattr(value, item.name)) for item in fields(value)})
+            return replace(value, **{item.name: self.redact_value(getattr(value, item.name)) for item in fields(value)})
         if isinstance(value, Mapping):
-            return {self.everything(key): self.everything(item) for key, item in value.items()}
+            return {self.redact_value(key): self.redact_value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self.everything(item) for item in value)
+            return type(value)(self.redact_value(item) for item in value)
         return value
 
 
 _Rule = tuple[re.Pattern[str], str]
 
 
-def _places(identity: Identity) -> Iterable[_Rule]:
-    """Yield a rule for each folder except the root, longest first: a working directory may lie in a home."""
-    known = [(identity.folder, "."), *((home, "~") for home in identity.homes)]
-    for place, placeholder in sorted(known, key=lambda item: -len(item[0])):
-        trimmed = place.rstrip("/")
-        if trimmed.strip("/") and trimmed != "/root":  # the generic rule has that one
+def _folder_rules(identity: Identity) -> Iterable[_Rule]:
+    """Yield rules for folders, the longest first: the working directory may lie in the home. `/` is left out."""
+    folders = [(identity.folder, "."), *((home, "~") for home in identity.homes)]
+    for folder, placeholder in sorted(folders, key=lambda item: -len(item[0])):
+        trimmed = folder.rstrip("/")
+        if trimmed.strip("/") and trimmed != "/root":  # another rule covers it
             yield re.compile(re.escape(trimmed) + r"(?![\w-])"), placeholder
 
 
-def _values(identity: Identity, words: set[str]) -> Iterable[_Rule]:
-    """Yield a rule for each value, longest first: a value may contain another."""
+def _variable_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
+    """Yield rules for the values of variables, the longest first: a value may contain another."""
     for name, value in sorted(dict(identity.values).items(), key=lambda item: -len(item[1])):
         bare = value.strip().rstrip("/")
-        shortest = _SHORTEST_SECRET if _TELLING_NAME.search(name) else _SHORTEST_VALUE
+        shortest = _SHORTEST_SECRET if _SECRET_NAME.search(name) else _SHORTEST_VALUE
         if len(bare) < shortest or _HARMLESS.fullmatch(name) or bare.lower() in words:
             continue
-        # A secret may stand in the middle of something; a setting such as `gpu` may not be cut out of every word.
-        edges = ("", "") if _TELLING_NAME.search(name) else (r"(?<!\w)", r"(?!\w)")
+        # A secret is redacted inside words too; a setting such as `gpu` only as a whole word.
+        edges = ("", "") if _SECRET_NAME.search(name) else (r"(?<!\w)", r"(?!\w)")
         yield re.compile(re.escape(bare).join(edges)), f"{{{name}}}"
 
 
-def _names(identity: Identity, words: set[str]) -> Iterable[_Rule]:
-    """People and machines by their names; one that is short, or an everyday word, only where a name is meant."""
+def _name_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
+    """Yield rules for hosts and users; a short or everyday name is redacted only next to `/`, `@` or a backslash."""
     for names, placeholder in ((identity.hosts, "{host}"), (identity.users, "{user}")):
         for name in sorted(names, key=len, reverse=True):
             quoted = re.escape(name)
             if name.lower() in _GENERIC:
                 continue
             everyday = len(name) < _SHORTEST_NAME or name.lower() in words
-            meant = rf"(?<=[/\\@]){quoted}(?=[/\\@:.\s]|$)|\b{quoted}(?=@)"
+            in_context = rf"(?<=[/\\@]){quoted}(?=[/\\@:.\s]|$)|\b{quoted}(?=@)"
             # A machine together with its domain.
             domain = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*" if names is identity.hosts else ""
             anywhere = rf"(?<![A-Za-z]){quoted}{domain}(?![A-Za-z])"
-            yield re.compile(meant if everyday else anywhere, re.IGNORECASE), placeholder
+            yield re.compile(in_context if everyday else anywhere, re.IGNORECASE), placeholder
 
 
-def _ip(found: re.Match[str]) -> str:
-    """Redact what is an address indeed and not this machine's word for itself."""
+def _redact_ip(found: re.Match[str]) -> str:
+    """Redact a valid address, unless it is a loopback or unspecified address."""
     try:
         address = ipaddress.ip_address(found[1])
     except ValueError:
@@ -160,8 +163,8 @@ def _ip(found: re.Match[str]) -> str:
     return found[0] if address.is_loopback or address.is_unspecified else "{address}"
 
 
-def _url(found: re.Match[str]) -> str:
-    """Redact a URL's credentials always; its host and path unless everybody knows the host."""
+def _redact_url(found: re.Match[str]) -> str:
+    """Redact a URL's credentials, and its host and path unless the host is public."""
     scheme, host, port, path = found["scheme"], found["host"], found["port"] or "", found["path"] or ""
     who = "{credentials}@" if found["credentials"] else ""
     if not host or _is_public(host):
@@ -169,7 +172,7 @@ def _url(found: re.Match[str]) -> str:
     return f"{scheme}{who}{{host}}{port}{'/{path}' if len(path) > 1 else path}"
 
 
-def _full_name(found: re.Match[str]) -> str:
+def _redact_full_name(found: re.Match[str]) -> str:
     return found[0] if _is_public(found[0]) else "{host}"
 
 
@@ -190,7 +193,7 @@ _SECRETS = (
     r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]+) [A-Za-z0-9+/=]{16,}"
 )
 _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    # Keys over several lines; one that is cut off goes to the end.
+    # Keys of several lines; a key without an end goes to the end of the text.
     (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"), "{key}"),
     (re.compile(rf"(?<![A-Za-z0-9])(?:{_SECRETS})"), "{secret}"),
     (re.compile(r"(?i)(\bauthorization[\"']?[ \t]*[:=][ \t]*+)(?!\{)[^\n]+"), r"\1{secret}"),
@@ -209,11 +212,11 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
             r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)(?P<credentials>[^\s/@]+@)?(?P<host>[\w.-]*)"
             r"(?P<port>:\d+)?(?P<path>/[^\s'\"<>)\]]*)?"
         ),
-        _url,
+        _redact_url,
     ),
     (re.compile(r"([?&][\w.-]+=)[^&\s#]+"), r"\1{value}"),
     (re.compile(r"(?<![\w.+-])[\w.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"), "{e-mail}"),
-    # Who is logged in where, as wandb says it; a peer, as c10d says it; machines by their full names.
+    # The user in wandb's message, the peer in c10d's, full names of machines.
     (re.compile(r"(?i)(\blogged in as:? )(?!\{)\S+(?: \([^)\n]*\))?"), r"\1{user}"),
     (re.compile(r"\[[A-Za-z][\w.-]*\](?=:\d)"), "[{host}]"),
     (re.compile(r"(?i)(\bhost(?:name)?(?: ?[=:] ?| ))(?!\{)(?=[\w.-]*[\d.-])[a-z][\w-]*(?:\.[\w-]+)*"), r"\1{host}"),
@@ -222,18 +225,18 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
             r"(?i)(?<![\w.@/-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|lan|internal|intranet|intra|corp|private|localdomain"
             r"|cluster|svc|cloud|com|net|org|edu|gov|mil)(?![\w.(-])"
         ),
-        _full_name,
+        _redact_full_name,
     ),
     (
         re.compile(r"(?i)(?<![\w.@/-])(?=[a-z0-9]*[0-9-])[a-z][a-z0-9-]*(?:\.[a-z0-9-]+){1,8}\.[a-z]{2}(?![\w.(-])"),
-        _full_name,
+        _redact_full_name,
     ),
     (re.compile(r"/(?:home|Users)/[^/\s:\"'<>,;)]+|/root(?![\w-])"), "~"),
     (re.compile(r"(?i)[a-z]:\\Users\\[^\\\s:\"'<>,;)]+"), "~"),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}(?![0-9a-f])"), "{address}"),
-    # After `==` stands a version: CUDA's packages have four numbers.
-    (re.compile(r"(?<![\w.=])((?:\d{1,3}\.){3}\d{1,3})(?![\w.])"), _ip),
-    (re.compile(r"(?<![\w:])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?:%\w+)?(?![\w:])"), _ip),
+    # Not after `==`: versions of CUDA's packages have four numbers.
+    (re.compile(r"(?<![\w.=])((?:\d{1,3}\.){3}\d{1,3})(?![\w.])"), _redact_ip),
+    (re.compile(r"(?<![\w:])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?:%\w+)?(?![\w:])"), _redact_ip),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])"), "{uuid}"),
     # Keys without a name: wandb's are 40 hexadecimal digits, AWS's secrets 40 of base 64, others are long and mixed.
     (re.compile(r"(?<![\w/+])[0-9a-f]{32,}+(?![\w/+])"), "{secret}"),
@@ -243,4 +246,4 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     ),
     (re.compile(r"(?<![\w-])(?!_Z)(?=[a-z0-9_-]*[A-Z])(?=[A-Z0-9_-]*[a-z])(?=[A-Za-z_-]*\d)[\w-]{32,}"), "{secret}"),
 )
-"""What is private by its looks, in this order: what holds something else comes first."""
+"""Shapes of private data, in this order: a shape that contains another comes first."""

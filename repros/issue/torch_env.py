@@ -1,4 +1,4 @@
-"""Asks torch itself, in the environment under test, for the description that its bug form wants."""
+"""The output of `torch.utils.collect_env` in the environment under test, which torch's bug form asks for."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import subprocess
 from pathlib import Path
 
 _MODULE = "torch.utils.collect_env"
-_PATIENCE = 60
-"""Seconds. It took 3 with torch 2.13; it asks `nvidia-smi`, `lscpu`, `pip` and `conda`, each of which may hang."""
+_TIMEOUT = 60
+"""Seconds. It took 3 with torch 2.13; it runs `nvidia-smi`, `lscpu`, `pip` and `conda`, each of which may hang."""
 _OPENING = "PyTorch version:"
 
 
-def collect(python: Path, patience: float = _PATIENCE) -> tuple[str, str | None]:
-    """Return what `python -m torch.utils.collect_env` says, and why there is nothing, if there is nothing.
+def collect_env(python: Path, timeout: float = _TIMEOUT) -> tuple[str, str | None]:
+    """Return the output of `python -m torch.utils.collect_env`, and why it is empty if it is.
 
     Args:
         python: the interpreter of the environment.
-        patience: seconds that it may take.
+        timeout: seconds after which it is ended.
     """
     try:
         process = subprocess.Popen(
-            # Warnings off: `-m` warns that torch has imported the module already.
+            # Without warnings: `-m` warns that torch has imported the module already.
             [str(python), "-W", "ignore", "-m", _MODULE],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -37,11 +37,11 @@ def collect(python: Path, patience: float = _PATIENCE) -> tuple[str, str | None]
         return "", f"the interpreter cannot be run ({error.strerror})"
     with process:
         try:
-            out, err = process.communicate(timeout=patience)
+            out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            return "", f"it did not answer within {patience:.0f} s"
+            return "", f"it did not answer within {timeout:.0f} s"
         finally:
-            # Together with what it asked, which may be what hangs.
+            # Its children too: one of them may be what hangs.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     _, opening, rest = out.partition(_OPENING)

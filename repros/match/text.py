@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
@@ -11,9 +11,9 @@ from repros.match import AffectedState, Candidate, Confidence, Failure, Link, Lo
 from repros.match.reasons import confidence_reason, join_words, next_commands
 from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
-from repros.text.wording import count, wrap
+from repros.text.layout import entries, entry, heading
+from repros.text.wording import count, own_requirements, wrap
 
-_MARGIN = 10
 _LONGEST_MESSAGE = 300
 _MOST_EXCEPTIONS = 6
 _STYLES = {Confidence.CERTAIN: "green", Confidence.LIKELY: "yellow", Confidence.POSSIBLE: "magenta"}
@@ -27,9 +27,9 @@ def format_match(found: LogMatch, width: int) -> Text:
         lines += [*_candidate_lines(candidate, width), Text()]
     if not found.candidates:
         lines += _unknown_lines(found, width)
-    lines += _entries("ruled out", map(_ruled_out_text, found.ruled_out), width)
+    lines += entries("ruled out", map(_ruled_out_text, found.ruled_out), width)
     if not found.candidates:
-        lines += [*_entries("next", ["repros list", "repros new NAME (to document it)"], width), Text()]
+        lines += [*entries("next", ["repros list", "repros new NAME (to document it)"], width), Text()]
     lines += [Text(line, "yellow") for note in found.notes for line in wrap(note, width)]
     while lines and not lines[-1].plain:
         lines.pop()
@@ -60,22 +60,21 @@ def versions_text(candidate: Candidate) -> str:
 
 def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     repro, confidence = candidate.repro, candidate.confidence
-    heading = wrap(f"{repro.id} {repro.title}", width, hanging=" " * 9)
-    yield from (Text(line, "bold") for line in heading)
-    yield from _entry(confidence.value, confidence_reason(candidate), width, _STYLES[confidence])
-    yield from _entry("seen", _sightings_text(candidate.sightings), width)
-    yield from _entry("versions", versions_text(candidate), width)
+    yield from heading(repro.id, repro.title, width)
+    yield from entry(confidence.value, confidence_reason(candidate), width, style=_STYLES[confidence])
+    yield from entry("seen", _sightings_text(candidate.sightings), width)
+    yield from entry("versions", versions_text(candidate), width)
     for role, label in _ROLE_LABELS.items():
         variants = [variant for variant in repro.variants if variant.role is role]
-        yield from _entries(label, [_variant_text(repro, variant) for variant in variants], width)
+        yield from entries(label, [_variant_text(repro, variant) for variant in variants], width)
     if candidate.rivals or confidence is Confidence.POSSIBLE:
-        yield from _entry("apart", distinguishing_text(repro), width)
-    yield from _entries("next", next_commands(repro), width)
+        yield from entry("apart", distinguishing_text(repro), width)
+    yield from entries("next", next_commands(repro), width)
 
 
 def _variant_text(repro: Repro, variant: Variant) -> str:
     text = f"{variant.name}: {variant.claim or variant.about}"
-    needs = ", ".join(format_requirement(needed) for needed in variant.requires if needed not in repro.requires)
+    needs = ", ".join(own_requirements(repro, variant))
     return f"{text} (needs {needs})" if needs else text
 
 
@@ -108,26 +107,10 @@ def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:
         texts = [_exception_text(*exceptions[0]), hint]
     else:
         texts = ["none: neither a traceback nor the last line of one"]
-    yield from _entries("exception", texts, width)
+    yield from entries("exception", texts, width)
 
 
 def _ruled_out_text(out: RuledOut) -> str:
     names = " or ".join(name.rpartition(":")[2] for name in out.entry.signature.frames)
     reason = f"the stack has no {names}" if names else "this error means that another process failed first"
     return f"{out.entry.repro.id} has the message of line {out.link.line}, but {reason}"
-
-
-def _entries(label: str, bodies: Iterable[str], width: int) -> Iterator[Text]:
-    """Yield paragraphs under one label, which stands before the first."""
-    for body in bodies:
-        yield from _entry(label, body, width)
-        label = ""
-
-
-def _entry(label: str, body: str, width: int, style: str = "dim") -> Iterator[Text]:
-    """Yield a wrapped paragraph with a label in its margin."""
-    for line in wrap(body, width, " " * _MARGIN):
-        shown = Text(f"{label:<{_MARGIN}}{line[_MARGIN:]}")
-        shown.stylize(style, 0, _MARGIN)
-        yield shown
-        label = ""

@@ -1,4 +1,4 @@
-"""`@pytest.mark.repro("RPR-0001")`: another project's test that is about a documented failure."""
+"""The marker `@pytest.mark.repro("RPR-0001")`: another project's test that is about a documented failure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from repros.errors import ReprosError
 _catalogue = pytest.StashKey[Catalogue]()
 
 
-class MarkError(ReprosError):
-    """A mark that names no failure."""
-
-
-def note(items: Iterable[pytest.Item], report: pytest.CollectReport) -> None:
-    """Note what the items are marked with for the JUnit report; an id that no failure has fails the collection."""
+def record_marks(items: Iterable[pytest.Item], report: pytest.CollectReport) -> None:
+    """Add the failures of marked items to the JUnit report; an unknown id is an error of the collection."""
     for item in items:
         try:
             item.user_properties += _properties(item)
@@ -28,17 +24,17 @@ def note(items: Iterable[pytest.Item], report: pytest.CollectReport) -> None:
 
 
 def _properties(item: pytest.Item) -> Iterator[tuple[str, object]]:
-    """Yield each failure's id and title, those of the module before those of the test."""
+    """Yield each failure's id and title, the module's failures before the test's."""
     for mark in reversed(list(item.iter_markers("repro"))):
         if not mark.args or mark.kwargs or not all(isinstance(name, str) for name in mark.args):
-            raise MarkError('@pytest.mark.repro expects ids of failures, such as "RPR-0001".')
+            raise ReprosError('@pytest.mark.repro expects ids of failures, such as "RPR-0001".')
         for name in mark.args:
-            repro = _shelf(item.config).find(name)
+            repro = _get_catalogue(item.config).find(name)
             yield from (("repro", repro.id), ("repro-title", repro.title))
 
 
-def _shelf(config: pytest.Config) -> Catalogue:
-    """Return the package's catalogue, read when the first marked test needs it."""
+def _get_catalogue(config: pytest.Config) -> Catalogue:
+    """Return the package's catalogue, loaded for the first marked test."""
     if _catalogue not in config.stash:
         config.stash[_catalogue] = load()
     return config.stash[_catalogue]

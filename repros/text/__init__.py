@@ -1,1 +1,1 @@
-"""Presenters: results and record lines to text for people; each is a pure function in a file of its own."""
+"""Text for the terminal, made from repros, results and record lines by pure functions."""

@@ -1,4 +1,4 @@
-"""What makes the difference between a failing and a fixed variant: a diff of their definitions."""
+"""The diff between the definitions of a failing and a fixed variant."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _CONTEXT = 3
 
 
 def difference(script: Path, before: str = "failing", after: str = "fixed") -> list[str]:
-    """Return a unified diff, without its file names; empty where the script does not define both.
+    """Return a unified diff without its file names; empty if the script does not define both variants.
 
     A definition is a function or a class at the top level; `Failing` counts as `failing`.
     """
     source = script.read_text(encoding="utf-8")
-    found = dict(_definitions(source))
-    if before not in found or after not in found:
+    definitions = dict(_definitions(source))
+    if before not in definitions or after not in definitions:
         return []
-    lines = difflib.unified_diff(found[before], found[after], n=_CONTEXT, lineterm="")
+    lines = difflib.unified_diff(definitions[before], definitions[after], n=_CONTEXT, lineterm="")
     return list(lines)[2:]
 
 
 def _definitions(source: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield every top-level definition by its name in lower case, decorators included."""
+    """Yield the lower-case name and the lines of every top-level definition, decorators included."""
     lines = source.splitlines()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

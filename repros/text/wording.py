@@ -1,13 +1,17 @@
-"""Small things as people read them."""
+"""Wording of counts, ranges and paths; line breaks."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
+
+from repros.model import Repro, Variant
+from repros.model.requirements import format_requirement
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """Return the path from the working directory if it lies below, else as it is."""
+    """Return the path relative to the working directory if it is below it, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
@@ -17,14 +21,24 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 
+def every_release_of(packages: Iterable[str]) -> str:
+    """Return `every release of torch, lightning`: the range of a failure that no known release is free of."""
+    return f"every release of {', '.join(packages)}"
+
+
+def own_requirements(repro: Repro, variant: Variant) -> list[str]:
+    """Return the requirements of a variant that its repro does not have."""
+    return [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
+
+
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
-    """Break text into lines between its words only, so that names, versions and links stay whole.
+    """Break text into lines between words only, so that names, versions and links stay whole.
 
     Args:
-        text: what to break.
+        text: the text.
         width: columns.
-        indent: what every line begins with.
-        hanging: what the lines from the second on begin with, if not the same.
+        indent: start of every line.
+        hanging: start of every line but the first; the same as `indent` by default.
     """
     return textwrap.wrap(
         text,

@@ -15,7 +15,7 @@ from repros.audit.sources.environment import environment_subject
 from repros.audit.subject import Subject
 from repros.errors import ReprosError
 from tests import factories
-from tests.environments.conftest import write_wheel
+from tests.tiny_stack import write_wheel
 
 
 @pytest.fixture(autouse=True)

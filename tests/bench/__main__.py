@@ -13,7 +13,7 @@ from typing import Any
 import click
 import psutil
 
-from repros.cli.output import console
+from repros.cli.shared.output import console
 from repros.engine.catalogue import Catalogue, load
 from repros.engine.cells import is_warm, run_cells
 from repros.engine.environment import Where, prepare

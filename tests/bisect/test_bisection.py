@@ -27,8 +27,8 @@ from repros.environments.uv import run_uv
 from repros.errors import ReprosError
 from repros.model import Stack
 from repros.model.stack import Size
-from tests.environments.conftest import write_wheel
 from tests.matrix.test_measure import TORCH
+from tests.tiny_stack import write_wheel
 
 SCRIPT = dedent('''\
     # /// script

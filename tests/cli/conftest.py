@@ -4,80 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from repros import environments
 from repros.cli import main
-from repros.engine import environment, record
-from repros.model import Device, Environment
-from tests.conftest import TOYS
-
-ROOT = Path(__file__).parents[2]
-
-
-# Indented, so that the plugin does not take this file for a repro script.
-CLAIMED = dedent('''\
-    # /// script
-    # requires-python = ">=3.9"
-    # dependencies = ["torch"]
-    #
-    # [tool.repro]
-    # id = "RPR-0007"
-    # title = "A script of one's own"
-    # upstream = ["https://example.org/1"]
-    # packages = ["torch"]
-    # affected = ["torch>=2.1"]
-    # home = "2023-12"
-    # strategies = ["ddp"]
-    # devices = ["cpu"]
-    # processes = 1
-    #
-    # [tool.repro.variants.failing]
-    # outcome = "fails"
-    # about = "fails"
-    # raises = "ValueError"
-    # match = "as documented"
-    #
-    # [tool.repro.variants.claimed]
-    # outcome = "fails"
-    # about = "does something beside the point"
-    # claim = "it helps"
-    #
-    # [tool.repro.variants.fixed]
-    # outcome = "passes"
-    # about = "fails all the same"
-    # ///
-    """Symptom: it fails."""
-    raise ValueError("as documented")
-    ''')
-
-
-RAISES = str(TOYS / "raises.py")
-
-
-HANGS = str(TOYS / "ignores_signals.py")
-
-
-Command = Callable[..., tuple[int, str, str]]
+from repros.engine import environment
+from tests.cli.command import Command, fake_probe
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory of its own, a log's width, and an environment that needs no torch."""
+    """A temporary working directory, a log's width, and an environment that needs no torch."""
     monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
 
-    def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
-        absent = {Device.CUDA: "torch 2.13.0 is a build without CUDA"}
-        versions = {"torch": "2.13.0"}
-        return Environment(name or str(python), Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, absent)
-
-    monkeypatch.setattr(environment, "probe", probe)
+    monkeypatch.setattr(environment, "probe", fake_probe)
     monkeypatch.setattr(environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable))
     return tmp_path
 
@@ -92,7 +36,3 @@ def repros(capsys: pytest.CaptureFixture[str]) -> Command:
         return code, re.sub(r"\d+\.\d s", "1.0 s", re.sub(r" \d+\.\d(\n|  does)", r" 1.0\1", out)), err
 
     return command
-
-
-def lines(file: str = ".repros/latest.jsonl") -> list[str]:
-    return [f"{line['variant']} {line['verdict']}" for line in record.read(Path(file))]

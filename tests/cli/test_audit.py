@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from repros import evidence
-from tests.cli.conftest import CLAIMED, Command
+from tests.cli.command import CLAIMED, Command
 
 
 @pytest.fixture(autouse=True)

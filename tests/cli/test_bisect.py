@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repros.bisect.releases import ReleaseFile, parse_files
-from tests.cli.conftest import Command
+from tests.cli.command import Command
 
 RECORDED = Path(__file__).parents[1] / "bisect" / "recorded"
 

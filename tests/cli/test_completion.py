@@ -1,14 +1,14 @@
-"""What the shell offers on Tab, asked as bash asks."""
+"""Completion in the shell, requested as bash requests it."""
 
 from __future__ import annotations
 
 import pytest
 
 from repros.cli import main
-from tests.cli.conftest import RAISES
+from tests.cli.command import RAISES
 
 
-def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def completions(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
     words = line.split(" ")
     monkeypatch.setenv("_REPROS_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
@@ -41,10 +41,10 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("repros report RPR-0001 --form py", ["pytorch"]),
     ],
 )
-def test_offers(
+def test_completions(
     line: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert offered(line, monkeypatch, capsys) == expected
+    assert completions(line, monkeypatch, capsys) == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.conftest import Command
+from tests.cli.command import Command
 
 
 def test_a_script(repros: Command, here: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_script(repros: Command, here: Path) -> None:
     assert repros("export", "RPR-0005") == (
         2,
         "",
-        "repros: rpr_0005.py is there already; overwrite it with --force, or name another with --output.\n",
+        "repros: rpr_0005.py exists already; overwrite it with --force, or name another with --output.\n",
     )
     assert repros("export", "RPR-0005", "--stack", "current", "--force")[0] == 0
     assert "pinned to stack current.\n" in (here / "rpr_0005.py").read_text()

@@ -1,4 +1,4 @@
-"""The command as a whole: help, refusals in one line, pipes."""
+"""The whole command: help, refusals in one line, pipes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from repros import __version__
 from repros.cli.main import cli
-from tests.cli.conftest import RAISES, ROOT, Command
+from tests.cli.command import RAISES, ROOT, Command
 
 REFUSED = {
     "lst": "unknown command 'lst'; did you mean 'list'?",
@@ -48,8 +48,8 @@ REFUSED = {
     f"run --catalogue {RAISES} --python x --json notes.txt/x": (
         "notes.txt is not a folder; name another file with --results."
     ),
-    "new Slug --family x": "slug 'Slug'; expected lower case, such as 'resume_loses_momentum'.",
-    "new slug --family x": "no folder repros/catalogue here; go to a checkout, or name one with --catalogue.",
+    "new Slug --family x": "slug 'Slug' is not a name in lower case, such as 'resume_loses_momentum'.",
+    "new slug --family x": "repros/catalogue is not a folder; go to a checkout, or name a folder with --catalogue.",
     "new slug": "Missing option '--family'. (try 'repros new --help')",
 }
 
@@ -63,7 +63,7 @@ def test_bad_input_is_one_line_and_exit_code_2(line: str, repros: Command, here:
     assert (here / "notes.txt").read_text() == "my own notes\n"
 
 
-def test_a_refused_header_says_where(repros: Command, tmp_path: Path) -> None:
+def test_a_refused_header_has_its_place(repros: Command, tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text(Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1"))
     code, _, err = repros("list", "--catalogue", str(script))
@@ -88,7 +88,7 @@ def test_every_command_has_help_with_an_example(name: str, repros: Command) -> N
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_as_a_module_and_into_a_pipe_that_closes() -> None:
+def test_as_a_module_and_into_a_closed_pipe() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "repros", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -103,22 +103,21 @@ def test_as_a_module_and_into_a_pipe_that_closes() -> None:
 LIST_HELP = """\
 Usage: repros list [OPTIONS]
 
-  List the documented failures, and the stacks on which
-  each was measured to be there or not.
+  List the documented failures, each with the stacks that
+  were measured to show it or not.
 
-  Of several options all have to fit; of one that is
-  repeated, one.
+  A failure must fit all of the options that are given,
+  and one value of a repeated option.
 
 Options:
   --family NAME     Only this folder; repeatable.
   --strategy NAME   Only under this strategy; repeatable.
   --package NAME    Only in this package; repeatable.
   --silent          Only wrong results without an error.
-  --markdown        As the table of failures that stands
-                    in the README.
-  --json            For machines.
-  --catalogue PATH  Script or folder of scripts to use in
-                    the place of the package's own
+  --markdown        Print the README's table of failures.
+  --json            Print JSON instead of text.
+  --catalogue PATH  Script or folder of scripts to use
+                    instead of the package's own
                     catalogue; repeatable.
   -h, --help        Show this message and exit.
 
@@ -133,6 +132,6 @@ def test_help_in_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch)
     assert repros("list", "--help") == (0, LIST_HELP, "")
     for name in cli.commands:
         out = repros(name, "--help")[1]
-        # What is to be copied is never broken, nor is what a metavar offers to choose from.
+        # Examples are never broken, since readers copy them; nor are the choices in a metavar.
         prose = out[: out.index("\n  Example:")].splitlines()
         assert [line for line in prose if len(line) > 60 and "|" not in line] == []

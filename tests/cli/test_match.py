@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RAISES, Command, lines
+from tests.cli.command import RAISES, Command, read_verdicts
 
 LOG = """\
 Traceback (most recent call last):
@@ -111,7 +111,7 @@ def test_confirm(repros: Command, log: str) -> None:
     assert out.startswith(FOUND)
     assert "\nconfirming RPR-9001\n" in out
     assert "reproduced  RPR-9001 failing plain cpu" in out
-    assert lines(".repros/match.jsonl") == ["failing reproduced"]
+    assert read_verdicts(".repros/match.jsonl") == ["failing reproduced"]
     assert not Path(".repros/latest.jsonl").exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 from repros import environments
 from repros.evidence import read
 from repros.model import Stack
-from tests.cli.conftest import Command
+from tests.cli.command import Command
 
 OPTIONS = ("matrix", "--stack", "2023-12", "--evidence", "evidence", "--catalogue")
 

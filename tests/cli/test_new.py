@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.conftest import Command
+from tests.cli.command import Command
 
 
 def test_new(repros: Command, here: Path) -> None:

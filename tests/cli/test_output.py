@@ -1,4 +1,4 @@
-"""Colours on a terminal only, and not where they are not wanted; as wide as the terminal is."""
+"""Colours on a terminal unless NO_COLOR is set, none in a pipe; lines as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RAISES, ROOT
+from tests.cli.command import RAISES, ROOT
 
 
 def on_a_terminal(*words: str, columns: int = 80, **settings: str) -> str:
-    """Run a command on a terminal of its own and return what it shows there."""
+    """Run a command on its own terminal and return the output."""
     import fcntl
     import struct
     import termios
@@ -31,23 +31,23 @@ def on_a_terminal(*words: str, columns: int = 80, **settings: str) -> str:
     try:
         while block := os.read(controller, 4096):
             shown += block
-    except OSError:  # how Linux says that nobody holds the terminal any more
+    except OSError:  # Linux's answer when no process has the terminal open any more
         pass
     os.close(controller)
     assert process.wait(60) == 0
     return shown.decode()
 
 
-def test_colours_on_a_terminal_unless_they_are_not_wanted() -> None:
+def test_colours_on_a_terminal_unless_no_color_is_set() -> None:
     assert "\x1b[1mRPR-9001 A plain exception" in on_a_terminal("list", "--catalogue", RAISES)
-    # Bold and dim are no colours.
+    # Bold and dim are not colours, so they may stay.
     plain = on_a_terminal("show", "RPR-9001", "--catalogue", RAISES, NO_COLOR="1")
     assert "\x1b[3" not in plain
     assert "RPR-9001 A plain exception" in plain
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "RPR-0005"), ("stacks",)])
-def test_none_in_a_pipe(words: tuple[str, ...]) -> None:
+def test_no_colours_in_a_pipe(words: tuple[str, ...]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "repros", *words], cwd=ROOT, capture_output=True, timeout=60, check=True
     )
@@ -59,7 +59,7 @@ def test_as_wide_as_the_terminal() -> None:
     assert max(len(line) for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 60 + 10
 
 
-def test_a_pipe_that_closes_is_no_failure(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m repros list --json | head -1"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,

@@ -1,4 +1,4 @@
-"""`repros report`: from results that are there, from a run of its own, for machines."""
+"""`repros report`: from earlier results, from its own run, and as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RAISES, Command, lines
+from tests.cli.command import RAISES, Command, read_verdicts
 
 OWN = ("--python", "/usr/venv/bin/python", "--catalogue", RAISES)
 
@@ -16,7 +16,7 @@ def headings(text: str) -> list[str]:
     return [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
 
 
-def test_of_the_latest_results(repros: Command, here: Path) -> None:
+def test_reports_the_latest_results(repros: Command, here: Path) -> None:
     repros("run", *OWN, "--variant", "failing", "--variant", "fixed")
     code, out, err = repros("report", "--catalogue", RAISES)
     assert (code, err) == (0, "")
@@ -29,42 +29,39 @@ def test_of_the_latest_results(repros: Command, here: Path) -> None:
     assert repros("report", "RPR-9001", "--catalogue", RAISES, "--results", ".repros/latest.jsonl") == (0, out, "")
 
 
-def test_of_a_run_of_its_own(repros: Command) -> None:
+def test_reports_its_own_run(repros: Command) -> None:
     repros("run", *OWN, "--variant", "fixed")
     code, out, err = repros("report", "RPR-9001", *OWN, "--form", "lightning")
     assert code == 0
     assert headings(out)[:2] == ["Bug description", "What version are you seeing the problem on?"]
     assert "[1/" in err
     assert "reproduced  RPR-9001 failing plain cpu venv" in err
-    assert lines() == ["fixed clean"], "the results of the latest run stay as they are"
-    assert "failing reproduced" in lines(".repros/report.jsonl")
+    assert read_verdicts() == ["fixed clean"], "the results of the latest run stay as they are"
+    assert "failing reproduced" in read_verdicts(".repros/report.jsonl")
 
 
-def test_for_machines(repros: Command) -> None:
+def test_as_json(repros: Command) -> None:
     repros("run", *OWN, "--variant", "failing")
-    (said,) = json.loads(repros("report", "--json", "--catalogue", RAISES)[1])
-    assert said["failure"]["id"] == "RPR-9001"
-    assert [(run["variant"], run["verdict"], run["environment"]) for run in said["runs"]] == [
+    (report,) = json.loads(repros("report", "--json", "--catalogue", RAISES)[1])
+    assert report["failure"]["id"] == "RPR-9001"
+    assert [(run["variant"], run["verdict"], run["environment"]) for run in report["runs"]] == [
         ("failing", "reproduced", "own environment")
     ]
-    assert said["environments"][0]["versions"] == {"torch": "2.13.0"}
+    assert report["environments"][0]["versions"] == {"torch": "2.13.0"}
 
 
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("", ".repros/latest.jsonl shows no failure; name an ID to report what ran clean."),
+        ("", ".repros/latest.jsonl shows no failure; name an ID to report a clean run."),
         (
             "RPR-9001 --strategy plain",
-            (
-                "--strategy and --device choose what to run; say where, with --python or --stack. "
-                "(try 'repros report --help')"
-            ),
+            ("--strategy and --device restrict a run; add --python or --stack to run. (try 'repros report --help')"),
         ),
-        ("--python x", "say which repros to run there: an ID, or several. (try 'repros report --help')"),
+        ("--python x", "name the repros to run there: one ID, or several. (try 'repros report --help')"),
         (
             "--results x --python x",
-            "--results reports what was run; it goes with neither --python nor --stack. (try 'repros report --help')",
+            "--results reports an earlier run; it excludes --python and --stack. (try 'repros report --help')",
         ),
         (
             "--results nowhere",
@@ -77,7 +74,7 @@ def test_refusals(line: str, sentence: str, repros: Command) -> None:
     assert repros("report", "--catalogue", RAISES, *line.split()) == (2, "", f"repros: {sentence}\n")
 
 
-def test_what_was_not_run_cannot_be_reported(repros: Command) -> None:
+def test_a_repro_without_results_cannot_be_reported(repros: Command) -> None:
     repros("run", *OWN, "--variant", "fixed")
     assert repros("report", "RPR-0005") == (
         2,

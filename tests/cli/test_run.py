@@ -12,7 +12,7 @@ import pytest
 
 from repros.engine import record
 from repros.model import Result
-from tests.cli.conftest import CLAIMED, RAISES, Command, lines
+from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
 
 
 def test_a_run_that_agrees(repros: Command) -> None:
@@ -34,10 +34,10 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
 results: .repros/latest.jsonl
 """
     )
-    assert lines() == ["failing reproduced"]
+    assert read_verdicts() == ["failing reproduced"]
 
 
-def test_a_run_that_does_not(repros: Command, here: Path) -> None:
+def test_a_run_that_disagrees(repros: Command, here: Path) -> None:
     (here / "own.py").write_text(CLAIMED)
     words = ("run", "--catalogue", "own.py", "--stack", "home", "--launch", "cold")
     code, out, err = repros(*words, "--variant", "claimed", "--variant", "fixed")
@@ -84,15 +84,15 @@ RPR-0007 A script of one's own
 results: .repros/latest.jsonl
 """
     )
-    assert lines() == ["claimed reproduced", "fixed unfixed"]
+    assert read_verdicts() == ["claimed reproduced", "fixed unfixed"]
 
 
-def test_a_run_begins_its_results_file_anew_unless_told_to_append(repros: Command) -> None:
+def test_a_run_replaces_its_results_file_unless_it_appends(repros: Command) -> None:
     for variant in ("fixed", "failing"):
         repros("run", "--python", "python", "--catalogue", RAISES, "--variant", variant)
-    assert lines() == ["failing reproduced"]
+    assert read_verdicts() == ["failing reproduced"]
     repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--append", "--no-summary")
-    assert lines() == ["failing reproduced", "fixed clean"]
+    assert read_verdicts() == ["failing reproduced", "fixed clean"]
 
 
 def test_without_a_summary_only_the_cells_are_shown(repros: Command) -> None:
@@ -114,10 +114,10 @@ def test_without_a_summary_only_the_cells_are_shown(repros: Command) -> None:
 def test_a_bad_selection_leaves_the_latest_results_alone(repros: Command) -> None:
     repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed")
     assert repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixd")[0] == 2
-    assert lines() == ["fixed clean"]
+    assert read_verdicts() == ["fixed clean"]
 
 
-def test_what_cannot_be_run_here_is_counted_by_its_reason(repros: Command, tmp_path: Path) -> None:
+def test_unavailable_cells_are_counted_by_their_reason(repros: Command, tmp_path: Path) -> None:
     script = tmp_path / "gpu.py"
     script.write_text(Path(RAISES).read_text().replace('devices = ["cpu"]', 'devices = ["cuda", "cpu"]'))
     words = ("run", "--python", "/x/venv/bin/python", "--catalogue", str(script), "--variant", "fixed")
@@ -134,11 +134,13 @@ def test_side_by_side(repros: Command) -> None:
     variants = [word for name in ("fixed", "failing", "gone") for word in ("--variant", name)]
     code, out, _ = repros("run", "--python", "python", "--catalogue", RAISES, *variants, "--jobs", "2")
     assert code == 1
-    assert sorted(lines()) == ["failing reproduced", "fixed clean", "gone gone"]
+    assert sorted(read_verdicts()) == ["failing reproduced", "fixed clean", "gone gone"]
     assert "2 agree, 1 news, 0 trouble\n" in out
 
 
-def test_a_result_that_no_disk_takes_is_still_in_the_table(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_a_full_disk_refuses_is_still_in_the_table(
+    repros: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, result: Result) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -149,7 +151,7 @@ def test_a_result_that_no_disk_takes_is_still_in_the_table(repros: Command, monk
         out
         == """\
 1 cell to run on venv
-.repros/latest.jsonl does not take the result of RPR-9001 fixed plain cpu venv: No space left on device
+.repros/latest.jsonl cannot take the result of RPR-9001 fixed plain cpu venv (No space left on device)
 [1/1] clean       RPR-9001 fixed plain cpu venv  1.0 s
 
   variant  strategy  device  stack  verdict  seconds
@@ -164,7 +166,7 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
     )
 
 
-def test_an_interpreter_that_is_none(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_interpreter(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     code, out, err = repros("run", "RPR-0005", "--python", "/nowhere/bin/python")
     assert (code, out) == (2, "")
@@ -175,7 +177,7 @@ def test_an_interpreter_that_is_none(repros: Command, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("given", ["env", "env/bin/python"])
-def test_an_environment_is_meant_by_its_folder_too(given: str, here: Path, repros: Command) -> None:
+def test_an_environment_can_be_named_by_its_folder(given: str, here: Path, repros: Command) -> None:
     (here / "env/bin").mkdir(parents=True)
     (here / "env/bin/python").symlink_to(sys.executable)
     repros("run", "--python", given, "--catalogue", RAISES, "--variant", "fixed")
@@ -183,7 +185,7 @@ def test_an_environment_is_meant_by_its_folder_too(given: str, here: Path, repro
     assert line["stack"]["name"] == str(here / "env/bin/python")
 
 
-def test_quietly_only_what_does_not_agree_is_shown(repros: Command) -> None:
+def test_quiet_shows_only_disagreeing_cells(repros: Command) -> None:
     words = ("run", "--python", "/x/venv/bin/python", "--catalogue", RAISES, "--variant", "failing", "--quiet")
     assert repros(*words) == (0, "1 agree, 0 news, 0 trouble\nresults: .repros/latest.jsonl\n", "")
     code, out, _ = repros(*words, "--variant", "gone")

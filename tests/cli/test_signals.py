@@ -1,4 +1,4 @@
-"""A run that is asked to end."""
+"""A run that is ended by a signal."""
 
 from __future__ import annotations
 
@@ -11,26 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import HANGS, RAISES, ROOT
+from tests.cli.command import HANGS, RAISES, ROOT
 
-# What `here` does to this process, for one of its own.
+# What the fixture `here` does in this process, for a subprocess.
 DRIVER = """\
 import sys
-from pathlib import Path
 from repros.cli import main
-from repros.engine import pipeline
-from repros.model import Device, Environment
+from repros.engine import environment
+from tests.cli.command import fake_probe
 
-environment.probe = lambda python, name=None, *, sim=True: Environment(
-    str(python), Path(sys.executable), "3.11.9", {"torch": "2.13.0"}, {Device.CPU: 2}
-)
+environment.probe = fake_probe
 sys.exit(main(sys.argv[1:]))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_shows_what_is_done(here: Path, number: signal.Signals) -> None:
+def test_a_signal_shows_the_results_so_far(here: Path, number: signal.Signals) -> None:
     words = [
         "run",
         "--python",

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from tests.conftest import TOYS
+from tests.toy_cells import TOYS
 
 ROOT = Path(__file__).parents[2]
 RAISES = str(TOYS / "raises.py")

@@ -19,8 +19,8 @@ from repros.engine.probe import ProbeError
 from repros.errors import ReprosError, UnknownNameError
 from repros.model import Cell, Device, Environment, Repeats, Result, Unavailable, Verdict
 from repros.stacks import stack
-from tests.conftest import TOYS
 from tests.factories import environment
+from tests.toy_cells import TOYS
 
 
 class Notes(Observer):

@@ -1,32 +1,15 @@
-"""A stack so small that its environment is made without a network, from wheels written here."""
+"""Fixture for a tiny stack."""
 
 from __future__ import annotations
 
 import datetime as dt
 import sys
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from repros.model.stack import Size, Stack
-
-MakeStack = Callable[..., Stack]
-
-
-def write_wheel(folder: Path, name: str, source: str = "", version: str = "1.0") -> None:
-    """Write a wheel with one module and nothing else."""
-    info = f"{name}-{version}.dist-info"
-    members = {
-        f"{name}.py": source,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(f"{member},,\n" for member in [*members, f"{info}/RECORD"])
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        for member, text in {**members, f"{info}/RECORD": record}.items():
-            wheel.writestr(member, text)
+from tests.tiny_stack import MakeStack, write_wheel
 
 
 @pytest.fixture

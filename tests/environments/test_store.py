@@ -11,7 +11,7 @@ import pytest
 
 from repros.environments.cache import cache_folder
 from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
-from tests.environments.conftest import MakeStack
+from tests.tiny_stack import MakeStack
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from repros.export import script as export
 from repros.model import Device, Repro
 from repros.stacks import load_stacks, stack
 from tests import factories
-from tests.environments.conftest import write_wheel
+from tests.tiny_stack import write_wheel
 
 LOCK = """\
 # a comment

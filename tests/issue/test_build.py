@@ -1,4 +1,4 @@
-"""What is said upstream: the catalogue's side whole, the observed side redacted."""
+"""The report of a failure: the catalogue's description whole, the observations redacted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.record import line
-from repros.issue.build import Statement, shows_failure, state
+from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.redact import Identity
 from repros.model import Ending, Outcome, Result, Verdict
 from tests import factories
@@ -45,11 +45,11 @@ def logs(tmp_path: Path) -> Path:
 def results(logs: Path, name: str = "current") -> Iterator[Result]:
     repro = header.read(OWN)
     environment = factories.environment(name)
-    for way, verdict, outcome in (
+    for variant, verdict, outcome in (
         ("failing", Verdict.REPRODUCED, Outcome.FAILS),
         ("fixed", Verdict.CLEAN, Outcome.PASSES),
     ):
-        cell = factories.cell(repro=repro, variant=repro.variant(way), environment=environment, processes=1)
+        cell = factories.cell(repro=repro, variant=repro.variant(variant), environment=environment, processes=1)
         assert cell.expectation.outcome is outcome
         signature = "RuntimeError: the documented failure" if verdict is Verdict.REPRODUCED else None
         ended = Ending.RAISED if signature else Ending.RETURNED
@@ -57,14 +57,14 @@ def results(logs: Path, name: str = "current") -> Iterator[Result]:
         yield Result(cell, verdict, "why", signature, seen)
 
 
-def stated(logs: Path, identity: Identity | None = None, **changes: Any) -> Statement:
-    lines = [{**line(result), **changes} for result in results(logs)]
-    return state(header.read(OWN), lines, lambda _: ("PyTorch version: 2.13.0", None), identity or Identity())
+def built(logs: Path, identity: Identity | None = None, **changes: Any) -> IssueReport:
+    lines: list[Any] = [{**line(result), **changes} for result in results(logs)]
+    return build(header.read(OWN), lines, lambda _: ("PyTorch version: 2.13.0", None), identity or Identity())
 
 
-def test_the_traceback_is_the_users_part_of_it(logs: Path) -> None:
+def test_the_traceback_has_no_frames_of_the_launcher(logs: Path) -> None:
     assert (
-        stated(logs).traceback
+        built(logs).traceback
         == """\
 [rank0]: Traceback (most recent call last):
 [rank0]:   File "raises.py", line 20, in main
@@ -77,32 +77,32 @@ def test_the_traceback_is_the_users_part_of_it(logs: Path) -> None:
 
 def test_a_long_traceback_loses_its_middle(logs: Path) -> None:
     (logs / "main.log").write_text("Traceback (most recent call last):\n" + "".join(f"  line {n}\n" for n in range(99)))
-    text = stated(logs).traceback.splitlines()
+    text = built(logs).traceback.splitlines()
     assert text[:3] == ["Traceback (most recent call last):", "[... 40 lines ...]", "  line 40"]
     assert (len(text), text[-1]) == (61, "  line 98")
 
 
-def test_logs_that_are_gone_leave_the_signature(logs: Path) -> None:
+def test_without_logs_the_signature_is_left(logs: Path) -> None:
     (logs / "main.log").unlink()
-    statement = stated(logs)
-    assert statement.traceback == ""
-    assert [run.signature for run in statement.runs] == ["RuntimeError: the documented failure", None]
+    report = built(logs)
+    assert report.traceback == ""
+    assert [run.signature for run in report.runs] == ["RuntimeError: the documented failure", None]
 
 
-def test_an_interpreter_is_nobodys_business(logs: Path) -> None:
+def test_an_interpreters_path_is_not_in_the_report(logs: Path) -> None:
     lines = [
         line(result) for name in ("/a/x/bin/python", "2023-12", "/b/x/bin/python") for result in results(logs, name)
     ]
-    statement = state(header.read(OWN), lines, lambda _: ("", "it failed"), Identity())
-    assert [(held.name, held.stack) for held in statement.environments] == [
+    report = build(header.read(OWN), lines, lambda _: ("", "it failed"), Identity())
+    assert [(environment.name, environment.stack) for environment in report.environments] == [
         ("own environment 1", False),
         ("2023-12", True),
         ("own environment 2", False),
     ]
-    assert "/a/x" not in json.dumps(dataclasses.asdict(statement))
+    assert "/a/x" not in json.dumps(dataclasses.asdict(report))
 
 
-def test_the_catalogues_own_words_stay_as_they_are(logs: Path) -> None:
+def test_the_catalogues_description_is_not_redacted(logs: Path) -> None:
     repro = load().find("RPR-0005")
     identity = Identity(values={"X": "gradient"}, users=("fabric",))
     cell = factories.cell(
@@ -111,19 +111,19 @@ def test_the_catalogues_own_words_stay_as_they_are(logs: Path) -> None:
         environment=factories.environment(versions={"torch": "2.1.2", "lightning": "2.1.3"}),
     )
     lines = [line(Result(cell, Verdict.CLEAN, "why"))]
-    statement = state(repro, lines, lambda _: ("", "no"), identity)
-    assert statement.failure.title == repro.title
-    assert "from lightning.fabric import Fabric" in statement.failure.script
+    report = build(repro, lines, lambda _: ("", "no"), identity)
+    assert report.failure.title == repro.title
+    assert "from lightning.fabric import Fabric" in report.failure.script
 
 
-def test_the_script_is_pinned_to_what_it_was_run_with(logs: Path) -> None:
+def test_the_script_is_pinned_to_the_versions_it_was_run_with(logs: Path) -> None:
     stack = {"name": "/a/x/bin/python", "python": "3.12.1", "versions": {"torch": "2.13.0+cpu", "lightning": "2.1.3"}}
-    lines = [{**line(result), "stack": stack} for result in results(logs)]
+    lines: list[Any] = [{**line(result), "stack": stack} for result in results(logs)]
     repro = load().find("RPR-0005")
-    said = state(repro, lines, lambda _: ("", "no"), Identity()).failure.script
+    script = build(repro, lines, lambda _: ("", "no"), Identity()).failure.script
     pins = ['"torch==2.13.0"', '"lightning==2.1.3"']
     head = ['requires-python = "==3.12.*"', "dependencies = [", *(f"    {pin}," for pin in pins), "]", "///"]
-    assert "".join(f"# {row}\n" for row in head) in said
+    assert "".join(f"# {row}\n" for row in head) in script
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,14 @@ def test_the_script_is_pinned_to_what_it_was_run_with(logs: Path) -> None:
     [("reproduced", "X", True), ("different", "X", True), ("infra", "X", False), ("clean", None, False)],
 )
 def test_what_shows_a_failure(verdict: str, signature: str | None, shown: bool) -> None:
-    assert shows_failure({"verdict": verdict, "signature": signature}) is shown
+    read: Any = {"verdict": verdict, "signature": signature}
+    assert shows_failure(read) is shown
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(private=st.one_of(SECRETS, ADDRESSES))
-def test_whatever_field_it_is_planted_in_no_secret_leaves(private: str, tmp_path: Path) -> None:
-    """Of the record, of the logs, of torch's own description, and of a script that is not the catalogue's."""
+def test_a_secret_in_any_field_is_redacted(private: str, tmp_path: Path) -> None:
+    """In any field of the record, the logs, torch's own description, and a user's own script."""
     log = f"Traceback (most recent call last):\nRuntimeError: {private}\n{private}\n"
     (tmp_path / "main.log").write_text(log, encoding="utf-8")
     script = tmp_path / "own.py"
@@ -149,7 +150,7 @@ def test_whatever_field_it_is_planted_in_no_secret_leaves(private: str, tmp_path
         fixed = key in {"verdict", "logs", "variant", "repro"}
         return f"{value} {private}" if isinstance(value, str) and not fixed else value
 
-    lines = [planted(line(result)) for result in results(tmp_path)]
-    statement = state(header.read(script), lines, lambda _: (f"PyTorch version: {private}", private), Identity())
-    assert private not in json.dumps(dataclasses.asdict(statement), ensure_ascii=False)
-    assert "the documented failure" in statement.runs[0].signature  # type: ignore[operator] # else nothing was looked at
+    lines: list[Any] = [planted(line(result)) for result in results(tmp_path)]
+    report = build(header.read(script), lines, lambda _: (f"PyTorch version: {private}", private), Identity())
+    assert private not in json.dumps(dataclasses.asdict(report), ensure_ascii=False)
+    assert "the documented failure" in report.runs[0].signature  # type: ignore[operator] # else the test checks nothing

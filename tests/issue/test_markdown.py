@@ -1,4 +1,4 @@
-"""The block for upstream, whole."""
+"""The Markdown block for upstream, whole."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from dataclasses import replace
 import pytest
 
 from repros import __version__
-from repros.issue.build import Failure, Held, Run, Statement, Way
+from repros.issue.build import EnvironmentSummary, Failure, IssueReport, RunSummary, VariantSummary
 from repros.issue.markdown import Form, markdown
+from repros.model import Role
 
 FAILURE = Failure(
     id="RPR-0001",
     title="The LR finder leaves logged results on the CPU",
     silent=False,
-    place="repros/catalogue/lightning/lr_finder.py",
+    path="repros/catalogue/lightning/lr_finder.py",
     packages=("lightning",),
     affected=("lightning>=2.1,<2.4",),
     upstream=("https://example.org/1", "https://example.org/2"),
     sections={"Symptom": "an error.", "Cause": "a move.", "Fix": "Lightning 2.4."},
-    ways={
-        "failing": Way("failing", "fails", "finds, then fits", None, None),
-        "fixed": Way("fixed", "works", "a fresh Trainer", None, "https://example.org/2"),
-        "summed": Way("summed", "works", "logs a sum", None, None),
-        "checked": Way("checked", "does not fix", "moves the tensor", "the tensor has to be moved", None),
+    variants={
+        "failing": VariantSummary("failing", Role.FAILS, "finds, then fits", None, None),
+        "fixed": VariantSummary("fixed", Role.WORKS, "a fresh Trainer", None, "https://example.org/2"),
+        "summed": VariantSummary("summed", Role.WORKS, "logs a sum", None, None),
+        "checked": VariantSummary("checked", Role.DOES_NOT_FIX, "moves the tensor", "the tensor has to be moved", None),
     },
     script="import torch\n",
 )
-HELD = Held(
+ENVIRONMENT = EnvironmentSummary(
     "2023-12", True, "3.11.7", "Linux", {"torch": "2.1.2", "lightning": "2.1.3"}, "PyTorch version: 2.1.2", None
 )
-FAILING = Run(
+FAILING = RunSummary(
     "failing", "ddp", "sim", "2023-12", 2, "warm", "fails", True, "reproduced", "RuntimeError: a | b `c`", "why"
 )
 FIXED = replace(FAILING, variant="fixed", expected="passes", verdict="clean", signature=None, reason="returned")
 CHECKED = replace(FAILING, variant="checked")
 NOT_RUN = replace(FAILING, device="cuda", verdict="unavailable", signature=None, reason="no CUDA device here")
-STATEMENT = Statement(FAILURE, (HELD,), (FAILING, FIXED, CHECKED, NOT_RUN), "Traceback:\nRuntimeError: a")
+REPORT = IssueReport(FAILURE, (ENVIRONMENT,), (FAILING, FIXED, CHECKED, NOT_RUN), "Traceback:\nRuntimeError: a")
 
 LIGHTNING = f"""\
 ### Bug description
@@ -104,7 +105,7 @@ PyTorch version: 2.1.2
 
 ### More info
 
-What it was run on:
+Devices it was run on:
 - `sim`: a simulated accelerator, **not a GPU**: a PyTorch device in host memory (`PrivateUse1`, collectives over \
 Gloo) that checks devices as CUDA's operators do. It is evidence about the Python of the libraries; it says nothing \
 about CUDA kernels, NCCL, streams, speed or memory.
@@ -115,8 +116,8 @@ Workarounds:
 - `fixed`: a fresh Trainer (https://example.org/2). **Verified here** (ddp on sim, 2023-12).
 - `summed`: logs a sum. Not run here.
 
-Documented elsewhere, and not working:
-- `checked` ("the tensor has to be moved"): moves the tensor. **Seen here** (ddp on sim, 2023-12).
+Documented elsewhere, but does not work:
+- `checked` ("the tensor has to be moved"): moves the tensor. **Confirmed here** (ddp on sim, 2023-12).
 
 RPR-0001 of repros {__version__}, `repros/catalogue/lightning/lr_finder.py`. \
 Known threads: https://example.org/1 https://example.org/2
@@ -124,17 +125,17 @@ Known threads: https://example.org/1 https://example.org/2
 
 
 def test_under_lightnings_headings() -> None:
-    assert markdown(STATEMENT) == LIGHTNING
+    assert markdown(REPORT) == LIGHTNING
 
 
 def headings(text: str) -> list[str]:
     return [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
 
 
-def test_under_pytorchs_headings_it_says_the_same() -> None:
-    of_torch = markdown(replace(STATEMENT, failure=replace(FAILURE, packages=("torch",))))
+def test_under_pytorchs_headings_the_content_is_the_same() -> None:
+    of_torch = markdown(replace(REPORT, failure=replace(FAILURE, packages=("torch",))))
     assert headings(of_torch) == ["🐛 Describe the bug", "Versions"]
-    assert markdown(STATEMENT, Form.PYTORCH) == of_torch.replace("every release of torch", "every release of lightning")
+    assert markdown(REPORT, Form.PYTORCH) == of_torch.replace("every release of torch", "every release of lightning")
     paragraphs = set(LIGHTNING.split("\n\n")) - {line for line in LIGHTNING.split("\n\n") if line.startswith("### ")}
     assert paragraphs - {LIGHTNING.rsplit("\n\n", maxsplit=1)[-1]} < set(of_torch.split("\n\n"))
 
@@ -144,15 +145,15 @@ def test_under_pytorchs_headings_it_says_the_same() -> None:
     [
         (
             replace(FIXED, verdict="unfixed", signature="X"),
-            "**Not so here**: unfixed: it failed as documented, although",
+            "**Not confirmed here**: unfixed: it failed as documented, although",
         ),
         (replace(FIXED, affected=False), "Ran clean here, which shows nothing: these versions are not affected"),
-        (replace(FIXED, verdict="infra"), "**Not so here**: could not be judged (ddp on sim, 2023-12)."),
+        (replace(FIXED, verdict="infra"), "**Not confirmed here**: could not be judged (ddp on sim, 2023-12)."),
         (replace(FIXED, verdict="unavailable"), "Not run here."),
     ],
 )
-def test_what_is_said_of_a_workaround(run: Run, sentence: str) -> None:
-    text = markdown(replace(STATEMENT, runs=(FAILING, run)))
+def test_the_sentence_about_a_workaround(run: RunSummary, sentence: str) -> None:
+    text = markdown(replace(REPORT, runs=(FAILING, run)))
     (line,) = (line for line in text.splitlines() if line.startswith("- `fixed`:"))
     assert sentence in line
 
@@ -170,21 +171,23 @@ def test_what_is_said_of_a_workaround(run: Run, sentence: str) -> None:
         ),
     ],
 )
-def test_what_is_said_first(run: Run, sentence: str) -> None:
-    text = markdown(replace(STATEMENT, runs=(replace(run, signature=None),)))
+def test_the_sentence_about_the_failing_variant(run: RunSummary, sentence: str) -> None:
+    text = markdown(replace(REPORT, runs=(replace(run, signature=None),)))
     assert f"\nOn stack 2023-12 of repros: {sentence}.\n" in text
 
 
 def test_several_environments_have_a_column() -> None:
-    own = replace(HELD, name="own environment", stack=False, collected="", uncollected="it failed (no `torch`)")
+    own = replace(
+        ENVIRONMENT, name="own environment", stack=False, collect_env="", collect_env_problem="it failed (no `torch`)"
+    )
     text = markdown(
-        replace(STATEMENT, environments=(HELD, own), runs=(FAILING, replace(FAILING, environment=own.name)))
+        replace(REPORT, environments=(ENVIRONMENT, own), runs=(FAILING, replace(FAILING, environment=own.name)))
     )
     assert "| variant | strategy | device | on | verdict | seen |\n" in text
     assert "| `failing` | ddp | sim | own environment | **reproduced** |" in text
-    assert "`torch.utils.collect_env`: nothing, since `` it failed (no `torch`) ``." in text
+    assert "`torch.utils.collect_env`: no output, because `` it failed (no `torch`) ``." in text
 
 
-def test_what_was_seen_cannot_leave_its_fence() -> None:
-    text = markdown(replace(STATEMENT, traceback="```\n# heading\n@mention"))
+def test_an_observation_stays_in_its_code_block() -> None:
+    text = markdown(replace(REPORT, traceback="```\n# heading\n@mention"))
     assert "\n````\n```\n# heading\n@mention\n````\n" in text

@@ -1,4 +1,4 @@
-"""Nothing private leaves, wherever it stands; what tells of a failure stays."""
+"""Private data is redacted in every field; the description of a failure stays."""
 
 from __future__ import annotations
 
@@ -74,29 +74,29 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_takes_what_is_private_and_leaves_the_rest(text: str) -> None:
-    assert Redactor(HERE).text(text) == TEXTS[text]
+def test_redacts_private_data_and_leaves_the_rest(text: str) -> None:
+    assert Redactor(HERE).redact_text(text) == TEXTS[text]
 
 
 @pytest.mark.parametrize("text", TEXTS.values())
-def test_leaves_what_it_has_made_as_it_is(text: str) -> None:
-    assert Redactor(HERE).text(text) == text
+def test_leaves_its_own_placeholders(text: str) -> None:
+    assert Redactor(HERE).redact_text(text) == text
 
 
-def test_a_word_of_a_public_text_is_no_secret() -> None:
+def test_a_word_of_a_public_text_is_not_redacted() -> None:
     identity = Identity(users=("torch",), values={"DEVICE": "lightning", "HOBBY": "lightning strikes"})
     redactor = Redactor(identity, "import torch, lightning")
-    assert redactor.text("torch and lightning in /home2/torch/x") == "torch and lightning in /home2/{user}/x"
-    assert redactor.text("lightning strikes") == "{HOBBY}"
+    assert redactor.redact_text("torch and lightning in /home2/torch/x") == "torch and lightning in /home2/{user}/x"
+    assert redactor.redact_text("lightning strikes") == "{HOBBY}"
 
 
-def test_this_machine_knows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_identity_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere/mallory")
     monkeypatch.setenv("USER", "mallory")
     monkeypatch.setenv("TICKET", "ACME-4711")
     monkeypatch.setattr("socket.gethostname", lambda: "gpu-17.acme.example")
     redactor = Redactor(Identity.of_this_machine())
-    assert redactor.text("/somewhere/mallory/x mallory gpu-17 ACME-4711") == "~/x {USER} {host} {TICKET}"
+    assert redactor.redact_text("/somewhere/mallory/x mallory gpu-17 ACME-4711") == "~/x {USER} {host} {TICKET}"
 
 
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -129,7 +129,7 @@ NAMES = letters(LOWER, 6, 12).filter(lambda name: name not in _GENERIC)
 
 @dataclass(frozen=True)
 class Finding:
-    """What a test redacts: a field of every kind that a statement has."""
+    """A value to redact, with a field of every kind that a report has."""
 
     message: str
     log: tuple[str, ...]
@@ -140,7 +140,7 @@ class Finding:
 
 
 def spread(private: str) -> Finding:
-    """Plant a text in every field, amid others."""
+    """Put a text into every field, between other text."""
     return Finding(
         f"RuntimeError: {private} and {private}",
         (private, f"({private})", f'"{private}",', f"at {private} ", f"x\n{private}\ny"),
@@ -150,20 +150,20 @@ def spread(private: str) -> Finding:
 
 
 @given(SECRETS)
-def test_no_secret_leaves_whatever_field_it_stands_in(secret: str) -> None:
-    assert secret not in repr(Redactor(Identity()).everything(spread(secret)))
+def test_no_secret_leaves_in_any_field(secret: str) -> None:
+    assert secret not in repr(Redactor(Identity()).redact_value(spread(secret)))
 
 
 @given(ADDRESSES)
 def test_no_address_leaves(address: str) -> None:
-    assert address not in repr(Redactor(Identity()).everything(spread(address)))
+    assert address not in repr(Redactor(Identity()).redact_value(spread(address)))
 
 
 @given(user=NAMES, host=NAMES, folder=NAMES)
 def test_no_name_and_no_home_leaves(user: str, host: str, folder: str) -> None:
     identity = Identity((f"/mnt/{folder}",), "/", (user,), (host,))
     for private in (user, host, f"/mnt/{folder}", f"/home/{user}/x", f"{user}@{host}:29500"):
-        shown = repr(Redactor(identity).everything(spread(private)))
+        shown = repr(Redactor(identity).redact_value(spread(private)))
         # As a whole word; three letters may stand in a placeholder by chance.
         assert not any(f"{edge}{name}{edge}" in shown for name in (user, host) for edge in " /@\"'")
         assert f"/mnt/{folder}" not in shown
@@ -176,15 +176,15 @@ def test_no_name_and_no_home_leaves(user: str, host: str, folder: str) -> None:
 def test_no_value_of_a_variable_leaves(name: str, value: str) -> None:
     bare = value.strip().rstrip("/")
     assume(bare not in f"ACME_{name}")
-    shown = Redactor(Identity(values={f"ACME_{name}": value})).everything(spread(bare))
+    shown = Redactor(Identity(values={f"ACME_{name}": value})).redact_value(spread(bare))
     assert all(bare not in text for text in (shown.message, *shown.log, *shown.versions.values(), shown.more[0]["log"]))
 
 
 @given(st.text(max_size=300))
-def test_takes_any_text_and_says_the_same_of_what_it_has_said(text: str) -> None:
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
     redactor = Redactor(HERE)
-    once = redactor.text(text)
-    assert redactor.text(once) == once
+    once = redactor.redact_text(text)
+    assert redactor.redact_text(once) == once
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_takes_any_text_and_says_the_same_of_what_it_has_said(text: str) -> None
         "host a1.",
     ],
 )
-def test_hostile_text_costs_time_in_proportion(piece: str) -> None:
+def test_hostile_text_takes_linear_time(piece: str) -> None:
     import time
 
     def cost(size: int) -> float:
         text = piece * (size // len(piece))
         begun = time.process_time()
-        redactor.text(text)
+        redactor.redact_text(text)
         return time.process_time() - begun
 
     redactor = Redactor(HERE)

@@ -1,4 +1,4 @@
-"""torch's own description of an environment: of a real one, and of some that give none."""
+"""The output of `torch.utils.collect_env`, of real and of broken environments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 
-from repros.issue.torch_env import collect
+from repros.issue.torch_env import collect_env
 
 
 def test_a_real_environment(current_python: Path) -> None:
-    text, why_not = collect(current_python)
+    text, why_not = collect_env(current_python)
     assert why_not is None
     assert text.startswith("PyTorch version: 2.")
     assert "\nPython version: 3." in text
@@ -25,25 +25,25 @@ def interpreter(tmp_path: Path, script: str) -> Path:
     return path
 
 
-def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_hanging_interpreter_is_ended_with_its_children(tmp_path: Path) -> None:
     begun = time.monotonic()
     hanging = interpreter(tmp_path, f"sleep 1234 & echo $! > {tmp_path}/pid; wait")
-    assert collect(hanging, patience=1) == ("", "it did not answer within 1 s")
+    assert collect_env(hanging, timeout=1) == ("", "it did not answer within 1 s")
     assert time.monotonic() - begun < 30
-    # Killed it is, but the system may take a moment over it.
+    # The system may take a moment to end a killed process.
     with contextlib.suppress(psutil.NoSuchProcess):
         started = psutil.Process(int((tmp_path / "pid").read_text()))
         if started.status() != psutil.STATUS_ZOMBIE:
             started.wait(20)
 
 
-def test_one_without_torch(tmp_path: Path) -> None:
-    assert collect(interpreter(tmp_path, "echo 'No module named torch' >&2; exit 1")) == (
+def test_an_environment_without_torch(tmp_path: Path) -> None:
+    assert collect_env(interpreter(tmp_path, "echo 'No module named torch' >&2; exit 1")) == (
         "",
         "it failed (No module named torch)",
     )
-    assert collect(interpreter(tmp_path, "exit 3")) == ("", "it failed (exit code 3)")
+    assert collect_env(interpreter(tmp_path, "exit 3")) == ("", "it failed (exit code 3)")
 
 
-def test_one_that_is_none(tmp_path: Path) -> None:
-    assert collect(tmp_path / "nowhere") == ("", "the interpreter cannot be run (No such file or directory)")
+def test_a_missing_interpreter(tmp_path: Path) -> None:
+    assert collect_env(tmp_path / "nowhere") == ("", "the interpreter cannot be run (No such file or directory)")

@@ -19,8 +19,8 @@ from repros.matrix.measure import measure
 from repros.matrix.worklist import Worklist, build_worklist, estimate_seconds
 from repros.model import Device, Result, Stack, Verdict
 from repros.model.stack import Size
-from tests.conftest import TOYS
-from tests.environments.conftest import write_wheel
+from tests.tiny_stack import write_wheel
+from tests.toy_cells import TOYS
 
 TORCH = """\
 __version__ = "1.0"

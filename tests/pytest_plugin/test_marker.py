@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
+
+from tests.pytest_plugin.subprocess_run import run_pytest
 
 pytest_plugins = ["pytester"]
 
@@ -27,31 +28,16 @@ class TestBoth:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A project of somebody's with the plugin and strict markers."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    pytester.makeconftest(
-        """
-        from importlib.metadata import entry_points
-
-        if not entry_points(group="pytest11", name="repros"):
-            pytest_plugins = ["repros.pytest_plugin"]
-        """
-    )
-    pytester.makeini("[pytest]\naddopts = --strict-markers\n")
-    pytester.makepyfile(test_own=MARKED)
-    return pytester
-
-
-def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    # Loading Hypothesis takes longer than the rest of such a run.
-    return project.runpytest_subprocess("-p", "no:hypothesispytest", *arguments, timeout=120)
+def project(bare_project: pytest.Pytester) -> pytest.Pytester:
+    """A project with marked tests and strict markers."""
+    bare_project.makeini("[pytest]\naddopts = --strict-markers\n")
+    bare_project.makepyfile(test_own=MARKED)
+    return bare_project
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["alone", "xdist"])
 def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    result = run(project, "--junitxml=junit.xml", *workers)
+    result = run_pytest(project, "--junitxml=junit.xml", *workers)
     result.assert_outcomes(passed=2)
     found = {
         case.get("name"): [item.get("value") for item in case.iter("property") if item.get("name") == "repro"]
@@ -74,19 +60,21 @@ def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> No
     for number, mark in enumerate(sentences):
         text = f"import pytest\n\n@pytest.mark.repro({mark})\ndef test_it(): pass\n"
         project.makepyfile(**{f"test_wrong_{number}": text})
-    result = run(project)
+    result = run_pytest(project)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     for number, sentence in enumerate(sentences.values()):
         file = f"test_wrong_{number}.py"
         result.stdout.fnmatch_lines([f"*ERROR collecting {file}*", f"{file}::test_it: {sentence}"])
     assert "Traceback" not in result.stdout.str()
-    run(project, "--continue-on-collection-errors").assert_outcomes(passed=2, errors=len(sentences))
+    run_pytest(project, "--continue-on-collection-errors").assert_outcomes(passed=2, errors=len(sentences))
 
 
-def test_the_marker_explains_itself(project: pytest.Pytester) -> None:
-    run(project, "--markers").stdout.fnmatch_lines(["@pytest.mark.repro(id, ...): this test is about a failure that *"])
+def test_pytest_lists_the_marker(project: pytest.Pytester) -> None:
+    run_pytest(project, "--markers").stdout.fnmatch_lines(
+        ["@pytest.mark.repro(id, ...): this test is about a failure that *"]
+    )
 
 
-def test_marked_tests_are_selected_as_any_others(project: pytest.Pytester) -> None:
+def test_marked_tests_can_be_selected(project: pytest.Pytester) -> None:
     project.makepyfile(test_unmarked="def test_it(): pass\n")
-    run(project, "-m", "repro").assert_outcomes(passed=2, deselected=1)
+    run_pytest(project, "-m", "repro").assert_outcomes(passed=2, deselected=1)

@@ -1,4 +1,4 @@
-"""The pytest plugin, as pytest users meet it: in a run of its own."""
+"""The pytest plugin in runs of pytest."""
 
 from __future__ import annotations
 
@@ -9,36 +9,27 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from tests.conftest import TOYS
+from tests.pytest_plugin.subprocess_run import run_pytest
+from tests.toy_cells import TOYS
 
 pytest_plugins = ["pytester"]
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A project of somebody's with the plugin, a test, and two toy repros that need no torch."""
-    root = Path(__file__).parents[2]
-    monkeypatch.setenv("PYTHONPATH", str(root))
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    pytester.makeconftest(
-        """
-        from importlib.metadata import entry_points
-
-        if not entry_points(group="pytest11", name="repros"):
-            pytest_plugins = ["repros.pytest_plugin"]
-        """
-    )
-    pytester.makepyfile(test_own="def test_own(): pass")
+def project(bare_project: pytest.Pytester) -> pytest.Pytester:
+    """A project with a test, and two toy repros that need no torch."""
+    bare_project.makepyfile(test_own="def test_own(): pass")
+    toys = bare_project.path / "toys"
+    toys.mkdir()
     for slug in ("raises", "exits"):
         text = (TOYS / f"{slug}.py").read_text("utf-8").replace('dependencies = ["torch"]', 'dependencies = ["pytest"]')
-        (pytester.path / "toys").mkdir(exist_ok=True)
-        (pytester.path / "toys" / f"{slug}.py").write_text(text, encoding="utf-8")
-    return pytester
+        (toys / f"{slug}.py").write_text(text, encoding="utf-8")
+    return bare_project
 
 
 @pytest.fixture
-def own(project: pytest.Pytester) -> tuple[str, ...]:
-    """Options that run cells on this interpreter, made to look as if it had torch."""
+def fake_torch(project: pytest.Pytester) -> tuple[str, ...]:
+    """Options that run cells on this interpreter, with the metadata of a torch that is not there."""
     fake = project.path / "torch-2.13.0.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
@@ -48,18 +39,13 @@ def own(project: pytest.Pytester) -> tuple[str, ...]:
     return ("--repro-python", str(python))
 
 
-def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    # Loading Hypothesis takes longer than the rest of such a run.
-    return project.runpytest_subprocess("-p", "no:hypothesispytest", *arguments, timeout=120)
-
-
 def ids(result: pytest.RunResult) -> list[str]:
     return [line.partition("::")[2] for line in result.outlines if "::" in line]
 
 
-def test_a_project_that_does_not_ask_for_repros_gets_none(project: pytest.Pytester) -> None:
+def test_repros_are_not_collected_unless_requested(project: pytest.Pytester) -> None:
     for arguments in ((), (".",), ("toys", "test_own.py")):
-        result = run(project, "--collect-only", "-q", *arguments)
+        result = run_pytest(project, "--collect-only", "-q", *arguments)
         assert ids(result) == ["test_own"], result.outlines
 
 
@@ -69,8 +55,8 @@ def test_loading_the_plugin_imports_nothing_of_the_project(project: pytest.Pytes
     assert result.outlines == ["['repros.pytest_plugin']"]
 
 
-def test_a_script_that_is_named_is_collected_and_never_imported(project: pytest.Pytester) -> None:
-    result = run(project, "--collect-only", "-q", "toys/exits.py")
+def test_a_named_script_is_collected_without_an_import(project: pytest.Pytester) -> None:
+    result = run_pytest(project, "--collect-only", "-q", "toys/exits.py")
     assert ids(result) == [
         "RPR-9003[failing-plain-cpu-current]",
         "RPR-9003[sys_exit-plain-cpu-current]",
@@ -79,22 +65,22 @@ def test_a_script_that_is_named_is_collected_and_never_imported(project: pytest.
     ]
 
 
-def test_the_catalogue_that_is_named_is_collected(project: pytest.Pytester) -> None:
+def test_the_named_catalogue_is_collected(project: pytest.Pytester) -> None:
     catalogue = Path(__file__).parents[2] / "repros" / "catalogue"
-    everything = ids(run(project, "--collect-only", "-q", str(catalogue)))
+    everything = ids(run_pytest(project, "--collect-only", "-q", str(catalogue)))
     assert "RPR-0005[failing-ddp-cpu-2023-12]" in everything
     assert "RPR-0005[failing-ddp-cpu-current]" in everything
-    family = ids(run(project, "--collect-only", "-q", str(catalogue / "fabric")))
+    family = ids(run_pytest(project, "--collect-only", "-q", str(catalogue / "fabric")))
     assert set(family) < set(everything)
 
 
-def test_an_option_asks_for_the_catalogue_alone(project: pytest.Pytester) -> None:
-    found = ids(run(project, "--collect-only", "-q", "--repro", "RPR-0005", "--repro-variant", "failing"))
+def test_an_option_alone_collects_the_catalogue(project: pytest.Pytester) -> None:
+    found = ids(run_pytest(project, "--collect-only", "-q", "--repro", "RPR-0005", "--repro-variant", "failing"))
     assert found
     assert all(name.startswith("RPR-0005[failing-") for name in found)
 
 
-def test_selecting(project: pytest.Pytester) -> None:
+def test_selections(project: pytest.Pytester) -> None:
     arguments = (
         "toys",
         "--repro",
@@ -106,12 +92,12 @@ def test_selecting(project: pytest.Pytester) -> None:
         "--repro-stack",
         "home",
     )
-    assert ids(run(project, "--collect-only", "-q", *arguments)) == [
+    assert ids(run_pytest(project, "--collect-only", "-q", *arguments)) == [
         "RPR-9001[fixed-plain-cpu-2023-05]",
         "RPR-9001[fixed-plain-cpu-current]",
     ]
     others = ("toys", "--repro-strategy", "plain", "--repro-device", "cpu", "-k", "fixed and not outside")
-    assert ids(run(project, "--collect-only", "-q", *others)) == ["RPR-9001[fixed-plain-cpu-current]"]
+    assert ids(run_pytest(project, "--collect-only", "-q", *others)) == ["RPR-9001[fixed-plain-cpu-current]"]
 
 
 @pytest.mark.parametrize(
@@ -137,23 +123,23 @@ def test_selecting(project: pytest.Pytester) -> None:
 def test_a_selection_of_nothing_is_a_usage_error(
     project: pytest.Pytester, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    result = run(project, "toys", *arguments)
+    result = run_pytest(project, "toys", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([sentence])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
 @pytest.mark.parametrize("asked", [(), ("--repro-stack", "home")])
-def test_a_header_that_is_refused_is_a_collection_error(project: pytest.Pytester, asked: tuple[str, ...]) -> None:
+def test_a_refused_header_is_a_collection_error(project: pytest.Pytester, asked: tuple[str, ...]) -> None:
     script = project.path / "toys" / "exits.py"
     script.write_text(script.read_text("utf-8").replace("# deadline", "# dedline"), encoding="utf-8")
-    result = run(project, "toys/exits.py", *asked)
+    result = run_pytest(project, "toys/exits.py", *asked)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([f"{script}:15: unknown key 'dedline' in [[]tool.repro]; expected one of: *"])
     assert "Traceback" not in result.stdout.str()
 
 
-def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, own: tuple[str, ...]) -> None:
+def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
     chosen = (
         "--repro-variant",
         "failing",
@@ -162,7 +148,7 @@ def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, own: tuple[s
         "--repro-results",
         "out/results.jsonl",
     )
-    result = run(project, "toys/raises.py", *own, *chosen, "-v", "--junitxml=junit.xml")
+    result = run_pytest(project, "toys/raises.py", *fake_torch, *chosen, "-v", "--junitxml=junit.xml")
     result.assert_outcomes(passed=2)
     lines = list(record.read(project.path / "out" / "results.jsonl"))
     assert [(line["variant"], line["verdict"]) for line in lines] == [
@@ -171,43 +157,45 @@ def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, own: tuple[s
     ]
     assert all(Path(line["logs"] or "").is_dir() for line in lines)
     cases = ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - written a moment ago
-    told = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
-    assert [properties["verdict"] for properties in told] == ["reproduced", "clean"]
+    properties = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
+    assert [case["verdict"] for case in properties] == ["reproduced", "clean"]
 
 
-def test_a_disagreeing_cell_fails_with_its_explanation(project: pytest.Pytester, own: tuple[str, ...]) -> None:
-    result = run(project, "toys/raises.py", *own, "--repro-variant", "gone", "--repro-variant", "another_message")
+def test_a_disagreeing_cell_fails_with_its_explanation(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
+    result = run_pytest(
+        project, "toys/raises.py", *fake_torch, "--repro-variant", "gone", "--repro-variant", "another_message"
+    )
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["*RPR-9001[[]gone-plain-cpu-python]*", "RPR-9001 gone plain cpu *: gone"])
     result.stdout.fnmatch_lines(["*expected*fails with ValueError: the documented failure on cuda:0*"])
     result.stdout.fnmatch_lines(["*ValueError: quite another failure*"])
-    assert "repros/pytest_plugin/__init__.py" not in result.stdout.str()
+    assert "repros/pytest_plugin/" not in result.stdout.str()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_cell_that_cannot_be_run_is_skipped_with_its_reason(project: pytest.Pytester, own: tuple[str, ...]) -> None:
+def test_an_unavailable_cell_is_skipped_with_its_reason(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
     script = project.path / "toys" / "raises.py"
     script.write_text(script.read_text("utf-8").replace('["pytest"]', '["nothing-of-that-name>=2"]'), encoding="utf-8")
-    result = run(project, "toys/raises.py", *own, "--repro-variant", "fixed", "-rs")
+    result = run_pytest(project, "toys/raises.py", *fake_torch, "--repro-variant", "fixed", "-rs")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*unavailable: needs nothing-of-that-name>=2 (found none)"])
     (line,) = record.read(project.path / ".repros" / "latest.jsonl")
     assert line["verdict"] == "unavailable"
 
 
-def test_an_interpreter_that_does_not_answer_fails_with_a_sentence(project: pytest.Pytester) -> None:
-    result = run(project, "toys/raises.py", "--repro-python", "/bin/false", "--repro-variant", "fixed")
+def test_a_broken_interpreter_fails_with_a_sentence(project: pytest.Pytester) -> None:
+    result = run_pytest(project, "toys/raises.py", "--repro-python", "/bin/false", "--repro-variant", "fixed")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["/bin/false: did not answer (no output); expected the path of a Python interpreter *"])
-    assert "repros/probe.py" not in result.stdout.str()
+    assert "repros/engine/probe.py" not in result.stdout.str()
 
 
 @pytest.mark.slow
-def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, own: tuple[str, ...]) -> None:
-    result = run(
+def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
+    result = run_pytest(
         project,
         "toys",
-        *own,
+        *fake_torch,
         "-n",
         "2",
         "-k",
@@ -222,22 +210,22 @@ def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, own:
 
 @pytest.mark.slow
 def test_the_first_failure_ends_the_run_and_the_last_failures_run_again(
-    project: pytest.Pytester, own: tuple[str, ...]
+    project: pytest.Pytester, fake_torch: tuple[str, ...]
 ) -> None:
-    chosen = ("toys/raises.py", *own, "-k", "fixed or gone or another_type")
-    run(project, *chosen, "-x").assert_outcomes(passed=1, failed=1)
-    again = run(project, *chosen, "--lf", "-v")
+    chosen = ("toys/raises.py", *fake_torch, "-k", "fixed or gone or another_type")
+    run_pytest(project, *chosen, "-x").assert_outcomes(passed=1, failed=1)
+    again = run_pytest(project, *chosen, "--lf", "-v")
     again.assert_outcomes(failed=1, deselected=10)
     assert "RPR-9001[gone" in again.stdout.str()
 
 
-def test_one_cell_by_its_id(project: pytest.Pytester, own: tuple[str, ...]) -> None:
-    result = run(project, "toys/raises.py::RPR-9001[fixed-plain-cpu-python]", *own)
+def test_one_cell_by_its_id(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
+    result = run_pytest(project, "toys/raises.py::RPR-9001[fixed-plain-cpu-python]", *fake_torch)
     result.assert_outcomes(passed=1)
 
 
-def test_the_plugin_explains_its_options(project: pytest.Pytester) -> None:
-    text = run(project, "--help").stdout.str()
+def test_pytests_help_has_the_options(project: pytest.Pytester) -> None:
+    text = run_pytest(project, "--help").stdout.str()
     for option in (
         "--repro=ID",
         "--repro-variant=NAME",

@@ -1,4 +1,4 @@
-"""A repro in full, as `repros show` has it."""
+"""The description of a repro, as `repros show` prints it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine import header
-from repros.text import describe
+from repros.text.describe import describe
 from tests.factories import VALID
 
 SHOWN = """\
@@ -49,15 +49,15 @@ From failing to fixed
 
 Run it
   repros run RPR-0001
-  repros run RPR-0001 --python PATH   # your environment, as it is
+  repros run RPR-0001 --python PATH   # in your environment
   python slug.py failing ddp cuda"""
 
 
-def test_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "slug.py"
     script.write_text(f"{VALID}\ndef failing():\n    find()\n\n\ndef fixed():\n    fit()\n", encoding="utf-8")
-    assert describe.text(header.read(script), 60).plain == SHOWN
+    assert describe(header.read(script), 60).plain == SHOWN
 
 
 def test_a_docstring_without_labels_is_shown_as_it_is(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_docstring_without_labels_is_shown_as_it_is(tmp_path: Path) -> None:
         body.replace("processes = 2", "processes = 1").replace("minimum = 1", "silent = true"),
         encoding="utf-8",
     )
-    shown = describe.text(header.read(script), 80).plain
+    shown = describe(header.read(script), 80).plain
     assert "\n\nIt fails.\n\nSometimes.\n\nVariants\n" in shown
     assert "runs      ddp, ddp_spawn on cuda, sim, 1 rank\n" in shown
     assert "with device type cpu (silent:\n          the script asserts on it)\n" in shown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.model import Ending, Outcome, Process, Result, Verdict
-from repros.text import explain
+from repros.text.explain import explain
 from tests import factories
 
 SITE = "/env/lib/python3.11/site-packages"
@@ -50,7 +50,7 @@ def result(logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, re
     return Result(cell, Verdict.DIFFERENT, reason, None, seen)
 
 
-def test_a_rank_that_raised_and_one_that_waits(logs: Path) -> None:
+def test_a_rank_that_raised_and_a_rank_that_waits(logs: Path) -> None:
     chain = (
         factories.raised(
             "Please call `iter(combined_loader)` first.",
@@ -62,7 +62,7 @@ def test_a_rank_that_raised_and_one_that_waits(logs: Path) -> None:
     raised = factories.process(0, Ending.RAISED, chain=chain, at=3.21, log=logs / "main.log")
     waits = factories.process(1, Ending.TIMED_OUT, at=60.0, stacks=STACKS, log=logs / "log.txt")
     assert (
-        explain.text(result(logs, raised, waits, reason="rank 0 ended otherwise: RuntimeError"))
+        explain(result(logs, raised, waits, reason="rank 0 ended otherwise: RuntimeError"))
         == f"""\
 RPR-0001 failing ddp cpu current: different
   rank 0 ended otherwise: RuntimeError
@@ -79,7 +79,7 @@ observed  2 of 2 ranks, launched cold, in 61.2 s (deadline 60 s)
             while handling torch.distributed.DistBackendError: one
               two
             caused by KeyError: {"x" * 400} [...]
-          rank 1: still running after 60.0 s, when its time was up
+          rank 1: still running after 60.0 s, at the deadline
             in, innermost first:
               torch/distributed/distributed_c10d.py:4810 barrier
               torch/distributed/c10d_logger.py:83 wrapper
@@ -97,7 +97,7 @@ again     {AGAIN} --stack current --catalogue toy.py"""
 def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
     exited = factories.process(None, Ending.EXITED, code=3)
     signalled = factories.process(1, Ending.SIGNALLED, signal="SIGSEGV", stacks=STACKS)
-    text = explain.text(result(logs, exited, signalled, outcome=Outcome.PASSES))
+    text = explain(result(logs, exited, signalled, outcome=Outcome.PASSES))
     assert (
         "expected  returns, since this variant is a fix\n"
         "          affected without it: lightning>=2.1,<2.4; here:" in text
@@ -108,12 +108,12 @@ def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
     assert "log of launcher, rank 1: empty\n" in text
 
 
-def test_a_fix_outside_the_range_and_an_interpreter_of_the_users_own(logs: Path) -> None:
+def test_a_fix_outside_the_range_on_the_users_own_interpreter(logs: Path) -> None:
     cell = factories.cell(
         variant=factories.variant(affected=factories.requirements("lightning>=99")),
         environment=factories.environment("/home/me/my env/bin/python"),
     )
-    text = explain.text(Result(cell, Verdict.INFRA, "no disk", None, factories.observation()))
+    text = explain(Result(cell, Verdict.INFRA, "no disk", None, factories.observation()))
     assert (
         "expected  returns, since these versions are not affected\n"
         "          affected: lightning>=99; here: torch" in text
@@ -121,16 +121,16 @@ def test_a_fix_outside_the_range_and_an_interpreter_of_the_users_own(logs: Path)
     assert text.endswith("--python '/home/me/my env/bin/python' --catalogue /nowhere/toys/toy_0001.py")
 
 
-def test_every_ending_has_words() -> None:
+def test_every_ending_has_a_text() -> None:
     for ending in Ending:
         seen = factories.observation(factories.process(0, ending), leftovers=2)
-        text = explain.text(Result(factories.cell(), Verdict.DIFFERENT, "why", None, seen))
+        text = explain(Result(factories.cell(), Verdict.DIFFERENT, "why", None, seen))
         assert "          rank 0: " in text
         assert "          2 further processes left running, ended by the engine\n" in text
 
 
-def test_what_was_not_run_has_nothing_observed() -> None:
-    text = explain.text(Result(factories.cell(), Verdict.UNAVAILABLE, "no GPU here"))
+def test_an_unavailable_cell_has_no_observation() -> None:
+    text = explain(Result(factories.cell(), Verdict.UNAVAILABLE, "no GPU here"))
     assert text == (
         "RPR-0001 failing ddp cpu current: unavailable\n"
         "  no GPU here\n"

@@ -1,4 +1,4 @@
-"""The summary table as people see it, whole, at the widths of terminals and logs."""
+"""The summary table, whole, at the widths of terminals and logs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ NO_OLD_CUDA = "torch 2.0.1 is a build without CUDA"
 NO_CUDA = "torch 2.13.0+cpu is a build without CUDA"
 
 
-def line(
-    repro: str, title: str, cell: str, verdict: Verdict, seconds: float | None = None, **given: Any
-) -> dict[str, Any]:
+def line(repro: str, title: str, cell: str, verdict: Verdict, seconds: float | None = None, **given: Any) -> Any:
+    """Return the part of a record line that the table reads."""
     variant, strategy, device, stack = cell.split()
     versions = {"torch": "2.0.1"} if stack == "2023-05" else {"lightning": "2.6.6", "torch": "2.13.0+cpu"}
     return {
@@ -124,7 +123,7 @@ x no_      ddp         cpu current reproduced  11.2
 def shown(lines: Sequence[Any], width: int, *, verbose: bool = False, colour: bool = False) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
-    console.print(table.table(lines, width, verbose=verbose), soft_wrap=True)
+    console.print(table.summary_table(lines, width, verbose=verbose), soft_wrap=True)
     return out.getvalue()
 
 
@@ -132,20 +131,20 @@ def test_at_the_width_of_a_terminal() -> None:
     assert shown(LINES, 80) == AT_80
 
 
-def test_with_room_notes_stand_behind_the_row() -> None:
+def test_notes_follow_the_row_if_there_is_room() -> None:
     assert shown(LINES, 100).startswith(AT_100)
 
 
-def test_names_of_variants_break_at_their_underscores_where_there_is_no_room() -> None:
+def test_variant_names_break_at_underscores_if_there_is_no_room() -> None:
     assert shown(LINES, 50).startswith(AT_50)
 
 
 @pytest.mark.parametrize("width", [52, 60, 72, 80, 100, 120, 200])
-def test_no_line_is_wider_than_the_reader_has(width: int) -> None:
+def test_no_line_is_wider_than_the_output(width: int) -> None:
     assert max(map(len, shown(LINES, width).splitlines())) <= width
 
 
-def test_verbose_gives_the_unavailable_rows() -> None:
+def test_verbose_shows_the_unavailable_cells() -> None:
     lines = [line for line in LINES if line["variant"] == "failing" and line["repro"] == "RPR-0005"]
     rows = shown(lines, 100, verbose=True)
     assert "  failing  ddp        cpu     current  reproduced      10.9\n" in rows
@@ -165,11 +164,11 @@ def test_the_last_of_several_results_for_a_cell_counts() -> None:
         "1 earlier result of the same cells left out\n"
         "1 agree, 0 news, 0 trouble\n"
     )
-    assert table.disagreeing([first, last]) == []
-    assert table.disagreeing([last, first]) == [first]
+    assert record.disagreeing([first, last]) == []
+    assert record.disagreeing([last, first]) == [first]
 
 
-def test_an_interpreter_is_called_by_its_environment() -> None:
+def test_an_interpreter_has_the_name_of_its_environment() -> None:
     lines = [
         line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1) for path in ("/a/one", "/b/two")
     ]
@@ -178,7 +177,7 @@ def test_an_interpreter_is_called_by_its_environment() -> None:
     assert "two  python 3.11.9, lightning 2.6.6, torch 2.13.0+cpu (/b/two/bin/python)\n" in rows
 
 
-def test_two_environments_of_one_name_are_told_apart() -> None:
+def test_two_environments_of_one_name_get_their_paths() -> None:
     lines = [
         line("RPR-0005", FABRIC, f"fixed ddp cpu {path}/bin/python", Verdict.CLEAN, 1)
         for path in ("/a/venv", "/b/venv")
@@ -188,7 +187,7 @@ def test_two_environments_of_one_name_are_told_apart() -> None:
     assert "cpu     /b/venv/bin/python  clean" in rows
 
 
-def test_nothing_but_unavailable_cells() -> None:
+def test_only_unavailable_cells() -> None:
     assert shown([LINES[1]], 80) == (
         "Not run:\n"
         "   1  cuda: torch 2.13.0+cpu is a build without CUDA (RPR-0005)\n"
@@ -197,22 +196,22 @@ def test_nothing_but_unavailable_cells() -> None:
     )
 
 
-def test_every_verdict_has_the_colour_of_its_tone() -> None:
+def test_every_verdict_has_the_colour_of_its_category() -> None:
     colours = {"green": "32", "yellow": "33", "red": "31", "dim": "2"}
     for verdict in Verdict:
         rows = shown([line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1)], 80, verbose=True, colour=True)
-        assert f"\x1b[{colours[table.style(verdict)]}m{verdict}\x1b[0m" in rows
+        assert f"\x1b[{colours[table.verdict_style(verdict)]}m{verdict}\x1b[0m" in rows
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_what_disagrees_is_marked_without_colour_too(verdict: Verdict) -> None:
+def test_a_disagreeing_cell_has_a_mark_besides_its_colour(verdict: Verdict) -> None:
     lines = [line("RPR-0005", FABRIC, "fixed ddp cpu current", verdict, 1, reason="because")]
     agrees = verdict in {Verdict.REPRODUCED, Verdict.CLEAN, Verdict.UNAVAILABLE}
-    assert bool(table.disagreeing(lines)) is not agrees
+    assert bool(record.disagreeing(lines)) is not agrees
     assert ("\n! fixed" in shown(lines, 80)) is not agrees
 
 
-def test_a_real_record_line_is_all_it_needs() -> None:
+def test_a_real_record_line_is_enough() -> None:
     claimed = factories.variant("claimed", claim="it helps")
     cell = factories.cell(Outcome.FAILS, variant=claimed)
     seen = factories.observation(factories.process(0, Ending.RAISED))
@@ -228,15 +227,15 @@ def test_a_real_record_line_is_all_it_needs() -> None:
     )
 
 
-def test_repeats_stand_beside_the_verdict() -> None:
+def test_repeats_are_shown_beside_the_verdict() -> None:
     repeats = {"n": 20, "agreeing": 19}
     flaky = line("RPR-0005", FABRIC, "failing ddp cpu current", Verdict.FLAKY, 10.9, repeats=repeats, reason="because")
-    assert "current  flaky 19/20     10.9\n    because\n" in table.table([flaky], 100).plain
+    assert "current  flaky 19/20     10.9\n    because\n" in table.summary_table([flaky], 100).plain
 
 
-def test_cells_that_were_done_side_by_side_stand_where_they_belong() -> None:
+def test_cells_that_ran_side_by_side_are_sorted() -> None:
     order = [0, 3, 2, 5, 1, 4, 9, 7, 6, 8]
-    assert list(map(cell_of, table.latest(LINES[i] for i in order))) == [
+    assert list(map(cell_of, record.latest(LINES[i] for i in order))) == [
         "RPR-0004 fixed fused_adamw cuda 2023-05",
         "RPR-0004 fixed fused_adamw sim 2023-05",
         "RPR-0004 failing fused_adamw sim current",

@@ -15,8 +15,8 @@ from repros.engine.judge import judge
 from repros.engine.launch import Servers, logs, run
 from repros.engine.launch import warm as launching
 from repros.model import Cell, Ending, Observation, Verdict
-from tests.conftest import living
 from tests.endings import ENDINGS
+from tests.toy_cells import living
 
 Warm = Callable[..., tuple[Cell, Observation]]
 

@@ -1,4 +1,4 @@
-"""The catalogue and the stacks for machines: what the header says, as plain values."""
+"""Repros and stacks as plain values, for `--json`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 from repros.model import Repro, Variant
 from repros.model.requirements import format_requirement
 from repros.model.stack import Size, Stack
-from repros.text.describe import role
 
 
-def brief(repro: Repro) -> dict[str, Any]:
-    """Return what `repros list` says of a repro."""
+def repro_summary(repro: Repro) -> dict[str, Any]:
+    """Return a repro as `repros list --json` prints it."""
     return {
         "id": repro.id,
         "slug": repro.slug,
@@ -28,10 +27,10 @@ def brief(repro: Repro) -> dict[str, Any]:
     }
 
 
-def full(repro: Repro) -> dict[str, Any]:
-    """Return what `repros show` says of a repro."""
+def repro_details(repro: Repro) -> dict[str, Any]:
+    """Return a repro as `repros show --json` prints it."""
     return {
-        **brief(repro),
+        **repro_summary(repro),
         "script": str(repro.path),
         "requires": [format_requirement(requirement) for requirement in repro.requires],
         "dependencies": [format_requirement(requirement) for requirement in repro.dependencies],
@@ -44,17 +43,22 @@ def full(repro: Repro) -> dict[str, Any]:
     }
 
 
-def stack(known: Stack, place: Path | None) -> dict[str, Any]:
-    """Return what `repros stacks` says of a stack; the place is that of its environment, if that is there."""
+def stack_details(stack: Stack, environment: Path | None) -> dict[str, Any]:
+    """Return a stack as `repros stacks --json` prints it.
+
+    Args:
+        stack: the stack.
+        environment: the folder of its environment; None if that is not there yet.
+    """
     return {
-        "name": known.name,
-        "about": known.about,
-        "python": known.python,
-        "requirements": [str(requirement) for requirement in known.requirements],
-        "until": known.until.isoformat(),
-        "cuda": _size(known.cuda),
-        "cpu": _size(known.cpu) if known.cpu else None,
-        "ready": str(place) if place else None,
+        "name": stack.name,
+        "about": stack.about,
+        "python": stack.python,
+        "requirements": [str(requirement) for requirement in stack.requirements],
+        "until": stack.until.isoformat(),
+        "cuda": _size(stack.cuda),
+        "cpu": _size(stack.cpu) if stack.cpu else None,
+        "ready": str(environment) if environment else None,
     }
 
 
@@ -62,7 +66,7 @@ def _variant(variant: Variant) -> dict[str, Any]:
     signature = variant.signature
     return {
         "name": variant.name,
-        "role": role(variant),
+        "role": variant.role.value,
         "outcome": variant.outcome.value,
         "about": variant.about,
         "claim": variant.claim,

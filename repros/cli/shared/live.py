@@ -1,4 +1,4 @@
-"""What is seen of a run while it goes on: a line per finished cell; on a terminal, what runs now."""
+"""Live output of a run: a line per finished cell and, on a terminal, the cells that are running."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from repros.cli.output import show_text
+from repros.cli.shared.output import show_text
+from repros.cli.shared.results_file import begin_results
 from repros.engine import record
 from repros.engine.pipeline import Observer
-from repros.errors import ReprosError
-from repros.model import Category, Cell, Result, Unavailable, Verdict
-from repros.text import explain, table
+from repros.model import Cell, Result, Unavailable, Verdict
+from repros.text import table
+from repros.text.explain import explain
 from repros.text.wording import count, relative_to_cwd
-
-_OPENING = b'{"schema"'
-"""How every results file begins."""
-
-
-class ResultsFileError(ReprosError):
-    """A results file that cannot be begun."""
 
 
 class LiveReporter(Observer):
-    """Shows a journey on a console and keeps its record lines for the table at the end."""
+    """Reporter that shows a run on a console and keeps its record lines for the table at the end."""
 
     def __init__(self, out: Console, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
-        """Show on `out`; `results` is begun when the plan is there, so that a typo does not empty it."""
+        """Report on `out`.
+
+        Args:
+            out: console.
+            results: results file; begun once the plan is known, so that a typo does not empty it.
+            append: whether results are added to the file.
+            verbose: whether cells that cannot be run here get a line each.
+            quiet: whether only cells that do not agree get a line.
+        """
         self._quiet = quiet
         self.lines: list[record.RecordLine] = []
         self.lost = 0
-        """Results that could not be recorded."""
+        """Number of results that could not be written to the file."""
         self._out = out
         self._results = results
         self._append = append
@@ -44,79 +46,76 @@ class LiveReporter(Observer):
         self._total = 0
         self._done = 0
         self._running: dict[str, None] = {}
-        # Not `is_terminal`, which FORCE_COLOR makes true for logs.
+        # `isatty` and not `is_terminal`, which FORCE_COLOR makes true for logs.
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         self._progress = Progress(*columns, console=out, transient=True, disable=quiet or not out.file.isatty())
-        self._task = self._progress.add_task("looking at the environment")
+        self._task = self._progress.add_task("probing the environment")
 
     def __enter__(self) -> Self:
-        """Begin to show what runs now."""
+        """Start the live line."""
         self._progress.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the line of what runs now away."""
+        """Remove the live line."""
         self._progress.stop()
 
     def say(self, line: str) -> None:
-        """Show progress that concerns no cell."""
+        """Show a line of progress that does not belong to a cell."""
         if not self._quiet:
             show_text(self._out, line, "dim")
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
-        """Begin the results file and say how much there is to do; a further plan is added to the first."""
-        _begin(self._results, append=self._append)
+        """Begin the results file and show the number of cells; several plans of one run are added up."""
+        begin_results(self._results, append=self._append)
         self._append = True
         runnable = sum(isinstance(item, Cell) for item in cells)
         self._total += runnable
         if self._quiet:
             return
         missing = len(cells) - runnable
-        stacks = dict.fromkeys(table.short_name(c.environment.name) for c in cells if isinstance(c, Cell))
-        where = f" on {', '.join(stacks)}" if stacks else ""
-        also = f"; {missing} cannot be run here" if missing else ""
-        show_text(self._out, f"{count(runnable, 'cell')} to run{where}{also}")
+        stacks = dict.fromkeys(table.short_environment_name(c.environment.name) for c in cells if isinstance(c, Cell))
+        on_stacks = f" on {', '.join(stacks)}" if stacks else ""
+        missing_note = f"; {missing} cannot be run here" if missing else ""
+        show_text(self._out, f"{count(runnable, 'cell')} to run{on_stacks}{missing_note}")
 
     def started(self, cell: Cell) -> None:
-        """Show a cell among those that run now."""
+        """Add a cell to the live line."""
         self._running[_label(cell)] = None
-        self._now()
+        self._update_live_line()
 
     def finished(self, result: Result) -> None:
-        """Show a result, explained when it does not agree."""
+        """Show a result, with an explanation if it does not agree."""
         self.lines.append(record.line(result))
         if result.verdict is Verdict.UNAVAILABLE and not self._verbose:
             return
         if result.verdict is not Verdict.UNAVAILABLE:
             self._done += 1
             self._running.pop(_label(result.cell), None)
-            self._now()
-        if (
-            self._quiet
-            and result.verdict.category in {Category.AGREES, Category.SKIPPED}
-            and result.verdict is not Verdict.INFRA
-        ):
+            self._update_live_line()
+        if self._quiet and not result.verdict.disagrees:
             return
-        show_text(self._out, self._line(result))
-        if result.verdict is not Verdict.UNAVAILABLE and result.verdict.category is not Category.AGREES:
-            show_text(self._out, f"\n{explain.text(result)}\n")
+        show_text(self._out, self._result_line(result))
+        if result.verdict.disagrees:
+            show_text(self._out, f"\n{explain(result)}\n")
 
     def unrecorded(self, result: Result, error: OSError) -> None:
-        """Say that a result is in no file; the table still has it."""
+        """Report a result that could not be written to the file; the table still has it."""
         self.lost += 1
         why = error.strerror or str(error)
-        problem = f"{relative_to_cwd(self._results)} does not take the result of {_label(result.cell)}: {why}"
+        file = relative_to_cwd(self._results)
+        problem = f"{file} cannot take the result of {_label(result.cell)} ({why})"
         show_text(self._out, problem, "red")
 
     def close(self, *, interrupted: bool, summary: bool) -> None:
-        """Show the table, if it is wanted, and where everything lies."""
+        """Show the end of the run: the table if `summary` asks for it, and the path of the results file."""
         if self.lines and self._quiet:
-            show_text(self._out, table.closing(table.latest(self.lines)))
+            show_text(self._out, table.counts_line(record.latest(self.lines)))
         elif self.lines and (summary or interrupted):
             self._out.print()
-            show_text(self._out, table.table(self.lines, self._out.width, verbose=self._verbose))
+            show_text(self._out, table.summary_table(self.lines, self._out.width, verbose=self._verbose))
         if interrupted:
             show_text(self._out, f"interrupted after {self._done} of {count(self._total, 'cell')}", "yellow")
         if self.lost:
@@ -125,46 +124,29 @@ class LiveReporter(Observer):
             if self._results.stat().st_size:
                 show_text(self._out, f"results: {relative_to_cwd(self._results)}", "dim")
 
-    def _line(self, result: Result) -> Text:
+    def _result_line(self, result: Result) -> Text:
         counter = f"[{self._done:>{len(str(self._total))}}/{self._total}] "
         if result.verdict is Verdict.UNAVAILABLE:
             counter = " " * len(counter)
         line = Text().append(counter, "dim")
-        line.append(f"{result.verdict:<11} ", table.style(result.verdict))
+        line.append(f"{result.verdict:<11} ", table.verdict_style(result.verdict))
         line.append(_label(result.cell))
         if result.observation is not None:
             line.append(f"  {result.repeats}" if result.repeats else "")
-            # Rounded as it is recorded, so that the table says the same.
+            # Rounded as in the record line, so that the table shows the same number.
             line.append(f"  {round(result.observation.seconds, 2):.1f} s", "dim")
         else:
             line.append(f"  {result.reason}", "dim")
         return line
 
-    def _now(self) -> None:
-        """Put what runs now on the live line."""
+    def _update_live_line(self) -> None:
+        """Show the first of the running cells, and how many more there are."""
         first, *others = [*self._running, ""]
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         self._progress.reset(self._task, description=f"{first}{more}" if first else "")
 
 
 def _label(cell: Cell) -> str:
-    """Return the cell's label with an interpreter's path cut to its environment's name."""
-    stack = table.short_name(cell.environment.name)
+    """Return the cell's label, with the name of the environment's folder instead of an interpreter's path."""
+    stack = table.short_environment_name(cell.environment.name)
     return f"{cell.repro.id} {cell.variant.name} {cell.strategy} {cell.device} {stack}"
-
-
-def _begin(path: Path, *, append: bool) -> None:
-    """Make the results file, empty unless it is to be added to; other people's files are left alone."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab+") as file:
-            file.seek(0)
-            if file.read(len(_OPENING)) not in {b"", _OPENING}:
-                raise ResultsFileError(f"{path} is not a results file; name another with --results.")
-            if not append:
-                file.truncate(0)
-    except FileExistsError as error:
-        raise ResultsFileError(f"{path.parent} is not a folder; name another file with --results.") from error
-    except OSError as error:
-        problem = f"{path} cannot be written ({error.strerror}); name another file with --results."
-        raise ResultsFileError(problem) from error

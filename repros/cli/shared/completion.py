@@ -1,6 +1,6 @@
-"""What the shell offers on Tab: ids, variants, strategies, stacks, families.
+"""Completion in the shell (Tab) of ids, variants, strategies, stacks, families and packages.
 
-click makes the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and likewise for zsh and fish.
+click writes the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and likewise for zsh and fish.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from repros.model import Repro
 from repros.stacks import load_stacks
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
-"""Returns names with a word about each, given what stands on the line already."""
+"""Returns names and a description of each, given the rest of the command line."""
 
 
-class _Named(click.types.StringParamType):
-    """Text that the shell can complete."""
+class _CatalogueName(click.types.StringParamType):
+    """A string that the shell can complete."""
 
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
@@ -32,38 +32,38 @@ class _Named(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - click hands it over
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Return what begins as the word does, whatever its case."""
+        """Return the names that begin with the word, whatever its case."""
         try:
-            offered = list(self._offer(ctx))
+            names = list(self._offer(ctx))
         except ReprosError:
-            return []  # it will be said when the command is run
-        fitting = (item for item in offered if item[0].lower().startswith(incomplete.lower()))
-        return [CompletionItem(name, help=about) for name, about in dict(fitting).items()]
+            return []  # the command itself reports it
+        matches = (item for item in names if item[0].lower().startswith(incomplete.lower()))
+        return [CompletionItem(name, help=about) for name, about in dict(matches).items()]
 
 
-def attach(group: click.Group) -> None:
-    """Have every parameter of the commands that names something of the catalogue complete it."""
+def add_completion(group: click.Group) -> None:
+    """Give completion to every parameter of the commands that takes a name of the catalogue or of a stack."""
     for command in group.commands.values():
         for parameter in command.params:
             if parameter.type is click.STRING and (offer := _OFFERS.get(parameter.name or "")):
-                parameter.type = _Named(offer)
+                parameter.type = _CatalogueName(offer)
 
 
-def _shelf(ctx: click.Context) -> Catalogue:
+def _catalogue(ctx: click.Context) -> Catalogue:
     places: tuple[Path, ...] = ctx.params.get("places") or (CATALOGUE,)
     return load(places)
 
 
 def _repros(ctx: click.Context) -> Iterator[Repro]:
-    """Yield the repros that are named on the line, or all."""
-    # An option that still lacks its value ends click's parsing: what stood before it is then in `args`.
+    """Yield the repros that the command line names, or all."""
+    # An option without its value ends click's parsing: the words before it are then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
-    catalogue = _shelf(ctx)
+    catalogue = _catalogue(ctx)
     yield from [repro for repro in catalogue if not named.isdisjoint({repro.id, repro.slug})] or catalogue
 
 
 def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    for repro in _shelf(ctx):
+    for repro in _catalogue(ctx):
         yield repro.id, repro.title
         yield repro.slug, repro.title
 
@@ -78,13 +78,13 @@ def _strategies(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
     yield from ((stack.name, stack.about) for stack in load_stacks().values())
-    # Where several may be named, one may be each repro's own.
+    # `home` is accepted by the options that take several stacks.
     if "stacks" in ctx.params:
         yield "home", "each repro's own"
 
 
 def _families(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((repro.family, "") for repro in _shelf(ctx))
+    yield from ((repro.family, "") for repro in _catalogue(ctx))
 
 
 def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,108 @@
+"""`repros list`: the documented failures, each with the stacks that show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from repros import evidence
+from repros.cli.shared.inputs import load_catalogue
+from repros.cli.shared.options import catalogue_option, example, json_option
+from repros.cli.shared.output import console, show_text
+from repros.docs.tables import failures_table
+from repros.engine.catalogue import Catalogue
+from repros.errors import refuse_unknown
+from repros.matrix.text import describe_stacks
+from repros.model import Repro
+from repros.stacks import load_stacks
+from repros.text import json_values
+from repros.text.layout import HANGING, heading
+from repros.text.wording import wrap
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which repros to list: those that fit every field; an empty one fits all, of several names one must fit."""
+
+    families: tuple[str, ...]
+    strategies: tuple[str, ...]
+    packages: tuple[str, ...]
+    silent: bool
+
+    def choose(self, catalogue: Catalogue) -> list[Repro]:
+        """Return the repros that fit.
+
+        Raises:
+            UnknownNameError: no repro has a family, strategy or package of that name.
+        """
+        refuse_unknown("family", self.families, sorted(repro.family for repro in catalogue))
+        refuse_unknown("strategy", self.strategies, sorted(name for repro in catalogue for name in repro.strategies))
+        refuse_unknown("package", self.packages, sorted(name for repro in catalogue for name in repro.packages))
+        return [repro for repro in catalogue if self._fits(repro)]
+
+    def _fits(self, repro: Repro) -> bool:
+        return (
+            _overlap(self.families, [repro.family])
+            and _overlap(self.strategies, repro.strategies)
+            and _overlap(self.packages, repro.packages)
+            and (repro.silent or not self.silent)
+        )
+
+
+@click.command(
+    "list",
+    short_help="List the documented failures.",
+    epilog=example("repros list", "repros list --family lightning --silent"),
+)
+@click.option("--family", "families", multiple=True, metavar="NAME", help="Only this folder; repeatable.")
+@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only under this strategy; repeatable.")
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="Only in this package; repeatable.")
+@click.option("--silent", is_flag=True, help="Only wrong results without an error.")
+@click.option("--markdown", is_flag=True, help="Print the README's table of failures.")
+@json_option
+@catalogue_option
+def list_repros(
+    families: tuple[str, ...],
+    strategies: tuple[str, ...],
+    packages: tuple[str, ...],
+    places: tuple[Path, ...],
+    *,
+    silent: bool,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """List the documented failures, each with the stacks that were measured to show it or not.
+
+    A failure must fit all of the options that are given, and one value of a repeated option.
+    """
+    chosen = Filter(families, strategies, packages, silent).choose(load_catalogue(places))
+    if as_json:
+        values = [json_values.repro_summary(repro) for repro in chosen]
+        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    elif markdown:
+        click.echo(failures_table(chosen), nl=False)
+    else:
+        _print_list(chosen)
+
+
+def _print_list(repros: Sequence[Repro]) -> None:
+    out, known, stacks = console(), evidence.read(), [*load_stacks().values()]
+    for repro in repros:
+        for line in heading(repro.id, repro.title, out.width):
+            show_text(out, line)
+        parts = [f"{repro.family}/{repro.slug}", f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"]
+        parts += ["silent: a wrong result without an error"] if repro.silent else []
+        for part in (*parts, describe_stacks(repro, stacks, known)):
+            for row in wrap(part, out.width, HANGING):
+                show_text(out, row, "dim")
+    if not repros:
+        show_text(out, "no documented failure fits", "dim")
+
+
+def _overlap(wanted: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a wanted name is among these; every name fits if none is wanted."""
+    return not wanted or not set(wanted).isdisjoint(names)

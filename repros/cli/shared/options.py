@@ -1,0 +1,52 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from repros.model import Device
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+"""Add `--json`, for one JSON value instead of text."""
+
+catalogue_option = click.option(
+    "--catalogue",
+    "places",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Script or folder of scripts to use instead of the package's own catalogue; repeatable.",
+)
+"""Add `--catalogue`, which replaces the catalogue that comes with the package."""
+
+
+def to_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[Device, ...]:
+    """Return the devices of these names; a callback for options that take several."""
+    return tuple(map(Device, names))
+
+
+def narrowing_options(command: F) -> F:
+    """Add `--strategy` and `--device`, which restrict the cells."""
+    strategies = click.option(
+        "--strategy", "strategies", multiple=True, metavar="NAME", help="Only this strategy; repeatable."
+    )
+    devices = click.option(
+        "--device",
+        "devices",
+        multiple=True,
+        type=click.Choice([device.value for device in Device]),
+        callback=to_devices,
+        help="Only this device; repeatable.",
+    )
+    return strategies(devices(command))
+
+
+def example(*lines: str) -> str:
+    r"""Return the example at the end of a command's help; click's mark `\b` keeps its line breaks."""
+    return "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])

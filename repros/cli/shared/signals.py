@@ -1,0 +1,46 @@
+"""Orderly end of a run on SIGTERM and SIGHUP: the running cells are ended, the finished ones are summarised."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""What schedulers, `kill` and a closed terminal send; Ctrl-C raises KeyboardInterrupt already."""
+
+
+class SignalInterrupt(KeyboardInterrupt):
+    """An interruption by another signal than Ctrl-C's."""
+
+    def __init__(self, number: int) -> None:
+        """Keep the signal's number."""
+        super().__init__(number)
+        self.number = number
+
+
+def interruption_exit_code(interruption: KeyboardInterrupt) -> int:
+    """Return 128 plus the signal's number, as shells do."""
+    return 128 + (interruption.number if isinstance(interruption, SignalInterrupt) else signal.SIGINT)
+
+
+@contextlib.contextmanager
+def interrupt_on_signals() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP interrupt the block as Ctrl-C does; an ignored signal (`nohup`) stays ignored."""
+
+    def interrupt(number: int, _: FrameType | None) -> NoReturn:
+        raise SignalInterrupt(number)
+
+    before = {}
+    # Only the main thread may set handlers (ValueError); a program that calls this elsewhere has handlers of its own.
+    with contextlib.suppress(ValueError):
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,31 @@
+"""`repros show`: one failure in full."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from repros.cli.shared.inputs import load_catalogue
+from repros.cli.shared.options import catalogue_option, example, json_option
+from repros.cli.shared.output import console, show_text
+from repros.text import json_values
+from repros.text.describe import describe
+
+
+@click.command(short_help="Show one failure: cause, fixes, and a diff.", epilog=example("repros show RPR-0005"))
+@click.argument("id_", metavar="ID")
+@json_option
+@catalogue_option
+def show(id_: str, places: tuple[Path, ...], *, as_json: bool) -> None:
+    """Show one failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
+
+    ID is an id such as RPR-0005, or the name of the script.
+    """
+    repro = load_catalogue(places).find(id_)
+    if as_json:
+        click.echo(json.dumps(json_values.repro_details(repro), indent=2, ensure_ascii=False))
+        return
+    out = console()
+    show_text(out, describe(repro, out.width))

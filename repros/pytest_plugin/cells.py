@@ -1,0 +1,104 @@
+"""Scripts and cells as pytest's files and items; imported when a script is collected for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros.engine.catalogue import Catalogue
+from repros.engine.header import HeaderError, read
+from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
+from repros.errors import ReprosError
+from repros.model import Category, Device, Result, Verdict
+from repros.pytest_plugin.runner import Runner
+from repros.text.explain import explain
+
+_DEFAULT_STACKS = (HOME, "current")
+_runner = pytest.StashKey[Runner]()
+
+
+def selection_from(config: pytest.Config) -> Selection:
+    """Return the selection that the options make."""
+    return Selection(
+        repros=tuple(config.getoption("repro")),
+        variants=tuple(config.getoption("repro_variant")),
+        strategies=tuple(config.getoption("repro_strategy")),
+        devices=tuple(map(Device, config.getoption("repro_device"))),
+    )
+
+
+class Script(pytest.File):
+    """A repro script."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield an item for each selected cell."""
+        try:
+            repro = read(self.path)
+        except HeaderError as error:
+            raise self.CollectError(str(error)) from error
+        try:
+            specs = select(Catalogue((repro,)), selection_from(self.config))
+        except ReprosError:
+            return  # the selection has no cell of this script
+        stacks = self.config.getoption("repro_stack") or _DEFAULT_STACKS
+        has_python = self.config.getoption("repro_python") is not None
+        for spec in specs:
+            for stack in ["python"] if has_python else stack_names(repro, stacks):
+                name = f"{repro.id}[{spec.variant.name}-{spec.strategy}-{spec.device}-{stack}]"
+                # The id is given as text: pytest 9.2 takes the brackets for a parameter when it reads an id back
+                # (`--lf`), but not when it makes the id itself.
+                nodeid = f"{self.nodeid}::{name}"
+                yield CellItem.from_parent(self, name=name, nodeid=nodeid, spec=spec, stack=stack)
+
+
+class DisagreementError(Exception):
+    """A cell whose verdict does not agree with the documentation of its repro."""
+
+    def __init__(self, result: Result) -> None:
+        """Keep the result for the explanation."""
+        super().__init__(f"{result.verdict}: {result.reason}")
+        self.result = result
+
+
+class CellItem(pytest.Item):
+    """One cell, which gets its environment when it runs."""
+
+    def __init__(self, *, spec: CellSpec, stack: str, **rest: Any) -> None:
+        """Keep what to run, and the name of the stack to run it on."""
+        super().__init__(**rest)
+        self.spec = spec
+        self.stack = stack
+
+    def runtest(self) -> None:
+        """Run, judge and record the cell; pass when its verdict agrees."""
+        result = _get_runner(self.config).run(self.spec, self.stack)
+        self.user_properties += [("verdict", str(result.verdict)), ("reason", result.reason)]
+        if result.observation is not None:
+            self.user_properties.append(("logs", str(result.observation.folder)))
+        if result.verdict is Verdict.UNAVAILABLE:
+            pytest.skip(f"{result.verdict}: {result.reason}")
+        if result.verdict.category is not Category.AGREES:
+            raise DisagreementError(result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Explain a disagreement; show an error of the user's input as its sentence alone."""
+        if isinstance(excinfo.value, DisagreementError):
+            return explain(excinfo.value.result)
+        if isinstance(excinfo.value, ReprosError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return the cell's name for headings."""
+        return self.path, None, self.name
+
+
+def _get_runner(config: pytest.Config) -> Runner:
+    """Return this process's runner, made when its first cell runs."""
+    if _runner not in config.stash:
+        config.stash[_runner] = Runner(config)
+        config.add_cleanup(config.stash[_runner].close)
+    return config.stash[_runner]

@@ -1,0 +1,58 @@
+"""The layout that all commands share: a bold heading per repro, and paragraphs with a label in the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.text import Text
+
+from repros.text.wording import wrap
+
+MARGIN = 10
+"""Columns of the margin, its label included."""
+HANGING = " " * 9
+"""Indent of a heading's further lines: as wide as `RPR-0001 `."""
+
+
+def heading(id_: str, title: str, width: int, *, style: str = "bold") -> Iterator[Text]:
+    """Yield the lines of a repro's heading: its id and title, further lines below the title."""
+    for line in wrap(f"{id_} {title}", width, hanging=HANGING):
+        yield Text(line, style)
+
+
+def entry(
+    label: str, body: str, width: int, *, style: str = "dim", margin: int = MARGIN, indent: int = 0
+) -> Iterator[Text]:
+    """Yield the lines of a wrapped paragraph with a label in its margin; none for an empty body.
+
+    Args:
+        label: text of the margin's first line; may be empty.
+        body: the paragraph.
+        width: columns of the output, indent and margin included.
+        style: style of the label.
+        margin: columns of the margin.
+        indent: columns in front of the margin.
+    """
+    left = indent + margin
+    lines = (line[left:] for line in wrap(body, width, " " * left))
+    yield from labelled(label, lines, style=style, margin=margin, indent=indent)
+
+
+def entries(
+    label: str, bodies: Iterable[str], width: int, *, style: str = "dim", margin: int = MARGIN, indent: int = 0
+) -> Iterator[Text]:
+    """Yield wrapped paragraphs under one label, which is in the margin of the first; see :func:`entry`."""
+    for body in bodies:
+        yield from entry(label, body, width, style=style, margin=margin, indent=indent)
+        label = ""
+
+
+def labelled(
+    label: str, lines: Iterable[str], *, style: str = "dim", margin: int = MARGIN, indent: int = 0
+) -> Iterator[Text]:
+    """Yield lines as they are, with a label in the margin of the first; for text that must not be wrapped."""
+    for line in lines:
+        shown = Text(f"{'':<{indent}}{label:<{margin}}{line}")
+        shown.stylize(style, 0, indent + margin)
+        yield shown
+        label = ""
