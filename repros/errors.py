@@ -1,8 +1,8 @@
-"""The one base of everything the user can put right.
+"""The base class of all errors that the user can correct.
 
-Each room derives its own exceptions from :class:`ReprosError` and lets them compose their own sentence; the command
-line prints that sentence and exits with code 2, and the pytest plugin turns it into a usage error. Nothing else in
-the project may reach the user as a traceback.
+Each package derives its own exceptions from :class:`ReprosError`, and each exception composes its own message. The
+command line prints that message and exits with code 2; the pytest plugin turns it into a usage error. No other
+exception may reach the user as a traceback.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 
 
 class ReprosError(Exception):
-    """Something the user can put right; its text is one sentence that names the place and the way out."""
+    """An error that the user can correct; its message is one sentence that names the place and the way out."""
 
 
 class UnknownNameError(ReprosError):
-    """A name that is not among the known ones; the sentence offers the nearest, or all of them."""
+    """A name that is not known; the message offers the nearest known name, or all of them."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        """Compose the sentence for a `name` of this `kind` that is none of `known`."""
+        """Compose the message for a `name` of this `kind` that is not in `known`."""
         known = list(known)
         nearest = (
             [one for one in known if _simplified(one) == _simplified(name)]
