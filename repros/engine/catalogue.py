@@ -1,4 +1,4 @@
-"""The catalogue as it lies on disk: every repro script below a folder, found by id or by slug."""
+"""The catalogue: load every repro script below a folder, and find one by its id or slug."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Catalogue:
         """Return the repro with that id (any case) or slug.
 
         Raises:
-            UnknownNameError: with the nearest id or slug.
+            UnknownNameError: no repro has that id or slug; the message names the nearest.
         """
         for repro in self.repros:
             if name.upper() == repro.id or name == repro.slug:
@@ -40,7 +40,7 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
     """Load every repro script at or below the given files and folders.
 
     Raises:
-        HeaderError: for a header that is refused, or an id that two scripts claim.
+        HeaderError: a header is invalid, or two scripts claim the same id.
     """
     taken: dict[str, Repro] = {}
     for path in _scripts(places):
@@ -53,7 +53,7 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
 
 
 def _scripts(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield each repro script once: every file named outright, and in a folder those with a header."""
+    """Yield each repro script once: every given file, and every file with a header below a given folder."""
     seen: set[Path] = set()
     for place in places:
         for path in sorted(filter(has_header, place.rglob("*.py"))) if place.is_dir() else [place]:

@@ -18,7 +18,7 @@ JOBS = min(2, os.cpu_count() or 1)
 """Default number of cells that run side by side.
 
 On two cores the 40 cells of RPR-0001 to RPR-0005 on `current` took 42 s one at a time, 33 s two and 30 s three at a
-time; a third costs another half gigabyte, and a deadline comes nearer.
+time. A third job takes another half gigabyte of memory, and slower cells come closer to their deadlines.
 """
 
 
@@ -31,12 +31,12 @@ def run_cells(
     repeat: int = 1,
     started: Callable[[Cell], None] = lambda _: None,
 ) -> Iterator[Result]:
-    """Run and judge cells, `jobs` of them side by side; yield each result as soon as it is there.
+    """Run and judge cells, `jobs` of them side by side; yield each result as soon as it is known.
 
-    If the caller stops iterating early, by Ctrl-C above all, the running cells are ended and no further one starts.
+    If the caller stops iterating early, usually by Ctrl-C, the running cells are ended and no further cell starts.
 
     Args:
-        cells: what to run; a result for an unavailable cell gives its reason.
+        cells: what to run; an unavailable cell gives a result with its reason.
         runs: folder for the cells' logs.
         jobs: how many cells run side by side.
         launch: how to start them; None: warm, but cold where the repro asks for it.
@@ -64,7 +64,7 @@ def run_cells(
             raise
         finally:
             stop.set()
-            # Before the pool, which waits for the cells: a cell may be waiting for a server's imports.
+            # Before the pool, which waits for its cells: a cell may be waiting for a server's imports.
             servers.close()
             pool.shutdown(cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""The environments that cells run in: made if they are missing, and probed."""
+"""The environments that cells run in: made if they are missing, then probed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from repros.stacks import stack
 from repros.stacks.lock import read_lock
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
-"""NVIDIA's driver lists its devices here."""
+"""The folder in which NVIDIA's driver lists its devices."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _make(wanted: Stack, *, sim: bool, say: Say) -> Environment:
 
 
 def _probe(python: Path, stack_name: str | None, *, sim: bool, say: Say) -> Environment:
-    """Probe an environment; announce it first where a compiler may work for a minute."""
+    """Probe an environment; announce first if that may compile the simulated accelerator, which takes a minute."""
     if sim:
         name = stack_name or python
         say(f"looking at {name} (the first time, its simulated accelerator is compiled: a minute or so)")
@@ -62,7 +62,7 @@ def _probe(python: Path, stack_name: str | None, *, sim: bool, say: Say) -> Envi
 
 
 def locked_environment(stack: Stack) -> Environment:
-    """Return a stack's environment as its lock describes it, whether it has been made or not."""
+    """Return a stack's environment as its lock describes it, even if it has not been made."""
     versions = {pin.name: pin.version for pin in read_lock(stack.lock).values()}
     gpus = len(list(_GPUS.iterdir())) if _GPUS.is_dir() else 0
     counts = {Device.CPU: sys.maxsize, Device.SIM: sys.maxsize, Device.CUDA: gpus}

@@ -1,4 +1,4 @@
-"""The judge: expectation and observation give a verdict. Pure: the same values give the same verdict."""
+"""The judge: derive the verdict from expectation and observation. Pure: equal values give equal verdicts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _RootCauses:
 
 
 def judge(cell: Cell, observation: Observation) -> Result:
-    """Return what an observation means for what the repro documents for the cell's environment."""
+    """Compare an observation with what the repro documents for the cell's environment, and return the result."""
     expected = cell.expectation
     causes = _root_causes(cell, observation)
     verdict, reason = _verdict(expected, causes)

@@ -28,7 +28,7 @@ from repros.errors import ReprosError
 from repros.model import Cell, Device, Launch, Result, Unavailable
 
 LOG_FOLDERS = 50
-"""Runs whose logs are kept; one run of nox makes a run for each strategy."""
+"""Number of runs whose logs are kept; `nox -s repro` makes one run per strategy."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class RunOptions:
 
 
 class Observer:
-    """Receives progress; every method does nothing unless it is overridden.
+    """Receiver of progress; every method does nothing unless it is overridden.
 
     `started` is called from the threads that run the cells, the others from the caller's thread.
     """
 
     def say(self, line: str) -> None:
-        """Receive progress that concerns no cell, such as an environment being made."""
+        """Receive a line of progress that is not about a cell, such as an environment being made."""
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
         """Receive the plan before any cell is run; an exception cancels the run."""

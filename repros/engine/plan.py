@@ -1,4 +1,4 @@
-"""Selection x catalogue x environments -> what to run, and what not and why."""
+"""Planning: select cell specs from the catalogue, then place each on its environments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from repros.errors import ReprosError, refuse_unknown
 from repros.model import Cell, Device, Environment, Repro, Unavailable, Variant
 
 HOME = "home"
-"""Stands for each repro's own home stack among the names of stacks."""
+"""A stack name that stands for each repro's own home stack."""
 
 
 class NothingToRunError(ReprosError):
@@ -42,7 +42,7 @@ def select(catalogue: Catalogue, selection: Selection) -> list[CellSpec]:
     """Return every combination that the catalogue has and the selection names, in catalogue order.
 
     Raises:
-        UnknownNameError: a repro, variant or strategy that is nowhere among those selected.
+        UnknownNameError: an unknown repro or strategy, or a variant that none of the selected repros has.
         NothingToRunError: a combination that does not exist, such as a strategy that the repro does not run under.
     """
     repros = [catalogue.find(name) for name in selection.repros] or list(catalogue)
@@ -70,16 +70,16 @@ def _specs(repro: Repro, selection: Selection) -> Iterator[CellSpec]:
 
 
 def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
-    """Return the stacks to run a repro on, `home` resolved, none twice."""
+    """Return the names of the stacks to run a repro on, with `home` resolved and without duplicates."""
     return list(dict.fromkeys(repro.home if name == HOME else name for name in names))
 
 
 def plan(specs: Sequence[CellSpec], environments: Callable[[Repro], Sequence[Environment]]) -> list[Cell | Unavailable]:
-    """Give every spec the environments it is to run in.
+    """Return a cell for each spec on each of its environments; unavailable ones with the reason.
 
     Args:
-        specs: what :func:`select` returned.
-        environments: the environments that a repro is to run in.
+        specs: the result of :func:`select`.
+        environments: returns the environments that a repro runs in.
     """
     planned: list[Cell | Unavailable] = []
     for spec in specs:

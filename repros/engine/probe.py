@@ -1,4 +1,4 @@
-"""Asks an interpreter what its environment holds, without installing anything into it."""
+"""Probing: ask an interpreter what its environment contains, without installing anything into it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from repros.model import Device, Environment
 
 _SCRIPT = Path(inside.__file__).with_name("probe.py")
 _OLDEST = (3, 9)
-"""The oldest Python that the part which runs inside is written for."""
+"""The oldest Python that :mod:`repros.inside` supports."""
 _TIMEOUT = 600
 """Seconds; the simulated accelerator may have to be compiled."""
 
 
 class ProbeError(ReprosError):
-    """An interpreter that does not answer."""
+    """An interpreter that cannot run cells."""
 
     def __init__(self, python: Path, why: str) -> None:
-        """Compose the sentence."""
+        """Compose the message."""
         super().__init__(f"{python}: {why}; expected the path of a Python interpreter that has torch installed.")
 
 
@@ -35,13 +35,13 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Enviro
     Args:
         python: the interpreter.
         stack: name of the stack that the environment was made from; None for the user's own environment.
-        sim: whether the simulated accelerator is wanted, which may mean compiling it (about half a minute).
+        sim: whether to look for the simulated accelerator, which may have to be compiled first (about half a minute).
 
     Raises:
-        ProbeError: the interpreter is not there, is too old, or does not answer; or it has no torch and was given no
-            name, so it is one that a person has chosen.
+        ProbeError: the interpreter does not exist, is too old or does not answer; or it lacks torch and is the user's
+            own. (A stack's environment without torch is `broken` instead.)
     """
-    # Its own `-I` would hide the user's PYTHONPATH, which may be what makes the environment complete.
+    # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
     environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONSTARTUP"}}
     try:
@@ -72,7 +72,7 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Enviro
 
 
 def _too_old_problem(python: Path) -> str | None:
-    """Return what is to be said of an interpreter that may not even understand the question."""
+    """Return what is wrong with an interpreter that is too old to parse the probe script; None if it is not too old."""
     asked = [str(python), "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]
     try:
         done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)

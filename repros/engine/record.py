@@ -1,4 +1,4 @@
-"""Results as JSON Lines: one object per cell, appended as soon as it is there, so that a killed runner loses none.
+"""Results as JSON Lines: one object per cell, appended as soon as it is judged, so that a killed runner loses none.
 
 :class:`RecordLine` is the format; its JSON Schema is `record.schema.json` beside this file. Lines hold no environment
 variables and nothing else about the machine.
@@ -18,7 +18,7 @@ from typing import NotRequired, TypedDict, cast
 from repros.model import Process, Result, Verdict
 
 SCHEMA = 1
-"""Raised whenever a field changes its meaning; a new field does not raise it."""
+"""Version of the format: increased when a field changes its meaning, but not for a new field."""
 
 JSON_SCHEMA = Path(__file__).with_name("record.schema.json")
 """The JSON Schema of a record line."""
@@ -140,7 +140,7 @@ def _named_versions(result: Result) -> dict[str, str]:
 
 
 def is_own_environment(line: RecordLine) -> bool:
-    """Return whether a line's cell ran in the user's own environment; files from before `own` have its path as name."""
+    """Return whether a line's cell ran in the user's own environment; older lines show it by a path as the name."""
     return line["stack"].get("own", "/" in line["stack"]["name"])
 
 
@@ -183,13 +183,13 @@ def append(path: Path, result: Result) -> None:
         end = file.seek(0, os.SEEK_END)
         if end and _last_byte(file.fileno(), end) != b"\n":
             text = "\n" + text
-        # A lone surrogate, from undecodable bytes in a message, becomes the escape that JSON has for it.
+        # A lone surrogate (from undecodable bytes in a message) is written as its JSON escape.
         try:
             file.write(text.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
         except OSError:
-            # A full disk leaves an incomplete line; removing it gives its room back.
+            # A full disk leaves an incomplete line; removing it frees its space.
             with contextlib.suppress(OSError):
                 os.ftruncate(file.fileno(), end)
             raise

@@ -1,4 +1,4 @@
-"""The environments of stacks: made with uv, kept in the cache folder, dropped when they are not needed any more."""
+"""The environments of stacks: made with uv, kept in the cache folder, removed when they are no longer needed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""pip's settings, in uv's words.
+"""pip's settings as environment variables for uv.
 
-uv does not read pip's configuration. Who has set up a mirror, a folder of wheels or a certificate for pip
-expects them to hold here too, so they are handed on, each unless uv's own setting is there already.
+uv does not read pip's configuration, so pip's index, find-links and certificate settings are passed on to it, each
+unless uv's own variable is set.
 
 Standard library only and any Python from 3.9 on: the noxfile runs this file before anything is installed.
 """
@@ -20,18 +20,18 @@ _UV_NAMES = {
     "extra-index-url": ("UV_INDEX", "UV_EXTRA_INDEX_URL"),
     "cert": ("SSL_CERT_FILE",),
 }
-"""pip's option: the variable that uv has for it, then the older names that uv still reads."""
+"""uv's variable for each of pip's options, followed by older names that uv still reads."""
 
 _SEPARATORS = {"find-links": ",", "extra-index-url": " "}
-"""How uv separates the values of options that may have several; pip does it with white space."""
+"""Separators that uv expects in variables with several values; pip separates them by white space."""
 
 
 def uv_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
-    """Return the environment variables that make uv behave as pip is set up to.
+    """Return the environment variables that give uv the settings that pip has.
 
     Args:
-        environ: the environment; `PIP_*` variables win over the files, uv's own variables over both.
-        files: pip's configuration files, later ones winning; None means where pip looks for them.
+        environ: environment variables; `PIP_*` override the files, uv's own variables override both.
+        files: pip's configuration files, of which later ones override earlier ones; None: those that pip reads.
     """
     pip = _from_files(configuration_files(environ) if files is None else files)
     pip.update({option: value for option in _UV_NAMES if (value := environ.get(_variable(option)))})
@@ -41,13 +41,13 @@ def uv_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None)
         if not any(known in environ for known in (name, *older)):
             settings[name] = _SEPARATORS[option].join(value.split()) if option in _SEPARATORS else value
     if "UV_INDEX" in settings and "UV_INDEX_STRATEGY" not in environ:
-        # pip takes the best version of all indexes; uv by default stops at the first that has the name.
+        # pip takes the best version of all indexes; uv by default stops at the first index that has the package.
         settings["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     return settings
 
 
 def configuration_files(environ: Mapping[str, str]) -> list[Path]:
-    """Return where pip looks for its configuration, global ones first."""
+    """Return the paths of the configuration files that pip reads, global ones first."""
     chosen = environ.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:
         return []
@@ -70,7 +70,7 @@ def _from_files(files: Iterable[Path]) -> dict[str, str]:
         try:
             parser.read(file, encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError):
-            continue  # pip itself will say what is wrong with it
+            continue  # pip itself reports what is wrong with it
         for section in ("global", "install"):
             options = parser.items(section) if parser.has_section(section) else ()
             found.update({option: value for option, value in options if option in _UV_NAMES})

@@ -1,4 +1,4 @@
-"""Make the stacks' locks again: `python -m repros.environments.resolve [NAME ...]`, or `nox -s lock`."""
+"""Resolve the stacks' locks anew: `python -m repros.environments.resolve [NAME ...]`, or `nox -s lock`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def portable(lines: Iterable[str]) -> list[str]:
     """Return the lines of a resolution without what only torch's CUDA build needs.
 
     Args:
-        lines: uv's output, one distribution a line with whom it is there for.
+        lines: uv's output: one distribution per line, with a comment that names what requires it.
     """
     found_in = [found for line in lines if (found := _LINE.match(line))]
     asked_by = {found["name"]: set(found["via"].split(", ")) - {f"-c {_WITHDRAWN}"} for found in found_in}
@@ -68,9 +68,9 @@ def portable(lines: Iterable[str]) -> list[str]:
 
 
 def main(names: Iterable[str]) -> None:
-    """Write the locks of the stacks of these names, of all if there are none."""
-    # The machine's own wheels and choice of a build have no place in a lock: they bring `torch==2.13.0+cpu`.
-    os.environ["UV_FIND_LINKS"] = ""  # set, so that pip's is not taken either
+    """Write the locks of the named stacks, or of all stacks if no name is given."""
+    # A lock must not depend on this machine's wheels or its choice of a build, which would pin `torch==2.13.0+cpu`.
+    os.environ["UV_FIND_LINKS"] = ""  # empty rather than removed, so that pip's setting is not used either
     os.environ.pop("UV_TORCH_BACKEND", None)
     for wanted in [stack(name) for name in names] or load_stacks().values():
         wanted.lock.write_text(lock(wanted), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A stack's environment: made once with uv, shared by all processes, never left half made."""
+"""A stack's environment: made once with uv, shared by all processes, never left incomplete."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from repros.model.stack import Size, Stack
 from repros.stacks.lock import read_lock
 
 _MARKER = ".repros-complete"
-"""Written last into an environment; one without it is half made."""
+"""A file that is written last into an environment; an environment without it is incomplete."""
 
 
 class EnvironmentFailedError(ReprosError):
     """A stack's environment could not be made."""
 
     def __init__(self, stack: Stack, reason: str) -> None:
-        """Compose the sentence."""
+        """Compose the message."""
         super().__init__(f"the environment of stack {stack.name} could not be made: {reason}")
 
 
 def place(stack: Stack) -> Path:
-    """Return the folder of the stack's environment, there or not; another lock gives another folder."""
+    """Return the folder of the stack's environment, whether it exists or not; another lock gives another folder."""
     pins = map(str, read_lock(stack.lock).values())
     digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
     return cache_folder() / "environments" / f"{stack.name}-{digest[:12]}"
 
 
 def ready(stack: Stack) -> bool:
-    """Whether the stack's environment is there, complete and with its interpreter."""
+    """Return whether the stack's environment exists, complete and with its interpreter."""
     return _is_complete(place(stack))
 
 
 def ensure(stack: Stack, say: Say) -> Path:
-    """Return the interpreter of the stack's environment, which is made if it is not there.
+    """Return the interpreter of the stack's environment, which is made if it does not exist.
 
     Args:
-        stack: which one.
-        say: takes lines of progress; before a download, how big it is and what would make it smaller.
+        stack: the stack.
+        say: receives lines of progress; before a download, its size and how to make it smaller.
 
     Raises:
-        EnvironmentFailedError: no room on the disk, or uv could not resolve, reach or build something.
+        EnvironmentFailedError: the disk is full, or uv could not resolve, reach or build something.
     """
     root = place(stack)
     try:
@@ -58,12 +58,12 @@ def ensure(stack: Stack, say: Say) -> Path:
 
 
 def drop(stack: Stack) -> bool:
-    """Remove the stack's environment; whether there was one. uv's cache, which it is linked from, is left alone."""
+    """Remove the stack's environment, but not uv's cache, which it is linked from; return whether it existed."""
     root = place(stack)
     if not root.exists():
         return False
     with FileLock(f"{root}.lock"):
-        # Its marker first: what an interrupt leaves of it is then half made, and nobody takes it for whole.
+        # The marker first: what an interrupt leaves then counts as incomplete.
         (root / _MARKER).unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
     return True
@@ -71,9 +71,10 @@ def drop(stack: Stack) -> bool:
 
 @contextlib.contextmanager
 def copy(stack: Stack, say: Say) -> Iterator[Path]:
-    """Yield the interpreter of an environment of the stack that may be changed at will, and remove it in the end.
+    """Yield the interpreter of a second environment of the stack, which the caller may change; remove it afterwards.
 
-    It is linked from uv's cache as the stack's own is, which stays as it is. One at a time: a second process waits.
+    It is linked from uv's cache like the stack's own environment, which is left unchanged. There is at most one copy
+    at a time: a second process waits.
 
     Raises:
         EnvironmentFailedError: as :func:`ensure`.
@@ -109,8 +110,8 @@ def _make_unless_complete(stack: Stack, root: Path, say: Say) -> Path:
 
 
 def _install(stack: Stack, root: Path, say: Say) -> None:
-    shutil.rmtree(root, ignore_errors=True)  # what an interrupted process may have left
-    # Compiled now: a user who has PYTHONDONTWRITEBYTECODE set would pay for it in every process of every cold cell.
+    shutil.rmtree(root, ignore_errors=True)  # an interrupted process may have left an incomplete one
+    # Compile now: if the user sets PYTHONDONTWRITEBYTECODE, every process of every cold cell would compile anew.
     install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
     try:
         run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
@@ -144,9 +145,9 @@ def _announce_cost(stack: Stack, say: Say, *, cuda: bool, downloads: bool) -> No
 
 
 def _check_disk_space(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
-    """Refuse when a disk that is going to fill lacks the room.
+    """Raise EnvironmentFailedError if a disk that the installation writes to lacks the space.
 
-    uv unpacks into its cache and links from there, so the environment itself takes room only on another disk.
+    uv unpacks into its cache and links from there, so the environment itself takes space only if it is on another disk.
     """
     size = _size(stack, cuda=cuda)
     if size is None:

@@ -1,4 +1,4 @@
-"""uv, run for its effect, its progress passed on while it works."""
+"""Running uv with pip's settings, passing its progress on while it works."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from repros.environments.pip_settings import uv_settings
 from repros.errors import ReprosError
 
 Say = Callable[[str], None]
-"""Takes one line for a person who waits."""
+"""Receives one line of progress for the user."""
 
 _PROGRESS = ("Building", "Built", "Downloading", "Downloaded", "Prepared", "Installed")
-"""How the lines begin that tell a waiting person something."""
+"""First words of the lines of uv's output that are passed on as progress."""
 
 _MOST_LINES = 30
-"""Lines that go into an error; a failed resolution explains itself in fewer."""
+"""Lines of output that an error quotes; uv explains a failed resolution in fewer."""
 
 _FRAME = re.compile("[\u00d7\u2500-\u257f\u25b6]")
 """The frame that uv draws round its explanations."""
 
 
 class UvError(ReprosError):
-    """uv ended with an error; the sentence holds its own explanation."""
+    """uv ended with an error; the message contains uv's own explanation."""
 
     def __init__(self, command: str, lines: list[str]) -> None:
-        """Compose the sentence from the lines that uv wrote: from `error:` or its cross on, else the last."""
+        """Compose the message from uv's output: from `error:` or its cross on, else the last lines."""
         begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_MOST_LINES)
         words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_MOST_LINES])).split()).removeprefix("error: ")
         super().__init__(f"uv {command}: {words or 'no reason given'}")
 
 
 def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
-    """Run uv with pip's settings and return what it wrote, both streams as one.
+    """Run uv with pip's settings and return its output, stdout and stderr merged.
 
     Args:
         *arguments: the command and its options.
-        folder: where to run it. Not the user's own: uv takes up the settings of a project that it is in.
-        say: takes the lines that tell of progress, as they come.
+        folder: where to run it; not the user's working directory, since uv reads the settings of the project around it.
+        say: receives uv's lines of progress as they come.
 
     Raises:
         UvError: uv ended with an error.
@@ -67,7 +67,7 @@ def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
                 lines.append(line.rstrip())
                 if say is not None and line.lstrip().startswith(_PROGRESS):
                     say(f"  {line.strip()}")
-        except BaseException:  # an interrupt must not leave a download going
+        except BaseException:  # an interrupt must not leave a download running
             process.kill()
             raise
     if process.returncode != 0:

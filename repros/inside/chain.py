@@ -1,4 +1,4 @@
-"""An exception with everything it came from, as plain values."""
+"""Exception chains as plain values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MOST_LINKS = 20
 
 
 def exception_chain(error: BaseException) -> list[dict[str, Any]]:
-    """Return the exception and what it came from, outermost first, as plain values.
+    """Return an exception and the exceptions that led to it, outermost first, as plain values.
 
     Each link has `type`, `bases` (dotted names), `message`, `frames` (`file:line function`, innermost last) and `via`,
-    how the link before it led here: `cause`, `context`, `group`, or None for the first. Raises what a hostile
-    exception raises, except where only its `__str__` does.
+    how the link before it led here: `cause`, `context`, `group`, or None for the first. Errors that a
+    hostile exception raises when it is read are passed on, except those of its `__str__`.
     """
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()

@@ -1,13 +1,14 @@
-"""Writes down what each process of a cell does, from inside that process.
+"""The hook: record what each process of a cell does, from inside that process.
 
 Every process gets a folder `CELL/processes/PID/` with
 
-- `events.jsonl`, one object a line, written with a single `write` so that a killed process leaves whole lines:
-  `start` (role, rank), `raised` (the exception chain), `finished` (the script ran to its end), `exit` (`os._exit`
-  was called), `reaped` (the wait status of a child), `stopped` (a child that was ended on the engine's behalf);
-  each with `time`, seconds of `time.monotonic`, which on Linux and macOS all processes of a machine share;
-- `stacks.txt`, where faulthandler writes every thread's stack at a fatal signal and when the engine asks for it;
-- `log.txt`, stdout and stderr of a process other than the main one, whose log the engine opens itself.
+- `events.jsonl`, one object per line, written with a single `write` so that a killed process leaves complete lines:
+  `start` (role, rank), `joined` (rank and size of the process group), `raised` (the exception chain), `finished` (the
+  script ran to its end), `exit` (`os._exit` was called), `reaped` (the wait status of a child), `stopped` (the leader
+  is about to end this child); each with `time`, seconds of `time.monotonic`, which on Linux and macOS all processes of
+  a machine share;
+- `stacks.txt`, to which faulthandler writes every thread's stack at a fatal signal and when the engine requests it;
+- `log.txt`, stdout and stderr of every process but the main one, whose log the engine opens itself.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from .watchers import watch_exceptions, watch_exits, watch_multiprocessing, watc
 
 
 def install(cell: str, role: str = "main") -> Recorder:
-    """Start recording this process below the folder `cell`; the first one of the cell has that role.
+    """Start recording this process below the folder `cell`; return the recorder.
 
-    It reads and sets for its children: `REPROS_LOG`, the file that stdout and stderr of a new process go to, and
-    `REPROS_HOOKED`, set as soon as one process of the cell records. Returns the recorder.
+    Two environment variables are read, and set for child processes: `REPROS_LOG`, the file for a new process's stdout
+    and stderr, and `REPROS_HOOKED`, which is set as soon as one process of the cell records.
+
+    Args:
+        cell: the cell folder.
+        role: the role of the cell's first process; ignored in all others.
     """
     is_main = "REPROS_HOOKED" not in os.environ
     os.environ["REPROS_HOOKED"] = "1"
@@ -51,7 +56,7 @@ def _is_script() -> bool:
 
 
 def _command_line() -> list[str]:
-    # Before Python 3.10 nothing in `sys` holds the command line this early.
+    # Before Python 3.10, `sys` does not have the command line this early.
     try:
         with open("/proc/self/cmdline", "rb") as file:
             return os.fsdecode(file.read()).split("\0")

@@ -1,4 +1,4 @@
-"""The leader of one cell, which plays torchrun's agent, and the ranks that it forks."""
+"""The leader of one cell, which acts as torchrun's agent, and the ranks that it forks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STACKS_TIMEOUT = 0.5
 
 
 def lead(request: dict[str, Any]) -> int:
-    """Be the leader of one cell: fork its ranks, wait for them, end what they leave behind."""
+    """Lead one cell: fork its ranks, wait for them, end the processes that they leave behind."""
     os.setsid()
     die_with_the_parent()
     signal.set_wakeup_fd(-1)
@@ -57,10 +57,10 @@ def lead(request: dict[str, Any]) -> int:
 
 
 def _wait_for(ranks: dict[int, int]) -> list[int]:
-    """Wait for all ranks; return those that still run when one has failed and the others had their while to notice."""
+    """Wait for all ranks; return those that still run `RANK_GRACE` seconds after one has failed."""
     until: float | None = None
     while ranks and (until is None or time.monotonic() < until):
-        # Orphans that became ours end here too. A blocking wait would not see the end of the others' while.
+        # Adopted orphans end here too. With a failed rank the wait must not block, so that the grace period can end.
         pid, status = os.waitpid(-1, 0 if until is None else os.WNOHANG)
         if pid == 0:
             time.sleep(0.02)
@@ -102,13 +102,13 @@ def _run_as_rank(recorder: Recorder, rank: int, request: dict[str, Any]) -> int:
 
 
 def _reset_inherited_state(rank: int) -> None:
-    """Undo what belongs to the process that did the imports rather than to this one."""
+    """Reset what this rank must not share with the process that did the imports."""
     tempfile.tempdir = None
     random.seed()
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
-    # Lightning reads the rank from the environment when it is imported, which was before there was one.
+    # Lightning reads the rank from the environment when it is imported, and at that time there was none.
     for name in ("lightning_utilities.core.rank_zero", "lightning.fabric.utilities.rank_zero"):
         rank_zero = getattr(sys.modules.get(name), "rank_zero_only", None)
         if rank_zero is not None:
@@ -116,7 +116,7 @@ def _reset_inherited_state(rank: int) -> None:
 
 
 def run_and_leave(act: Callable[[], int]) -> NoReturn:
-    """Run what a forked process is for and end it as the interpreter would, without unwinding into the server."""
+    """Run the task of a forked process and end it as the interpreter would, without unwinding into the server."""
     code: Any = 1
     try:
         code = act()
@@ -126,11 +126,11 @@ def run_and_leave(act: Callable[[], int]) -> NoReturn:
             sys.stderr.write(f"{code}\n")
             code = 1
     except BaseException as error:
-        # As the interpreter does: the hook finds it there when the script has an excepthook of its own.
+        # As the interpreter does. The hook reads it if the script has set its own excepthook.
         sys.last_value = error
         sys.excepthook(type(error), error, error.__traceback__)
     try:
-        # What Py_Finalize does before it takes the modules apart, which forked native threads might not survive.
+        # What Py_Finalize does before it clears the modules; native libraries might not survive that after a fork.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()

@@ -1,6 +1,6 @@
-"""Describes the environment under test: run by its interpreter, prints one JSON object on the last line.
+"""Describe the environment under test: its interpreter runs this script, which prints one JSON object as its last line.
 
-`python probe.py [sim]`: with `sim` the simulated accelerator is built if it is not in the cache yet.
+`python probe.py [sim]`: with `sim`, the simulated accelerator is built if it is not in the cache yet.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def _cuda() -> tuple[int, str | None]:
 
 
 def _sim() -> str | None:
-    """Build the simulated accelerator if need be; return why it is not to be had."""
+    """Build the simulated accelerator unless it is cached; return why that is impossible, or None."""
     try:
-        from repros_inside.sim import build  # type: ignore[import-not-found] # the name that it has inside
+        from repros_inside.sim import build  # type: ignore[import-not-found] # its name inside the environment
 
         build.shared_object()
     except ImportError as error:
@@ -75,6 +75,6 @@ if __name__ == "__main__":
     )
     assert spec is not None
     sys.modules["repros_inside"] = importlib.util.module_from_spec(spec)
-    # This folder's modules must be reached through the package alone, never as top-level names.
+    # This folder's modules must be imported from the package, never as top-level modules.
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != folder]
     main()

@@ -1,4 +1,4 @@
-"""What Linux offers to keep hold of child processes; elsewhere the same as far as it goes."""
+"""Control of child processes by what Linux offers; on other systems, as far as possible."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def become_subreaper() -> None:
-    """Be the parent of every orphan among this process's descendants.
+    """Adopt every orphan among this process's descendants.
 
-    Linux only; elsewhere an orphan goes to init and is found by its session alone.
+    Linux only; elsewhere init adopts an orphan, which is then found only by its session.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_the_parent() -> None:
-    """Be killed when the thread that made this process ends.
+    """Request SIGKILL for this process when the thread that created it ends.
 
-    Linux only; elsewhere the engine finds what is left by its session.
+    Linux only; elsewhere the engine finds the remaining processes by their session.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _children() -> list[int]:
-    """Return the pids of this process's living children, adopted ones too; zombies are collected on the way."""
+    """Return the pids of this process's children, including adopted ones and zombies."""
     found: list[int] = []
     for task in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ():
         try:
@@ -45,7 +45,7 @@ def _children() -> list[int]:
 
 
 def kill_children(but: Container[int] = ()) -> None:
-    """End every child but some, and what they leave behind as it becomes ours, until there is none."""
+    """Kill all children except `but`, and the orphans that this process then adopts, until there are none."""
     for _ in range(200):
         children = [pid for pid in _children() if pid not in but]
         if not children:
@@ -64,7 +64,7 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
 
 
 def kill_session(pid: int) -> None:
-    """End a session's leader and its process group, or the leader alone when it leads none."""
+    """Kill a session's leader with its process group, or the leader alone if it leads no group."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except OSError:

@@ -14,14 +14,14 @@ from typing import Any
 from .chain import exception_chain
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
-"""The engine sends it to ask for stacks; a real-time signal, which no training library uses."""
+"""The signal by which the engine requests stacks: a real-time signal, which no training library uses."""
 
 RANK_GRACE = 15.0
-"""Seconds that the other ranks get to end by themselves once one has failed: they have a peer's death to notice."""
+"""Seconds that the other ranks get to end by themselves once one has failed: they must first notice its death."""
 
 
 class Recorder:
-    """The open files of this process; made anew in a forked child, which has another pid."""
+    """The open files of this process; opened anew in a forked child, which has another pid."""
 
     def __init__(self, cell: str) -> None:
         self.cell = cell
@@ -43,11 +43,11 @@ class Recorder:
         self.write("start", ppid=os.getppid(), role=role, rank=rank)
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one event; a recorder must never be what makes a script fail."""
+        """Append one event; errors are ignored, since recording must never make a script fail."""
         try:
             if os.getpid() != self.pid:
                 self.begin("helper", None)
-            # A line break first too: a line that somebody else left open must not swallow this one.
+            # A line break first: an incomplete line of another writer must not swallow this one.
             line = f"\n{json.dumps(dict(details, event=event, time=time.monotonic()))}\n"
             os.write(self.events, line.encode("utf-8", "backslashreplace"))
         except Exception:
@@ -58,7 +58,7 @@ class Recorder:
         self.raised = True
         try:
             chain = exception_chain(error)
-        except Exception:  # a hostile exception must not be taken for none
+        except Exception:  # a hostile exception is still recorded, without its chain
             chain = []
         self.write("raised", where=where, rank=current_rank(), chain=chain)
 
@@ -81,14 +81,14 @@ def current_rank() -> int | None:
 
 
 def redirect_output(path: str) -> None:
-    """Send stdout and stderr to a log of this process's own, unless somebody captures them."""
+    """Redirect stdout and stderr to this process's own log, unless they already go somewhere else."""
     inherited = os.environ.get("REPROS_LOG")
     if inherited is None:
         return
     try:
         shared = os.stat(inherited)
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    except OSError:  # the shared log is gone, or there is no room: it stays as it is
+    except OSError:  # the shared log is gone or the disk is full: keep the inherited streams
         return
     for stream in (1, 2):
         with contextlib.suppress(OSError):  # closed

@@ -2,19 +2,22 @@
 
     python -c 'from repros_inside import warm; warm.main()' MODULE [MODULE ...]
 
-It talks JSON lines over stdin and stdout. The engine asks `{"id", "argv", "cwd", "environ", "ranks", "log"}`; the
-server answers `{"id", "pid"}` when the cell's leader runs and `{"id", "status"}` (a wait status) when it has ended.
-`{"ready": seconds}` comes first, once everything is imported; `{"id", "import"}` asks for further modules and is
-answered by `{"id", "imported"}`. At the end of stdin, which the death of the engine brings about too, it ends every
-cell and itself.
+The server exchanges JSON lines with the engine over stdin and stdout:
 
-    server ── leader (a session of its own, plays torchrun's agent) ── rank 0, rank 1, ...
+- It first sends `{"ready": seconds}`, once everything is imported.
+- The engine requests a cell by `{"id", "argv", "cwd", "environ", "ranks", "log"}`. The server answers `{"id", "pid"}`
+  when the cell's leader runs and `{"id", "status"}` (a wait status) when the leader has ended.
+- The engine requests further modules by `{"id", "import"}`. The server answers `{"id", "imported"}`.
 
-Ranks find torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit
-handlers. The leader is a child subreaper: what a rank leaves behind, a daemon of a double fork too, becomes the
-leader's child and is ended by it; the server is one for a leader that is killed. CUDA is never initialised here,
-since it does not survive a fork. By the parent-death signal a leader does not outlive its server, nor a rank its
-leader.
+When stdin ends, as it does when the engine dies, the server ends every cell and itself.
+
+    server ── leader (in its own session, acts as torchrun's agent) ── rank 0, rank 1, ...
+
+Ranks get torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit
+handlers. The leader is a child subreaper: a process that a rank leaves behind, even a daemon started by a double fork,
+becomes the leader's child, and the leader ends it. The server is a subreaper too, for leaders that are killed. The
+parent-death signal ends a leader with its server, and a rank with its leader. CUDA is never initialised here, since it
+does not survive a fork.
 """
 
 from __future__ import annotations
@@ -55,12 +58,12 @@ def _import(names: list[str]) -> None:
         try:
             importlib.import_module(name)
         except Exception:
-            # The script will meet the same error, where it is seen and judged.
+            # The script will raise the same error, and there it is recorded and judged.
             traceback.print_exc()
 
 
 class _Server:
-    """The running leaders and the way back to the engine."""
+    """The running leaders, and the pipe for answers to the engine."""
 
     def __init__(self, answers: int, private: tuple[int, ...]) -> None:
         self.answers = answers
@@ -118,14 +121,14 @@ class _Server:
                 break
             if pid in self.leaders:
                 id_ = self.leaders.pop(pid)
-                # First, as the engine takes the answer for the end of the cell.
+                # Before the answer, which tells the engine that the cell has ended.
                 kill_children(but=self.leaders)
                 self.say({"id": id_, "status": status})
         kill_children(but=self.leaders)
 
 
 def _private_pipes() -> tuple[int, int]:
-    """Take stdin and stdout for the conversation with the engine; whoever prints prints to stderr."""
+    """Reserve stdin and stdout for messages with the engine; what libraries print goes to stderr instead."""
     requests, answers = os.dup(0), os.dup(1)
     os.set_inheritable(requests, False)
     os.set_inheritable(answers, False)

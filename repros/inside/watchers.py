@@ -1,10 +1,10 @@
 """Watchers: make a process report its exceptions, exits, process groups and `multiprocessing` ranks to its recorder.
 
-How an exception is seen depends on how the process was made. The main process and re-launched ranks:
-`sys.excepthook`, and `sys.last_value` for a script that set its own. Processes of `multiprocessing` (spawned and
-forked ranks): their `run` is wrapped, since `multiprocessing` and torch's `spawn` catch the exception, print it and
-leave with an exit code; torch leaves with `sys.exit(1)` inside the `except`, so the chain hangs below that SystemExit.
-`os.waitpid` is wrapped as only a parent learns that its child died of a signal.
+How an exception is found depends on how the process was created. In the main process and in re-launched ranks it is
+passed to `sys.excepthook`, or is in `sys.last_value` if the script set its own excepthook. For processes of
+`multiprocessing` (spawned and forked ranks), `run` is wrapped, since `multiprocessing` and torch's `spawn` catch the
+exception, print it and leave with an exit code; torch calls `sys.exit(1)` inside the `except`, so the exception is the
+context of that SystemExit. `os.waitpid` is wrapped because only a parent learns that its child died of a signal.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def watch_exits(recorder: Recorder) -> None:
     def last_of_all() -> None:
         atexit.register(finished)
 
-    # Exit handlers run in reverse, so one registered at the last moment runs first: the script has ended, its
-    # threads too, and whatever another handler does (an abort, say) is the interpreter's way out. Without the
-    # private place it runs among the last.
+    # Exit handlers run in reverse order, so one that is registered at the last moment runs first: the script and its
+    # threads have ended, and what other handlers do (an abort, say) belongs to the interpreter's exit. Where Python
+    # lacks `_register_atexit`, the handler runs among the last.
     getattr(threading, "_register_atexit", lambda act: act())(last_of_all)
     sys.exit = sys_exit
     os._exit = exit_now
@@ -82,7 +82,7 @@ def watch_process_groups(recorder: Recorder, module: Any) -> None:
         original(*args, **options)
         recorder.write("joined", rank=module.get_rank(), world_size=module.get_world_size())
 
-    # By both names; where torch.distributed is not there yet, it takes it from this module.
+    # In both modules. If torch.distributed is not imported yet, it will import the replacement from this module.
     for place in (module, sys.modules.get("torch.distributed")):
         if getattr(place, "init_process_group", None) is original:
             setattr(place, "init_process_group", init_process_group)  # noqa: B010 - what mypy takes for a module
@@ -108,8 +108,8 @@ def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
 
     def watched_bootstrap(self: Any, *arguments: Any, **options: Any) -> Any:
         status = bootstrap(self, *arguments, **options)
-        # The rank is done and has cleaned up. On the interpreter's way out Gloo's threads abort now and then (1 run of
-        # 160 on torch 2.13), which its launcher would take for the rank's failure.
+        # The rank is done and has cleaned up. During the interpreter's exit Gloo's threads sometimes abort (1 run of
+        # 160 on torch 2.13), which the launcher would report as a failure of the rank.
         if status == 0 and _is_spawned_rank(self):
             real_exit(status)
         return status

@@ -109,7 +109,7 @@ class Observation:
     processes: tuple[Process, ...]
     seconds: float
     folder: Path
-    """Where the logs and the raw events lie."""
+    """The folder of the logs and the raw events."""
     launch: Launch = Launch.COLD
     broken: str | None = None
     """Why the run says nothing about the repro: the engine could not do its work."""

@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 
 class Role(StrEnum):
-    """What a variant is to a reader."""
+    """What a variant shows to a reader."""
 
     FAILS = "fails"
     WORKS = "works"
@@ -121,7 +121,7 @@ class Variant:
 
     @property
     def role(self) -> Role:
-        """What it is to a reader."""
+        """What the variant shows to a reader."""
         if self.outcome is Outcome.PASSES:
             return Role.WORKS
         return Role.DOES_NOT_FIX if self.claim else Role.FAILS

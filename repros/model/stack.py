@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 @dataclass(frozen=True)
 class Size:
-    """What an environment costs, in bytes, as measured."""
+    """Measured size of an environment, in bytes."""
 
     download: int
     """Sum of the wheels' sizes."""
@@ -24,15 +24,15 @@ class Stack:
     """One set of library versions."""
 
     name: str
-    """`2023-12`, for when its torch was new; the newest is `current`."""
+    """`2023-12`, the month in which its torch was new; the newest stack is `current`."""
     about: str
-    """One line: why there is this stack."""
+    """One line: why this stack exists."""
     python: str
     """Python version that the lock was made for: `3.11`."""
     requirements: tuple[Requirement, ...]
     """The versions that matter; everything else in the lock follows from them."""
     until: dt.date
-    """The lock holds nothing younger than this day, so it can be made again."""
+    """The lock contains nothing released after this day, so that it can be resolved again."""
     lock: Path
     """Every distribution but torch's own CUDA ones, one `name==version` per line."""
     cuda: Size

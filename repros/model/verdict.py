@@ -1,4 +1,4 @@
-"""Verdicts: what an observation means, and the result that holds one."""
+"""Verdicts: what an observation means; and results: a cell with its verdict and evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Category(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What an observation means against what the repro documents for that environment."""
+    """What an observation means, compared with what the repro documents for that environment."""
 
     REPRODUCED = "reproduced"
     """Expected to fail, and the documented signature was seen."""

@@ -25,7 +25,7 @@ def stack(name: str) -> Stack:
     """Return the stack of that name.
 
     Raises:
-        UnknownNameError: There is none; the sentence names the nearest.
+        UnknownNameError: no stack has that name; the message names the nearest.
     """
     stacks = load_stacks()
     if name not in stacks:
@@ -34,7 +34,7 @@ def stack(name: str) -> Stack:
 
 
 def read_stack(file: Path) -> Stack:
-    """Read one stack; its lock is the file's neighbour `<name>.lock.txt`."""
+    """Read one stack; its lock is `<name>.lock.txt` beside the file."""
     facts = tomllib.loads(file.read_text(encoding="utf-8"))
     return Stack(
         name=file.stem,

@@ -1,4 +1,4 @@
-"""The lock files of the stacks: one distribution a line, `name==version`, with a comment that names who needs it."""
+"""Lock files of stacks: one distribution per line, `name==version`, with a comment that names what requires it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pin:
     """One distribution of a lock."""
 
     name: str
-    """Canonical."""
+    """Canonical name of the distribution."""
     version: str
     required_by: frozenset[str] = frozenset()
     """Names of the distributions that need it; `the stack itself` for what the stack names."""

@@ -38,7 +38,7 @@ def read(path: Path) -> Repro:
     """Read and check one repro script.
 
     Raises:
-        HeaderError: with file, line and what was expected.
+        HeaderError: the header is invalid; the message has the file, the line and what was expected.
     """
     try:
         source = path.read_text(encoding="utf-8")

@@ -30,7 +30,7 @@ class Key:
     expected: str
     """The values it may have, in words, for the error message."""
     parse: Callable[[Any], Any]
-    """Convert the TOML value to the model's; raises ValueError, TypeError or InvalidRequirement."""
+    """Converter from the TOML value to the model's; raises ValueError, TypeError or InvalidRequirement."""
     required: bool = False
     default: Any = None
     decides: bool = True

@@ -1,20 +1,20 @@
-"""Finds and ends every process of a cell.
+"""Containment: find and end every process of a cell.
 
-What catches what:
+Each mechanism catches processes that the others miss:
 
-- The **token**, the cell's folder, which every process that is started inherits in `REPROS_CELL`: what left the process
-  group and the session, as a daemon's double fork does and `killpg` misses.
-- The **session** that a cell's main process leads: what wiped its environment or never had the token in it, such as the
-  ranks that a warm server forked, which show the server's own.
-- **Child subreapers** (Linux), the leader of a warm cell and the server: what a rank left in another session becomes
-  their child and is ended by them (:mod:`repros.inside.warm`), whatever its environment.
+- The **token**: the cell's folder, which every started process inherits in `REPROS_CELL`. It finds processes that left
+  the process group and the session, such as a daemon started by a double fork, which `killpg` misses.
+- The **session** of the cell's main process. It finds processes that cleared their environment, and processes that
+  never had the token in it: the ranks that a warm server forks show the server's environment.
+- **Child subreapers** (Linux): the leader of a warm cell, and the server. A process that a rank left in another session
+  becomes their child, whatever its environment, and they end it (:mod:`repros.inside.warm`).
 - The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
-- The **server's mark** in `REPROS_SERVER`: what a warm server that was killed could not end any more (`end_marked`).
-- The **reaper**: everything, when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
+- The **server's mark** in `REPROS_SERVER`: it finds what a killed warm server could no longer end (:func:`end_marked`).
+- The **reaper**: it ends everything when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
 
-What escapes: a process of a cold cell that left the session *and* wiped its environment. None of the libraries does. On
-macOS there are no subreapers and no parent-death signal, and a rank that a warm server forked and that left its
-session escapes too; psutil reads the environments of one's own processes there, so tokens and sessions still hold.
+A process of a cold cell that left the session *and* cleared its environment escapes. None of the libraries does both.
+macOS has no subreapers and no parent-death signal, so a rank that a warm server forked and that left its session
+escapes there too. Tokens and sessions work there: psutil can read the environments of the user's own processes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ import psutil
 LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
 """Signals in order of force, each with the seconds that processes get to obey it.
 
-SIGKILL more than once: what a process forked after it was listed is found the next time.
+SIGKILL is repeated: a process that was forked after the others were listed is found the next time.
 """
 HASTY = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.5), *LADDER[2:])
-"""For somebody who waits: nobody will look at how the cell ends."""
+"""For an interrupted run: the user is waiting, and the cell is not judged."""
 
 
 def members(token: Path, session: int) -> list[psutil.Process]:
@@ -73,7 +73,7 @@ def end_marked(variable: str, value: str) -> None:
 
 
 def end(token: Path, session: int, ladder: Sequence[tuple[int, float]] = LADDER) -> int:
-    """Climb the ladder until no process of the cell lives.
+    """Send the ladder's signals, one after another, until no process of the cell lives.
 
     Returns:
         How many processes had to be ended.

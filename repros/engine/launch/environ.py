@@ -1,4 +1,4 @@
-"""The environment variables of a cell's processes: the user's own, less what launchers left, plus what a cell needs."""
+"""The environment variables of a cell's processes: the user's, without those of launchers, plus the cell's own."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from repros.model import Cell, Device
 
 INSIDE = Path(inside.__file__).parent
 
-# Set by launchers and schedulers; a cell that inherited them would take itself for a rank of somebody else's job.
+# Set by launchers and schedulers; a cell that inherited them would act as a rank of another job.
 _FOREIGN = re.compile(
     r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
     r"|SLURM_.*|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
     r"|REPROS_(CELL|LOG|SCRIPT|HOOKED|SERVER|SIM|SIM_DEVICES)|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
-    # Without its asserts a script that documents a silent failure could not fail.
+    # PYTHONOPTIMIZE removes asserts, by which a script that documents a silent failure fails.
     r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
 )
 
 
 def for_device(device: Device, processes: int) -> dict[str, str]:
-    """Return what holds for every process on that many devices of a tier, whatever the cell."""
+    """Return the environment variables shared by all cells on that many devices of one kind."""
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
     path = [str(INSIDE / "site"), *filter(None, [kept.get("PYTHONPATH")])]
     ours = {
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
-        # A script must not shadow a library by its name.
+        # Keeps the script's folder off `sys.path`: a script may have the name of a library.
         "PYTHONSAFEPATH": "1",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
@@ -46,7 +46,7 @@ def for_device(device: Device, processes: int) -> dict[str, str]:
 
 
 def _gpus(count: int) -> str:
-    """Return the first GPUs of those that this process may see itself."""
+    """Return a CUDA_VISIBLE_DEVICES with the first of the GPUs that this process may use itself."""
     own = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return ",".join((own or [str(index) for index in range(count)])[:count])
 
@@ -64,7 +64,7 @@ def for_cell(cell: Cell, folder: Path, workdir: Path, log: Path) -> dict[str, st
 
 
 def _free_port() -> int:
-    """Return a port for the rendezvous that nobody listens on now."""
+    """Return a port for the rendezvous that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

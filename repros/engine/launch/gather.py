@@ -1,4 +1,4 @@
-"""Turns what the processes of a cell wrote down into the endings of an observation."""
+"""Gathering: turn the events that a cell's processes recorded into the endings of an observation."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class Timeline:
     started: float
     main_ended: float | None = None
     deadline: float | None = None
-    """When the cell was taken for hung."""
+    """When the cell was declared hung."""
     cutoff: float = math.inf
-    """When the engine began to end what was left; what processes wrote down later was its doing."""
+    """When the engine began to end the remaining processes; it caused the events that they recorded later."""
     stopped: set[int] = field(default_factory=set)
-    """Processes that the engine ended."""
+    """Pids of the processes that the engine ended."""
     frozen: set[int] = field(default_factory=set)
-    """Processes found stopped (SIGSTOP) when the cell's time was up."""
+    """Pids of the processes that were found stopped (SIGSTOP) when the cell's time was up."""
 
     @property
     def last(self) -> float:
-        """The last moment the engine knows of, for a process that did not say when it ended."""
+        """The last known moment, used for a process that did not record when it ended."""
         return self.deadline or self.main_ended or time.monotonic()
 
 
 def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tuple[Process, ...]:
-    """Return every process that recorded its start, ranks in order, helpers last.
+    """Return every process that recorded its start: the launcher, the ranks in order, then helpers.
 
     Args:
         folder: the cell's folder.
@@ -85,13 +85,13 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
 
 
 def _sort_key(process: Process) -> tuple[bool, int, int]:
-    """Launcher first, then ranks, then helpers."""
+    """Return a key that sorts the launcher first, then the ranks, then helpers."""
     return process.role is ProcessRole.HELPER, -1 if process.rank is None else process.rank, process.pid
 
 
 @dataclass(frozen=True)
 class _Trace:
-    """One process's events, sorted by what they say."""
+    """What one process recorded: its role, its rank and the last event of each kind that tells how it ended."""
 
     pid: int
     role: ProcessRole
@@ -103,24 +103,24 @@ class _Trace:
 
     @classmethod
     def of(cls, pid: int, events: Events, *, is_main: bool) -> _Trace | None:
-        """Sort the events; None for a process that did not record its start, unless the engine started it itself."""
+        """Sort the events; return None if the process recorded no start, unless the engine itself started it."""
         last = {event["event"]: event for event in events}
         roles = [str(event.get("role")) for event in events if event["event"] == "start"]
         if not roles and not is_main:
             return None
-        # The engine knows the process that it started even if its file is damaged; a leader's file says so.
+        # The engine knows which process it started, even if that one's file is damaged; only the file names a leader.
         if is_main:
             role = ProcessRole.LEADER if roles[:1] == [ProcessRole.LEADER] else ProcessRole.MAIN
         else:
             role = ProcessRole.RANK if roles[-1] == ProcessRole.RANK else ProcessRole.HELPER
-        # A process learns its rank at the latest when the process group is there, so the latest word counts.
+        # A process knows its rank for certain once it joined the process group: the last event with a rank counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {ProcessRole.MAIN, ProcessRole.RANK} else None
         return cls(pid, role, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"))
 
 
 def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:
-    """Decide how one process ended, from what it wrote, its wait status and what the engine did to it."""
+    """Decide how one process ended, from its events, its wait status and what the engine did to it."""
     at, details = _ending(trace, status, timeline, stacks)
     size = trace.joined.get("world_size") if trace.joined else None
     return Process(
@@ -136,7 +136,7 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
 
 
 def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) -> tuple[float | None, dict[str, Any]]:
-    """Return when a process ended, if it said so, and how."""
+    """Return when a process ended, if it recorded that, and how."""
     raised, finished, left = (
         event if event and event["time"] <= timeline.cutoff else None
         for event in (trace.raised, trace.finished, trace.exit)
@@ -145,7 +145,7 @@ def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) 
         return raised["time"], {"ending": Ending.RAISED, "chain": _chain(raised)}
     if finished is not None:
         if status is None and isinstance(finished.get("code"), int):
-            # Nobody waited for it: what it asked `sys.exit` for is all there is.
+            # No parent waited for it, so the code that it passed to `sys.exit` is the only evidence.
             status = finished["code"]
         if status is None or status <= 0:
             return finished["time"], {"ending": Ending.RETURNED}
@@ -161,13 +161,13 @@ def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) 
 
 
 def _ending_without_event(status: int | None, stacks: str) -> dict[str, Any]:
-    """Return how a process ended that wrote no ending down."""
+    """Return how a process ended that did not record its ending."""
     if status is not None and status >= 0:
-        # Zero too: the script did not run to its end, whatever ended it in the middle.
+        # Zero too: the process left in the middle of the script, since it did not record its end.
         return {"ending": Ending.EXITED, "code": status}
     if status is not None:
         return {"ending": Ending.SIGNALLED, "signal": _signal_name(-status)}
-    # Nobody waited for it, or whoever did wrote nothing down: faulthandler still saw the fatal signals.
+    # No parent recorded a wait status, but faulthandler wrote down fatal signals.
     fatal = _FATAL_LINE.search(stacks)
     return {"ending": Ending.SIGNALLED, "signal": _FATAL[fatal[1]] if fatal else None}
 
@@ -180,7 +180,7 @@ def _signal_name(number: int) -> str:
 
 
 def _with_rank_zero(processes: list[Process]) -> list[Process]:
-    """Give the main process rank 0 when it named no rank and nobody else has that one."""
+    """Give the main process rank 0 if it recorded no rank and no other process has rank 0."""
     if any(process.rank == 0 for process in processes):
         return processes
     return [replace(p, rank=0) if p.role is ProcessRole.MAIN and p.rank is None else p for p in processes]
@@ -214,12 +214,12 @@ def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
 
 
 def _printable(value: Any) -> str:
-    """Return it as text that every file and terminal takes: a lone surrogate (from undecodable bytes) as `?`."""
+    """Return a value as text for any file and terminal: a lone surrogate (from undecodable bytes) becomes `?`."""
     return str(value).encode("utf-8", "replace").decode()
 
 
 def _events(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the whole, well-formed lines; a process may have been killed while it wrote, or have damaged its file."""
+    """Yield the well-formed events of a file; skip lines that a killed or misbehaving process damaged."""
     if not path.is_file():
         return
     with path.open("rb") as file:

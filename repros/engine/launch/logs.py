@@ -1,9 +1,9 @@
-"""Keeps a cell's logs small while it runs.
+"""Logs: keep the log files of a running cell small.
 
-Logs are plain files that the processes append to, not pipes: an orphan that holds one open blocks nobody, and they
-survive a killed runner. Of a file that grows past the cap only the head and the latest lines are kept: while it is
-written to, the middle is given back to the disk as a hole, which takes nothing from under a writer; afterwards the
-hole is cut out.
+Logs are plain files that the processes append to, not pipes: an orphan that keeps one open does not block the runner,
+and they survive a killed runner. Of a file that grows past the cap only the head and the latest lines are kept. While
+it is written to, its middle is turned into a hole, which frees disk space without moving what a writer appends to;
+afterwards the hole is cut out.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _TAIL = 100_000
 # linux/falloc.h: FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _PUNCH_HOLE = 0x03
 _BLOCK = 512
-"""What `st_blocks` counts, whatever the file system."""
+"""Unit of `st_blocks`, in bytes, on every file system."""
 
 
 def trim(folder: Path) -> None:
-    """Give back the middle of every log of a running cell that takes more disk than the cap."""
+    """Free the middle of every log of a running cell that takes more disk than the cap."""
     for path, size, taken in _logs(folder):
         if taken > CAP:
             _punch(path, _HEAD, size - _TAIL)
 
 
 def compact(folder: Path) -> None:
-    """Cut every log that has grown past the cap to head and tail, once nobody writes to it any more."""
+    """Cut every log longer than the cap to its head and tail; no process may write to it any more."""
     for path, size, _ in _logs(folder):
         if size > CAP:
             _cut(path, size)
@@ -49,7 +49,7 @@ def _logs(folder: Path) -> Iterator[tuple[Path, int, int]]:
 
 
 def _punch(path: Path, start: int, end: int) -> None:
-    """Turn a part of a file into a hole; without effect where the file system has none (and on macOS)."""
+    """Turn a part of a file into a hole; has no effect on macOS and on file systems without holes."""
     if sys.platform != "linux" or end <= start:
         return
     length = ctypes.c_int64(end - start)
@@ -58,7 +58,7 @@ def _punch(path: Path, start: int, end: int) -> None:
 
 
 def _cut(path: Path, size: int) -> None:
-    """Put head, a line that says what is missing, and tail in the place of the whole."""
+    """Replace a file's content by its head, a line with the number of bytes left out, and its tail."""
     with path.open("rb+") as file:
         file.seek(size - _TAIL)
         tail = file.read()
@@ -70,7 +70,7 @@ def _cut(path: Path, size: int) -> None:
 
 
 def tail(path: Path | None, lines: int = 20) -> list[str]:
-    """Return the last lines of a log, garbage bytes replaced; empty where there is none."""
+    """Return the last lines of a log, with undecodable bytes replaced; empty if there is no log."""
     if path is None or not path.exists():
         return []
     with path.open("rb") as file:

@@ -1,18 +1,18 @@
-"""Ends what a runner leaves behind when it is killed itself: one small process per runner, which waits for its end.
+"""The reaper: a small process, one per runner, that ends what a killed runner leaves behind.
 
     python -I -S reaper.py TOKEN
 
-The runner holds the write end of the reaper's stdin and says over it which cells run. However the runner ends, SIGKILL
-included, the pipe ends with it; then the reaper kills what is left of the cells, removes their workdir folders, and
-ends. A reaper that was killed is replaced when the next cell starts.
+The runner keeps the write end of the reaper's stdin open and sends the cells that run. However the runner ends, SIGKILL
+included, the pipe ends with it; then the reaper kills the remaining processes of the cells, removes their working
+directories, and ends. If the reaper itself is killed, the next cell to start starts a new one.
 
-What belongs to a runner is told by its token, which every process of its cells and its warm servers inherits in
-`REPROS_RUNNER`. A rank forked by a warm server shows the server's environment, so it is found wherever it went, and
-so is a daemon of a double fork. Sessions of running cells are told as well: they hold what wiped its environment. Who
-did both, left the session and wiped the environment, escapes. Without `/proc` (macOS) no environment is read, and only
-the process groups of the told sessions are ended.
+A runner's processes are recognised by its token, which every process of its cells and its warm servers inherits in
+`REPROS_RUNNER`. A rank forked by a warm server shows the server's environment, so it is found in any session, and so is
+a daemon started by a double fork. The runner sends the sessions of its running cells as well, to find processes that
+cleared their environment. A process that did both, left the session and cleared its environment, escapes. Without
+`/proc` (macOS) the reaper cannot read environments and ends only the process groups of those sessions.
 
-The program is this module, standard library only, so that it starts in 20 ms from any interpreter.
+The program is this module. It uses the standard library only and starts in 20 ms from any interpreter.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from pathlib import Path
 VARIABLE = "REPROS_RUNNER"
 _PROC = Path("/proc")
 _QUIET_LOOKS = 3
-"""Looks in a row that find nothing; what was between fork and exec shows no token yet."""
+"""Searches in a row that must find no process: a process between fork and exec does not show the token yet."""
 _BETWEEN = 0.1
-"""Seconds between two of them."""
+"""Seconds between two searches."""
 _LOOKS = 100
+"""Limit of searches altogether."""
 
 
 class Reaper:
-    """The runner's side: starts the process and tells it what runs."""
+    """The runner's side: starts the reaper process and sends it the running cells."""
 
     def __init__(self) -> None:
         """Choose the token; the process starts with the first cell."""
@@ -56,7 +57,7 @@ class Reaper:
         return self._process.pid if self._process else None
 
     def add_cell(self, workdir: Path, session: int | None = None) -> None:
-        """Say that a cell begins, with its workdir folder, or that its main process runs, with its session.
+        """Report that a cell begins, with its working directory; report again once its main process has a session.
 
         Raises:
             OSError: no process can be started.
@@ -68,13 +69,13 @@ class Reaper:
             self._send(str(workdir), session)
 
     def remove_cell(self, workdir: Path) -> None:
-        """Say that nothing of the cell is left."""
+        """Report that no process of the cell is left."""
         with self._lock:
             self._cells.pop(str(workdir), None)
             self._send(str(workdir), 0)
 
     def close(self) -> None:
-        """Let the process have its last look, and go."""
+        """Let the process search one last time and end; wait for it."""
         with self._lock:
             if self._process is not None:
                 self._send("", None)
@@ -83,7 +84,7 @@ class Reaper:
                     self._process.wait(5)
 
     def reset_after_fork(self) -> None:
-        """Be a fork's copy: what the original started is not this process's, and its pipe must not stay open here."""
+        """Start anew in a forked child: the reaper belongs to the parent, and its pipe must not stay open here."""
         if self._process is not None:
             self._close_pipe(self._process)
             self._process.returncode = 0
@@ -126,7 +127,7 @@ os.register_at_fork(after_in_child=of_this_runner.reset_after_fork)
 
 
 def main(token: str) -> None:
-    """Be the reaper: listen until the runner is gone, then end what it left."""
+    """Run the reaper: read stdin until the runner is gone, then end what it left."""
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     cells: dict[str, int | None] = {}
@@ -148,7 +149,7 @@ def main(token: str) -> None:
 
 
 def end(token: str, sessions: Iterable[int], quiet_looks: int = _QUIET_LOOKS) -> None:
-    """Kill the runner's processes until none was found that many times in a row."""
+    """Kill the runner's processes until `quiet_looks` searches in a row have found none."""
     if not _PROC.is_dir():
         for session in sessions:
             with contextlib.suppress(OSError):
@@ -167,7 +168,7 @@ def end(token: str, sessions: Iterable[int], quiet_looks: int = _QUIET_LOOKS) ->
 
 
 def _members(token: str, sessions: set[int]) -> Iterator[int]:
-    """Yield the processes that bear the token or are in one of the sessions; zombies have no environment left."""
+    """Yield the pids of processes with the token or in one of the sessions, except zombies, which need no killing."""
     mark = f"{VARIABLE}={token}".encode()
     for entry in _PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():

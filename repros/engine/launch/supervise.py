@@ -1,4 +1,4 @@
-"""Supervise one cell from its start to its observation: deadline, logs, stacks, ending of what is left."""
+"""Supervision of one cell from start to observation: deadline, logs, stacks, ending of remaining processes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(cell: Cell, folder: Path, start: StartCell, launch: Launch, stop: thread
         return Observation((), time.monotonic() - started, folder, launch=launch, broken=why)
 
     try:
-        # The path is the token by which processes are found, so the engine and they must spell it alike.
+        # The path is the token by which processes are found, so the engine and the processes must spell it the same.
         folder = folder.resolve()
         folder.mkdir(parents=True)
         # Short, as the path of a unix socket in it may have at most 107 characters.

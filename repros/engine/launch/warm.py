@@ -1,8 +1,8 @@
-"""Launches cells through warm servers: processes that have imported the libraries once and fork the ranks.
+"""Warm launch: through servers that have imported the libraries once and fork the ranks of each cell.
 
-One server per interpreter, device tier and number of devices (which the simulated accelerator fixes when it loads). It
-is started when the first cell needs it, imports what further cells need as they come, and ends with its
-:class:`Servers`, or with this process, whose death closes the pipe that the server reads. What happens inside is in
+There is one server per interpreter, device and number of devices (which the simulated accelerator fixes when it loads).
+A server starts with the first cell that needs it and imports further modules when later cells need them. It ends with
+its :class:`Servers`, or with this process, whose death closes the pipe that the server reads. The server's own side is
 :mod:`repros.inside.warm`.
 """
 
@@ -32,21 +32,21 @@ _START = "from repros_inside import warm; warm.main()"
 _IMPORT_TIMEOUT = 300.0
 """Seconds that a server gets for its imports."""
 _FORK_TIMEOUT = 30.0
-"""Seconds that it gets to fork a leader; one that was stopped is ended then, and the next cell gets a new one."""
+"""Seconds that it gets to fork a leader; then it is killed (it may be stopped), and the next cell gets a new server."""
 _SERVER_VARIABLE = "REPROS_SERVER"
 _LATE_IMPORT = "torch._dynamo"
-"""What torch and Lightning import when they first need it: at an optimizer's first step, in `Trainer.fit`.
+"""A package that torch and Lightning import late: at an optimizer's first step and in `Trainer.fit`.
 
-Left to the ranks, it was 95 % of what a cell on torch 2.1 took: 190 modules, in every rank of every cell.
+Left to the ranks, this import took 95 % of a cell's time on torch 2.1: 190 modules, in every rank of every cell.
 """
 
 
 _UNINITIALISED = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""A library that asks at its import whether there is a GPU must not initialise CUDA, which does not survive a fork."""
+"""Lets libraries look for a GPU when they are imported without initialising CUDA, which does not survive a fork."""
 
 
 class ServerGoneError(OSError):
-    """A warm server that ended or does not answer; it costs the cells that ran on it, no more."""
+    """A warm server that ended or does not answer; only the cells that ran on it are lost."""
 
 
 class Leader:
@@ -72,17 +72,17 @@ class Leader:
 
 
 class Server:
-    """One warm server and the conversation with it."""
+    """One warm server, and the messages to and from it."""
 
     def __init__(self, python: Path, device: Device, processes: int, modules: Sequence[str], log: Path) -> None:
-        """Start the server; it is not waited for.
+        """Start the server without waiting for its imports.
 
         Args:
             python: the interpreter of the environment under test.
-            device: the tier that its cells run on.
+            device: the device that its cells run on.
             processes: how many devices its cells see.
             modules: what to import once.
-            log: what its stdout and stderr go to.
+            log: the file for its stdout and stderr.
         """
         self._mark = uuid.uuid4().hex
         self._imported = set(modules)
@@ -114,7 +114,7 @@ class Server:
         return self._process.pid
 
     def launch(self, cell: Cell, dirs: CellDirs) -> Leader:
-        """Have the cell's leader forked.
+        """Ask the server to fork the cell's leader.
 
         Raises:
             ServerGoneError: the server ended, or did not answer in time.
@@ -130,13 +130,13 @@ class Server:
                 "ranks": cell.processes,
                 "log": str(dirs.log),
             }
-            with self._lock:  # an import holds up whatever is asked after it
+            with self._lock:  # an import delays every later request
                 self._import(modules_of(cell))
                 pid = self._ask(id_, request)
             return Leader(pid.result(_FORK_TIMEOUT), status)
         except (OSError, TimeoutError) as error:
             self._process.kill()
-            self._process.wait()  # so that the next cell does not take it for alive
+            self._process.wait()  # so that it is not `alive` for the next cell
             raise ServerGoneError(f"the warm server {self.pid} does not answer: {error}") from error
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class Server:
             assert self._process.stdin is not None
             self._process.stdin.close()
         if not self._ready.done():
-            self._process.kill()  # it would notice only after its imports
+            self._process.kill()  # it reads stdin only after its imports
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -154,14 +154,14 @@ class Server:
         self._listener.join()
 
     def _import(self, names: Sequence[str]) -> None:
-        """Have the server import what it has not yet."""
+        """Let the server import the modules that it lacks, and wait for that."""
         missing = [name for name in names if name not in self._imported]
         if missing:
             self._ask(next(self._ids), {"import": missing}).result(_IMPORT_TIMEOUT)
             self._imported.update(missing)
 
     def _ask(self, id_: int, request: dict[str, Any]) -> Future[int]:
-        """Send a request; return its answer to come."""
+        """Send a request; return the future answer."""
         assert self._process.stdin is not None
         answer = self._answers[id_] = Future[int]()
         self._process.stdin.write((json.dumps({"id": id_, **request}) + "\n").encode())
@@ -169,7 +169,7 @@ class Server:
         return answer
 
     def _listen(self) -> None:
-        """Take the server's answers until there are no more."""
+        """Receive the server's answers until it ends; then fail all that still wait for one."""
         assert self._process.stdout is not None
         with self._process.stdout as answers:
             for line in answers:
@@ -193,7 +193,7 @@ class Server:
 
 
 class Servers:
-    """The warm servers of one journey, by what they are for; a context manager that ends them all."""
+    """The warm servers of one run, by interpreter, device and number of devices; a context manager that ends them."""
 
     def __init__(self, logs: Path) -> None:
         """Take the folder for the servers' logs."""
@@ -211,14 +211,14 @@ class Servers:
         self.close()
 
     def close(self) -> None:
-        """End every server and what it still runs; there will be no further ones."""
+        """End every server with the cells that it still runs, and start no further servers."""
         with self._lock:
             self._closed = True
         for server in self._servers.values():
             server.close()
 
     def launch(self, cell: Cell, dirs: CellDirs) -> Leader:
-        """Have the cell launched by the server that is for it, started anew if it is gone."""
+        """Launch the cell through its server, which is started if there is none or if it is gone."""
         key = (cell.environment.python, cell.device, cell.processes)
         with self._lock:
             if self._closed:
@@ -232,7 +232,7 @@ class Servers:
 
 
 def modules_of(cell: Cell) -> list[str]:
-    """Return what a cell imports: what its script depends on and the environment has, and what that imports late."""
+    """Return the modules that a cell imports: its script's dependencies that are installed, and their late imports."""
     names = [canonicalize_name(requirement.name) for requirement in cell.repro.dependencies]
     installed = [name.replace("-", "_") for name in names if name in cell.environment.versions]
     return [*installed, *([_LATE_IMPORT] if "torch" in installed else [])]

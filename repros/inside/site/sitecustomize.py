@@ -1,4 +1,4 @@
-"""Runs at the start of every Python process of a cell, before the script.
+"""The start of every Python process of a cell, before its script.
 
 Python imports a module of this name at start-up if one is on the path. Another one further down the path (a
 distribution's, conda's) is run as well, since this one hides it.
