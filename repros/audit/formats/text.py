@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from rich.text import Text
 
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
-from repros.model.requirements import format_requirement
-from repros.text.wording import count, wrap
+from repros.text.layout import entry, heading
+from repros.text.wording import count, own_requirements, wrap
 
-_MARGIN = 12
+_entry = partial(entry, margin=12, indent=2)
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
 
 
@@ -36,8 +37,7 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
     repro = finding.repro
     silent = " (silent)" if repro.silent else ""
     possible = "" if finding.status is Status.AFFECTED else ": possible, depending on the release that is installed"
-    for line in wrap(f"{repro.id} {repro.title}{silent}{possible}", width, hanging=" " * 9):
-        yield Text(line, _STYLES[finding.status])
+    yield from heading(repro.id, f"{repro.title}{silent}{possible}", width, style=_STYLES[finding.status])
     for number, condition in enumerate(finding.conditions):
         yield from _entry("" if number else "because", str(condition), width)
     yield from _entry("fixed in", ", ".join(finding.fixed) or "no release yet", width)
@@ -52,7 +52,7 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
 
 def describe_workaround(repro: Repro, variant: Variant) -> str:
     """Return a workaround on one line: its name, what it does, its own requirements, its source."""
-    own = [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
+    own = own_requirements(repro, variant)
     needs = f" (needs {', '.join(own)})" if own else ""
     source = f" {variant.source}" if variant.source else ""
     return f"{variant.name}: {variant.about}{needs}{source}"
@@ -121,12 +121,3 @@ def _summary(report: AuditReport, width: int) -> Text:
     total = count(len(report.findings) + len(report.ignored), "documented failure")
     lines = wrap(f"{report.subject.name}: {total}: {', '.join(counts)}", width, hanging="  ")
     return Text("\n").join(map(Text, lines))
-
-
-def _entry(label: str, body: str, width: int) -> Iterator[Text]:
-    """Set a label in the margin of a wrapped paragraph."""
-    indent = " " * (_MARGIN + 2)
-    for number, line in enumerate(wrap(body, width, indent)):
-        shown = Text(f"  {'' if number else label:<{_MARGIN}}{line[len(indent) :]}")
-        shown.stylize("dim", 0, len(indent))
-        yield shown
