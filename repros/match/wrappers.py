@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from repros.match.traceback_lines import HEADER
 
-_MOST_PREFIXES = 8
+_MOST_PREFIXES = 12
+"""Prefixes that are removed from one line; a web page that quotes a log of docker, a logger and torchrun has ten."""
 _LONGEST_LABEL = 30
 _LABEL_AT_END = re.compile(r"\[(?P<rank>[a-z]{1,20}\d{1,6})\]: ?$")
 _TASK = re.compile(r"(?:^| )task \d{1,6}(?= |$)")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from repros.engine.launch import Servers
 from tests.chaos import cell_faults, file_faults, runner_faults
+from tests.chaos.fake_environment import toy
 from tests.chaos.leaks import Violation
 from tests.chaos.worker import NotInjectedError, Worker
 
@@ -74,6 +75,7 @@ class ChaosRun:
 
     def inject_all(self, folder: Path, workers: int, say: Callable[[str], None]) -> None:
         """Inject every fault of the plan, `workers` side by side, until it is done or time is up."""
+        toy()  # parsed before the threads start: on CPython 3.11.7 `ast.parse` fails now and then in two at once
         threads = [threading.Thread(target=self._work, args=(folder / str(n), say)) for n in range(workers)]
         for thread in threads:
             thread.start()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repros.engine.catalogue import load
@@ -43,6 +43,12 @@ def ids(text: str) -> list[str]:
     first=st.lists(st.sampled_from(FIRST), max_size=1),
     others=st.lists(st.sampled_from(ANY), max_size=4, unique=True),
     last=st.lists(st.sampled_from(LAST), max_size=1),
+)
+@example(
+    name="rpr-0002-forced-hooks-ddp-hand-current",
+    first=["bracketed-times"],
+    others=["logging", "quoted-twice", "docker", "line-numbers"],
+    last=[],
 )
 def test_wrappers_change_nothing(name: str, first: list[str], others: list[str], last: list[str]) -> None:
     text = (GOLDEN / f"{name}.log").read_text("utf-8")
