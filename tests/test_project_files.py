@@ -17,7 +17,7 @@ FRAGMENTS = [page for page in PAGES if page.parent.name == "changes" and page.na
 
 @pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda path: path.name)
 def test_a_changelog_fragment_has_a_kind_and_a_text(fragment: Path) -> None:
-    # towncrier leaves out a file whose name it does not understand, and says nothing.
+    # towncrier silently ignores a file whose name it does not understand.
     kinds = [kind["directory"] for kind in PYPROJECT["tool"]["towncrier"]["type"]]
     assert re.fullmatch(rf"\+[a-z0-9-]+\.({'|'.join(kinds)})\.md", fragment.name)
     assert fragment.read_text(encoding="utf-8").strip()
