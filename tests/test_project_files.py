@@ -17,7 +17,7 @@ FRAGMENTS = [page for page in PAGES if page.parent.name == "changes" and page.na
 
 @pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda path: path.name)
 def test_a_changelog_fragment_has_a_kind_and_a_text(fragment: Path) -> None:
-    # towncrier leaves out a file whose name it does not understand, and says nothing.
+    # towncrier silently ignores a file whose name it does not understand.
     kinds = [kind["directory"] for kind in PYPROJECT["tool"]["towncrier"]["type"]]
     assert re.fullmatch(rf"\+[a-z0-9-]+\.({'|'.join(kinds)})\.md", fragment.name)
     assert fragment.read_text(encoding="utf-8").strip()
@@ -42,3 +42,11 @@ def test_every_hook_of_pre_commit_is_pinned_to_a_commit() -> None:
     for repo in yaml.safe_load(config)["repos"]:
         assert re.fullmatch("[0-9a-f]{40}", repo["rev"])
         assert f"rev: {repo['rev']} # frozen: " in config
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_every_path_below_the_package_exists(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    paths = {path for path in re.findall(r"`([a-z_]+/[\w./-]*)`", text) if not path.startswith(("repros/", "tests/"))}
+    assert len(paths) > 20
+    assert not {path for path in paths if not (ROOT / "repros" / path).exists()}

@@ -1,68 +1,122 @@
-"""What the README and its neighbours say is so."""
+"""The README and the other pages name only commands, options, sessions, paths and outputs that exist."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from repros.cli.main import cli
 from repros.docs import readme
 from repros.engine.catalogue import load
-from repros.model import Verdict
+from repros.model import Category, Verdict
+from repros.stacks import load_stacks
+from tests.match.golden_logs import read_golden_logs
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+HISTORY = {ROOT / "CHANGELOG.md", *ROOT.glob("docs/changes/+*.md")}
+"""Pages that may name what no longer exists."""
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.[my][dm]*")} - HISTORY)
 
-COMMANDS = sorted(set(re.findall(r"^(?:\| `|\$ )(repros \w+[^`\n]*)", README + CONTRIBUTING, re.MULTILINE)))
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+README = TEXTS[ROOT / "README.md"]
+
+_COMMAND = re.compile(r"(?:`|^ *\$ )(repros [a-z][^`\n#>|]*)", re.MULTILINE)
+COMMANDS = sorted({command.strip() for text in TEXTS.values() for command in _COMMAND.findall(text)})
+NEW_REPRO = "resume_loses_momentum"
+"""The script of CONTRIBUTING.md's example."""
 
 
-def test_the_table_of_failures_is_that_of_the_catalogue() -> None:
-    remedy = "the headers have changed; run: python -m repros.docs.readme README.md"
+def test_the_tables_are_those_of_the_catalogue_and_the_evidence() -> None:
+    remedy = "the headers or the evidence have changed; run: python -m repros.docs.readme README.md"
     assert readme.fill_tables(README, load()) == README, remedy
 
 
-def test_every_command_is_there() -> None:
-    assert set(cli.commands) == {line.split()[1] for line in COMMANDS}
+def test_the_table_of_commands_names_each() -> None:
+    assert set(re.findall(r"^\| `repros ([a-z]+)", README, re.MULTILINE)) == set(cli.commands)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_option_is_one_of_the_commands(line: str) -> None:
+def test_every_command_and_its_options_exist(line: str) -> None:
     _, name, *words = line.split()
-    command = cli.commands[name]
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {option for parameter in cli.commands[name].params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
-    if name in {"show", "run"} and words and not words[0].startswith("--") and words[0] != "resume_loses_momentum":
+    if name in {"show", "run", "report", "export", "bisect"} and words and words[0].startswith("RPR-"):
         load().find(words[0])
+    elif name in {"show", "run", "bisect"} and words and not words[0].startswith("-"):
+        assert words[0] in {NEW_REPRO, "ID"}
 
 
-def test_every_other_option_it_speaks_of_is_one() -> None:
+def test_every_option_in_the_text_exists() -> None:
     known = {option for command in cli.commands.values() for parameter in command.params for option in parameter.opts}
-    assert {"--results", "--variant"} <= known
-    format_requirement = set(re.findall(r"`(--[a-z-]+)", README))
-    assert format_requirement <= known
+    named = set(re.findall(r"`(--[a-z-]+)", README))
+    assert {"--results", "--variant"} <= named
+    assert named <= known
 
 
-def test_every_verdict_is_explained() -> None:
-    rows = re.findall(r"^\| `([a-z]+)` \|", README, re.MULTILINE)
-    assert rows == list(Verdict)
+def test_every_verdict_is_explained_with_its_category() -> None:
+    rows = re.findall(r"^\| `([a-z]+)` \|.*\| ([a-z ]+) \|$", README, re.MULTILINE)
+    assert rows == [(verdict.value, verdict.category.value) for verdict in Verdict]
+    assert {category for _, category in rows} == set(Category)
 
 
-def test_every_session_of_nox_is_one() -> None:
+def test_every_session_exists() -> None:
     noxfile = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
     sessions = {
         node.name
         for node in noxfile.body
         if isinstance(node, ast.FunctionDef) and any("nox.session" in ast.unparse(d) for d in node.decorator_list)
     }
-    format_requirement = " ".join(re.findall(r"nox -s ([a-z ]+)", README + CONTRIBUTING))
-    assert set(format_requirement.split()) <= sessions
-    assert {"repro", "tests"} <= set(format_requirement.split())
+    named = set(" ".join(re.findall(r"(?:nox|noxfile\.py) -s ([a-z ]+)", "\n".join(TEXTS.values()))).split())
+    assert {"repro", "tests", "unit"} <= named <= sessions
+
+
+def test_the_sample_of_match_is_its_output(tmp_path: Path) -> None:
+    captured = ROOT / "tests/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
+    log = captured.read_text(encoding="utf-8").replace("hooks_pin_inputs_to_one_device.py", "train.py")
+    (tmp_path / "train.log").write_text(f"accelerate==0.25.0\nlightning==2.1.3\ntorch==2.1.2\n{log}", encoding="utf-8")
+    assert _sample("repros match train.log") == _output(["match", "train.log"], tmp_path)
+
+
+def test_the_sample_of_audit_is_its_output(tmp_path: Path) -> None:
+    requirements = re.findall(r"^\$ cat requirements.txt\n((?:[a-z]+==.+\n)+)", README, re.MULTILINE)[0]
+    (tmp_path / "requirements.txt").write_text(requirements, encoding="utf-8")
+    output = _output(["audit", "requirements.txt"], tmp_path) + "\n"
+    first, *others = _sample("repros audit requirements.txt").split("\n...\n")
+    assert others, "the sample leaves out what is between its parts"
+    assert output.startswith(f"{first}\n")
+    for part in others:
+        _, found, output = output.partition(f"\n{part}\n")
+        assert found
+
+
+def test_the_figures_in_the_text_are_those_of_the_files() -> None:
+    stacks = load_stacks()
+    sizes = [stacks[name].cuda for name in {"current", *(repro.home for repro in load().repros)}]
+    download, unpacked = (sum(getattr(size, kind) for size in sizes) / 1e9 for kind in ("download", "unpacked"))
+    logs = [*read_golden_logs()]
+    captured = sum(bool(log.script) for log in logs)
+    text = " ".join(README.split())
+    assert f"up to {download:.1f} GB to download and {unpacked:.1f} GB on disk" in text
+    assert f"the {len(logs)} golden logs of `tests/match/golden`, {captured} of them captured" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_in_the_text_exists(page: Path) -> None:
+    text = TEXTS[page]
+    paths = re.findall(r"`((?:repros|tests|docs|\.github)/[\w./-]*)", text)
+    placeholders = {"repros/evidence/STACK/ID.toml"}
+    examples = {f"repros/catalogue/lightning/{NEW_REPRO}.py"}
+    missing = {path for path in paths if not (ROOT / path).exists()} - placeholders - examples
+    assert not missing
+    modules = re.findall(r"python -m ((?:repros|tests)\.[\w.]+)", text)
+    assert not {module for module in modules if not _is_module(module)}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
@@ -76,10 +130,10 @@ def test_every_link_within_the_project_leads_somewhere(page: str) -> None:
         if target.startswith("#"):
             assert target[1:] in headings
         elif not target.startswith("https://"):
-            assert (ROOT / target).is_file(), target
+            assert (ROOT / target).exists(), target
 
 
-def test_the_changelog_has_the_form() -> None:
+def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "https://keepachangelog.com/en/1.1.0/" in changelog
     assert re.findall(r"^## \[(.+?)\]", changelog, re.MULTILINE)[0] == "Unreleased"
@@ -87,7 +141,24 @@ def test_the_changelog_has_the_form() -> None:
     assert set(re.findall(r"^### (.+)$", changelog, re.MULTILINE)) <= kinds
 
 
-def test_the_package_has_the_commands_it_promises() -> None:
+def test_the_package_installs_the_command() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {"repros": "repros.cli:main"}
     assert isinstance(cli, click.Group)
+
+
+def _sample(command: str) -> str:
+    """Return a command's output in the README, without the newline at its end."""
+    output: str = re.findall(rf"^\$ {re.escape(command)}\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL)[0]
+    return output
+
+
+def _output(arguments: list[str], folder: Path) -> str:
+    """Return what a command prints in a terminal of 100 columns, without the newline at its end."""
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(cli, arguments, env={"COLUMNS": "100", "NO_COLOR": "1"}).stdout.rstrip("\n")
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
