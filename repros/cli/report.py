@@ -46,7 +46,7 @@ RUNS = Path(".repros/report.jsonl")
     metavar="PATH",
     help="Run the failing variant and its fixes on this interpreter or environment first.",
 )
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="The same on a stack; repeatable.")
+@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Run them on this stack first; repeatable.")
 @narrowing_options
 @click.option(
     "--results",
@@ -57,7 +57,7 @@ RUNS = Path(".repros/report.jsonl")
 @click.option(
     "--form",
     type=click.Choice([form.value for form in Form]),
-    help="Bug form whose headings to use; that of the project that the failure is in if not given.",
+    help="Bug form to take the headings from; by default that of the project with the failure.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown; it is redacted too.")
 @catalogue_option

@@ -18,18 +18,18 @@ _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
 def describe(repro: Repro, width: int) -> Text:
     """Return the description that `repros show` prints, in at most `width` columns except for long words."""
-    parts = [*_head(repro, width), *_sections(repro, width)]
+    parts = [*_heading_lines(repro, width), *_section_lines(repro, width)]
     parts += [Text(), Text("Variants", "bold")]
     for variant in repro.variants:
-        parts += _variant(repro, variant, width)
+        parts += _variant_lines(repro, variant, width)
     parts += [Text(), Text("Upstream", "bold"), *(Text(f"  {link}") for link in repro.upstream)]
     if diff := difference(repro.path):
         parts += [Text(), Text("From failing to fixed", "bold")]
         parts += [Text(f"  {line}", _DIFF.get(line[:1], "")) for line in diff]
-    return Text("\n").join([*parts, Text(), *_commands(repro)])
+    return Text("\n").join([*parts, Text(), *_command_lines(repro)])
 
 
-def _head(repro: Repro, width: int) -> Iterator[Text]:
+def _heading_lines(repro: Repro, width: int) -> Iterator[Text]:
     yield from heading(repro.id, repro.title, width)
     ranges = ", ".join(map(format_requirement, repro.affected)) or every_release_of(repro.packages)
     entries = {
@@ -42,7 +42,7 @@ def _head(repro: Repro, width: int) -> Iterator[Text]:
         yield from entry(label, body, width)
 
 
-def _sections(repro: Repro, width: int) -> Iterator[Text]:
+def _section_lines(repro: Repro, width: int) -> Iterator[Text]:
     """Yield the docstring's labelled paragraphs, or the whole docstring if it has no labels."""
     sections = repro.sections
     if not sections:
@@ -53,7 +53,7 @@ def _sections(repro: Repro, width: int) -> Iterator[Text]:
         yield from entry(label.lower(), section, width)
 
 
-def _variant(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
+def _variant_lines(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
     """Yield a variant's name, role and description, and what differs from the repro's own values."""
     head = Text(f"  {variant.name}: ")
     head.append(variant.role, _ROLES[variant.role])
@@ -74,7 +74,7 @@ def _variant(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
         yield from map(Text, wrap(part, width, indent))
 
 
-def _commands(repro: Repro) -> Iterator[Text]:
+def _command_lines(repro: Repro) -> Iterator[Text]:
     yield Text("Run it", "bold")
     yield Text(f"  repros run {repro.id}")
     yield Text(f"  repros run {repro.id} --python PATH   # in your environment")

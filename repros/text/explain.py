@@ -13,7 +13,7 @@ from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
 from repros.model.paths import path_in_package
 from repros.model.requirements import format_requirement
-from repros.text.layout import labelled
+from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
 
 _LOG_LINES = 15
@@ -41,7 +41,7 @@ def explain(result: Result) -> str:
 
 
 def _entry(label: str, lines: Iterable[str]) -> Iterator[str]:
-    return (line.plain.rstrip() for line in labelled(label, lines))
+    return (line.plain.rstrip() for line in label_lines(label, lines))
 
 
 def _rerun_command(cell: Cell) -> str:

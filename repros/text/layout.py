@@ -35,7 +35,7 @@ def entry(
     """
     left = indent + margin
     lines = (line[left:] for line in wrap(body, width, " " * left))
-    yield from labelled(label, lines, style=style, margin=margin, indent=indent)
+    yield from label_lines(label, lines, style=style, margin=margin, indent=indent)
 
 
 def entries(
@@ -47,7 +47,7 @@ def entries(
         label = ""
 
 
-def labelled(
+def label_lines(
     label: str, lines: Iterable[str], *, style: str = "dim", margin: int = MARGIN, indent: int = 0
 ) -> Iterator[Text]:
     """Yield lines as they are, with a label in the margin of the first; for text that must not be wrapped."""

@@ -45,7 +45,7 @@ def summary_table(lines: Iterable[RecordLine], width: int, *, verbose: bool = Fa
     every = list(lines)
     cells = record.latest(every)
     shown = [line for line in cells if verbose or _verdict(line) is not Verdict.UNAVAILABLE]
-    parts = [*_rows(shown, width), *_versions(shown, width), *([] if verbose else _not_run(cells, width))]
+    parts = [*_rows(shown, width), *_versions(shown, width), *([] if verbose else _unavailable_lines(cells, width))]
     if len(every) > len(cells):
         parts.append(Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells left out", "dim"))
     return Text("\n").join([*parts, counts_line(cells)])
@@ -222,7 +222,7 @@ def _python_first(version: tuple[str, str]) -> tuple[bool, str]:
     return version[0] != "python", version[0]
 
 
-def _not_run(lines: Iterable[RecordLine], width: int) -> Iterator[Text]:
+def _unavailable_lines(lines: Iterable[RecordLine], width: int) -> Iterator[Text]:
     """Yield the unavailable cells, counted by device and reason."""
     missing = [line for line in lines if _verdict(line) is Verdict.UNAVAILABLE]
     if not missing:

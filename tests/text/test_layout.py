@@ -43,8 +43,8 @@ def test_only_the_label_is_styled() -> None:
     assert [(span.start, span.end, span.style) for span in (*first.spans, *second.spans)] == [(0, 10, "green")] * 2
 
 
-def test_labelled_lines_are_not_wrapped() -> None:
-    assert plain(layout.labelled("script", ["/a/path that is long", "x"])) == (
+def test_label_lines_does_not_wrap() -> None:
+    assert plain(layout.label_lines("script", ["/a/path that is long", "x"])) == (
         "script    /a/path that is long\n"
         "          x"
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From the values of options to what they name: a catalogue, an interpreter, environments to run on."""
+"""Lookup of what the values of options name: a catalogue, an interpreter, environments to run on."""
 
 from __future__ import annotations
 
