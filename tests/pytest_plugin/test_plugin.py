@@ -13,6 +13,7 @@ from tests.pytest_plugin.subprocess_run import run_pytest
 from tests.toy_cells import TOYS
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -190,7 +191,6 @@ def test_a_broken_interpreter_fails_with_a_sentence(project: pytest.Pytester) ->
     assert "repros/engine/probe.py" not in result.stdout.str()
 
 
-@pytest.mark.slow
 def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
     result = run_pytest(
         project,
@@ -208,7 +208,6 @@ def test_two_workers_share_the_cells_and_the_file(project: pytest.Pytester, fake
     assert len({line["logs"] for line in lines}) == 7
 
 
-@pytest.mark.slow
 def test_the_first_failure_ends_the_run_and_the_last_failures_run_again(
     project: pytest.Pytester, fake_torch: tuple[str, ...]
 ) -> None:
