@@ -45,6 +45,20 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def bound_ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two ranks with a process group for sim, each bound to its device if this version of torch can do so."""
+    import torch
+
+    from tests.inside.sim.ranks import Ranks
+
+    # Seen: in 2.6.0 and before, `device_id` must be a CUDA device; 2.9.1 takes any accelerator.
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=version >= (2, 9))
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def fresh_device(sim: Any) -> Any:
     """`torch.sim` with device 0 current before and after."""

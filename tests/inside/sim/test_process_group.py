@@ -21,17 +21,7 @@ if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
 from tests.inside.sim.ranks import RankFailedError, Ranks, first_error, ones  # noqa: E402
 
 dist = torch.distributed
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-# Seen: in 2.6.0 and before, `device_id` must be a CUDA device; 2.9.1 takes any accelerator.
-BINDS_DEVICES = VERSION >= (2, 9)
-
-
-@pytest.fixture(scope="module")
-def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two ranks, each bound to its device if the version can do so."""
-    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=BINDS_DEVICES)
-    yield made
-    made.close()
+BINDS_DEVICES = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
 
 
 def _layouts(rank: int) -> list[Any]:
@@ -48,10 +38,10 @@ def _layouts(rank: int) -> list[Any]:
     return [[part.tolist() for part in parts], images.flatten().tolist(), flat.tolist(), untouched.tolist()]
 
 
-def test_layouts_that_nccl_accepts_are_accepted(ranks: Ranks) -> None:
+def test_layouts_that_nccl_accepts_are_accepted(bound_ranks: Ranks) -> None:
     gathered = [[[0.0, 1.0], [2.0, 3.0]], [[1.0, 2.0], [3.0, 4.0]]]
     doubled = [2.0 * value for value in range(16)]
-    assert ranks.call(_layouts) == [
+    assert bound_ranks.call(_layouts) == [
         [gathered, doubled, [0.0, 2.0, 4.0, 6.0], [1.0, 1.0]],  # not the root: NCCL leaves its tensor as it was
         [gathered, doubled, [8.0, 10.0, 12.0, 14.0], [3.0, 3.0]],
     ]
@@ -66,9 +56,9 @@ def _uneven(rank: int) -> list[Any]:
     return [[part.tolist() for part in parts], own.tolist()]
 
 
-def test_parts_may_differ_in_size(ranks: Ranks) -> None:
+def test_parts_may_differ_in_size(bound_ranks: Ranks) -> None:
     gathered = [[0.0, 1.0, 2.0], []]
-    assert ranks.call(_uneven) == [[gathered, [2.0, 2.0]], [gathered, [2.0, 2.0, 2.0]]]
+    assert bound_ranks.call(_uneven) == [[gathered, [2.0, 2.0]], [gathered, [2.0, 2.0, 2.0]]]
 
 
 def _to_itself(rank: int) -> list[Any]:
@@ -85,9 +75,9 @@ def _to_itself(rank: int) -> list[Any]:
     return [[tensor.flatten().tolist() for tensor in kept], given.tolist()]
 
 
-def test_a_rank_may_send_to_itself_in_a_batch(ranks: Ranks) -> None:
+def test_a_rank_may_send_to_itself_in_a_batch(bound_ranks: Ranks) -> None:
     # torch/testing/_internal/distributed/distributed_test.py `test_batch_isend_irecv_self_nccl` checks it of NCCL
-    assert ranks.call(_to_itself) == [
+    assert bound_ranks.call(_to_itself) == [
         [[[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]], [1.0, 1.0]],
         [[[1.0, 2.0, 3.0, 4.0], [11.0, 12.0, 13.0, 14.0]], [0.0, 0.0]],
     ]
@@ -98,9 +88,9 @@ def _receive_without_send(rank: int) -> str:
     return first_error(lambda: [work.wait() for work in dist.batch_isend_irecv(batch)])
 
 
-def test_receiving_from_itself_without_sending_raises(ranks: Ranks) -> None:
+def test_receiving_from_itself_without_sending_raises(bound_ranks: Ranks) -> None:
     words = "RuntimeError: a rank that receives from itself has to send to itself in the same batch"
-    assert ranks.call(_receive_without_send) == [words] * 2
+    assert bound_ranks.call(_receive_without_send) == [words] * 2
 
 
 def _objects(rank: int) -> dict[str, Any]:
@@ -117,11 +107,11 @@ def _objects(rank: int) -> dict[str, Any]:
     return found
 
 
-def test_objects_are_exchanged(ranks: Ranks) -> None:
+def test_objects_are_exchanged(bound_ranks: Ranks) -> None:
     same: dict[str, Any] = {"all_gather": [{"rank": 0}, {"rank": 1}], "broadcast": [0, "mine"]}
     if hasattr(dist, "send_object_list"):
         same["send"] = ["sent", 7]
-    assert ranks.call(_objects) == [
+    assert bound_ranks.call(_objects) == [
         {**same, "gather": None, "scatter": ["zero"]},
         {**same, "gather": ["from 0", "from 1"], "scatter": ["one"]},
     ]
@@ -138,8 +128,8 @@ def _futures(rank: int) -> list[Any]:
     return [first.tolist(), str(first.device), work.result()[0].tolist(), bfloat.result()[0].tolist()]
 
 
-def test_a_future_contains_the_finished_tensors_on_the_device(ranks: Ranks) -> None:
-    assert ranks.call(_futures) == [[[1.5, 1.5], f"sim:{rank}", [0.5, 0.5], [2.0, 2.0]] for rank in (0, 1)]
+def test_a_future_contains_the_finished_tensors_on_the_device(bound_ranks: Ranks) -> None:
+    assert bound_ranks.call(_futures) == [[[1.5, 1.5], f"sim:{rank}", [0.5, 0.5], [2.0, 2.0]] for rank in (0, 1)]
 
 
 def _premultiplied(rank: int) -> list[float]:
@@ -149,8 +139,8 @@ def _premultiplied(rank: int) -> list[float]:
     return [*tensor.tolist(), *factor.tolist()]
 
 
-def test_the_factor_of_a_premultiplied_sum_may_be_a_tensor(ranks: Ranks) -> None:
-    assert ranks.call(_premultiplied) == [[1.5, 1.5, 0.5]] * 2
+def test_the_factor_of_a_premultiplied_sum_may_be_a_tensor(bound_ranks: Ranks) -> None:
+    assert bound_ranks.call(_premultiplied) == [[1.5, 1.5, 0.5]] * 2
 
 
 def _with_gloo_group(rank: int) -> dict[str, Any]:
@@ -178,9 +168,9 @@ def _with_gloo_group(rank: int) -> dict[str, Any]:
     }
 
 
-def test_a_gloo_group_beside_it_takes_tensors_of_both_devices(ranks: Ranks) -> None:
+def test_a_gloo_group_beside_it_takes_tensors_of_both_devices(bound_ranks: Ranks) -> None:
     """As with NCCL: Gloo is registered for the CPU and the accelerator, also in ranks bound to a device."""
-    for found in ranks.call(_with_gloo_group):
+    for found in bound_ranks.call(_with_gloo_group):
         assert re.match(r"monitored_barrier .*GLOO", found.pop("monitored"))
         assert found == {
             "names": ["gloo", "simccl"],
@@ -200,8 +190,8 @@ def _subgroups(rank: int) -> list[Any]:
     return [tensor.tolist(), dist.get_world_size(alone), dist.get_rank(second), outside, local.size()]
 
 
-def test_subgroups(ranks: Ranks) -> None:
-    first, second = ranks.call(_subgroups)
+def test_subgroups(bound_ranks: Ranks) -> None:
+    first, second = bound_ranks.call(_subgroups)
     assert first == [[1.0, 1.0], 1, -1, "nothing", 1]  # a rank outside a group gets a warning, and nothing is done
     assert second == [[1.0, 1.0], 1, 0, "nothing", 1]
 
@@ -212,8 +202,8 @@ def _default_backend(rank: int) -> list[Any]:
     return [dist.get_default_backend_for_device(device) for device in ("sim", torch.device("sim", rank))]
 
 
-def test_it_is_the_default_for_its_device(ranks: Ranks) -> None:
-    assert {name for answer in ranks.call(_default_backend) for name in answer} == {"simccl"}
+def test_it_is_the_default_for_its_device(bound_ranks: Ranks) -> None:
+    assert {name for answer in bound_ranks.call(_default_backend) for name in answer} == {"simccl"}
 
 
 def _named_by_the_device(rank: int, folder: str) -> str:

@@ -5,8 +5,6 @@ NCCL's messages were read from PyTorch's CUDA library (the texts of ProcessGroup
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
@@ -17,17 +15,6 @@ if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
 from tests.inside.sim.ranks import Ranks, first_error, ones  # noqa: E402
 
 dist = torch.distributed
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-# Seen: in 2.6.0 and before, `device_id` must be a CUDA device; 2.9.1 takes any accelerator.
-BINDS_DEVICES = VERSION >= (2, 9)
-
-
-@pytest.fixture(scope="module")
-def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two ranks, each bound to its device if the version can do so."""
-    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=BINDS_DEVICES)
-    yield made
-    made.close()
 
 
 REFUSED = {
@@ -79,6 +66,6 @@ def _refusals(rank: int) -> dict[str, str]:
     return found
 
 
-def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_intact(ranks: Ranks) -> None:
+def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_intact(bound_ranks: Ranks) -> None:
     expected = {name: words for name, (_, words) in REFUSED.items()}
-    assert ranks.call(_refusals) == [expected, expected]
+    assert bound_ranks.call(_refusals) == [expected, expected]
