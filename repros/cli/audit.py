@@ -27,7 +27,6 @@ CLEAN, AFFECTED = 0, 1
 
 
 @click.command(
-    short_help="Find the failures that concern pinned or installed packages.",
     epilog=example(
         "repros audit requirements.txt",
         "repros audit --python ~/project/.venv",

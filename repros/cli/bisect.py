@@ -40,7 +40,6 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
 
 @click.command(
     "bisect",
-    short_help="Find the first and the last release that has a failure.",
     epilog=example("repros bisect RPR-0001 --package lightning --dry-run"),
 )
 @click.argument("id_", metavar="ID")

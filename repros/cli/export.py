@@ -18,7 +18,6 @@ from repros.stacks import stack
 
 
 @click.command(
-    short_help="Write a repro as a standalone script, or as an OSV record.",
     epilog=example("repros export RPR-0005", "repros export RPR-0005 --variant fixed -o fixed.py"),
 )
 @click.argument("id_", metavar="ID")

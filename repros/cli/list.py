@@ -55,7 +55,6 @@ class Filter:
 
 @click.command(
     "list",
-    short_help="List the documented failures.",
     epilog=example("repros list", "repros list --family lightning --silent"),
 )
 @click.option("--family", "families", multiple=True, metavar="NAME", help="Only this folder; repeatable.")

@@ -5,40 +5,60 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from repros import __version__
-from repros.cli.audit import audit
-from repros.cli.bisect import bisect_repro
-from repros.cli.export import export
-from repros.cli.list import list_repros
-from repros.cli.match import match
-from repros.cli.matrix import matrix
-from repros.cli.new import new
-from repros.cli.report import report
-from repros.cli.run import run
-from repros.cli.shared.completion import add_completion
 from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.options import example
 from repros.cli.shared.signals import interruption_exit_code
-from repros.cli.show import show
-from repros.cli.stacks import stacks
-from repros.cli.summary import summary
 from repros.errors import ReprosError, UnknownNameError
+
+_COMPLETION = "_REPROS_COMPLETE"
+"""The environment variable by which a shell asks click for completions."""
+
+_COMMANDS = {
+    "list": ("list_repros", "List the documented failures."),
+    "show": ("show", "Show one failure: cause, fixes, and a diff."),
+    "run": ("run", "Run repros and report what happened in each cell."),
+    "summary": ("summary", "Show the table of a results file again."),
+    "match": ("match", "Find the documented failures that a log shows."),
+    "report": ("report", "Write a Markdown block for an upstream issue."),
+    "export": ("export", "Write a repro as a standalone script, or as an OSV record."),
+    "audit": ("audit", "Find the failures that concern pinned or installed packages."),
+    "stacks": ("stacks", "List the sets of library versions to run on."),
+    "matrix": ("matrix", "Measure the catalogue over all stacks, or check it against the evidence."),
+    "bisect": ("bisect_repro", "Find the first and the last release that has a failure."),
+    "new": ("new", "Write a new repro script from a template."),
+}
+"""Each command in the order of its use: its function in the module `repros.cli.NAME`, and one line of help."""
 
 
 class _Commands(click.Group):
-    """A group that keeps its commands in the order of their use, and offers the nearest name for a typo."""
+    """A group that imports a command when it is needed, and offers the nearest name for a typo."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - part of click's signature
-        return list(self.commands)
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - see above
+        if cmd_name not in _COMMANDS:
+            return None
+        function, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"repros.cli.{cmd_name}"), function)
+        if _COMPLETION in os.environ:
+            import_module("repros.cli.shared.completion").add_completion(command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - see above
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            raise UnknownNameError("command", args[0], self.commands)
+        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            raise UnknownNameError("command", args[0], _COMMANDS)
         return super().resolve_command(ctx, args)
 
 
@@ -56,9 +76,10 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (list_repros, show, run, summary, match, report, export, audit, stacks, matrix, bisect_repro, new):
-    cli.add_command(_command)
-add_completion(cli)
+def load_commands() -> dict[str, click.Command]:
+    """Return all commands by name, imported."""
+    context = click.Context(cli)
+    return {name: command for name in _COMMANDS if (command := cli.get_command(context, name))}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,7 +30,6 @@ RUNS = Path(".repros/match.jsonl")
 
 
 @click.command(
-    short_help="Find the documented failures that a log shows.",
     epilog=example("repros match train.log", "python train.py 2>&1 | repros match -"),
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")

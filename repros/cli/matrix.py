@@ -52,7 +52,6 @@ class MeasureOptions:
 
 
 @click.command(
-    short_help="Measure the catalogue over all stacks, or check it against the evidence.",
     epilog=example("repros matrix --dry-run", "repros matrix --stack 2023-12 --check"),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")

@@ -18,7 +18,6 @@ from repros.errors import ReprosError
 
 
 @click.command(
-    short_help="Write a new repro script from a template.",
     epilog=example("repros new lr_finder_leaves_results_on_cpu --family lightning", "repros new --from-issue issue.md"),
 )
 @click.argument("slug", required=False)

@@ -36,7 +36,6 @@ RUNS = Path(".repros/report.jsonl")
 
 
 @click.command(
-    short_help="Write a Markdown block for an upstream issue.",
     epilog=example("repros report RPR-0005 --python ~/project/.venv", "repros report > block.md"),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")

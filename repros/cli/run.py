@@ -25,7 +25,6 @@ AUTO = "auto"
 
 
 @click.command(
-    short_help="Run repros and report what happened in each cell.",
     epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv"),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")

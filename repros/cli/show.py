@@ -14,7 +14,7 @@ from repros.text import json_values
 from repros.text.describe import describe
 
 
-@click.command(short_help="Show one failure: cause, fixes, and a diff.", epilog=example("repros show RPR-0005"))
+@click.command(epilog=example("repros show RPR-0005"))
 @click.argument("id_", metavar="ID")
 @json_option
 @catalogue_option

@@ -16,7 +16,7 @@ from repros.text import json_values
 from repros.text.wording import wrap
 
 
-@click.command(short_help="List the sets of library versions to run on.", epilog=example("repros stacks"))
+@click.command(epilog=example("repros stacks"))
 @json_option
 def stacks(*, as_json: bool) -> None:
     """List the sets of library versions to run on: their packages, their sizes, and which are ready."""

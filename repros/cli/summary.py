@@ -16,7 +16,6 @@ from repros.text.table import summary_table
 
 
 @click.command(
-    short_help="Show the table of a results file again.",
     epilog=example("repros summary", "repros summary results.jsonl"),
 )
 @click.argument("file", type=click.Path(path_type=Path), default=LATEST)

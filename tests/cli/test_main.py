@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from repros import __version__
-from repros.cli.main import cli
+from repros.cli.main import load_commands
 from tests.cli.command import RAISES, ROOT, Command
+
+COMMANDS = load_commands()
 
 REFUSED = {
     "lst": "unknown command 'lst'; did you mean 'list'?",
@@ -77,10 +79,10 @@ def test_version_and_help(repros: Command) -> None:
     code, out, _ = repros()
     assert code == 0
     assert out == repros("--help")[1]
-    assert re.findall(r"^  (\w+)  ", out[out.index("Commands:") :], re.MULTILINE) == list(cli.commands)
+    assert re.findall(r"^  (\w+)  ", out[out.index("Commands:") :], re.MULTILINE) == list(COMMANDS)
 
 
-@pytest.mark.parametrize("name", cli.commands)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name: str, repros: Command) -> None:
     code, out, _ = repros(name, "--help")
     assert code == 0
@@ -130,8 +132,16 @@ Options:
 def test_help_in_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     assert repros("list", "--help") == (0, LIST_HELP, "")
-    for name in cli.commands:
+    for name in COMMANDS:
         out = repros(name, "--help")[1]
         # Examples are never broken, since readers copy them; nor are the choices in a metavar.
         prose = out[: out.index("\n  Example:")].splitlines()
         assert [line for line in prose if len(line) > 60 and "|" not in line] == []
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",)])
+def test_no_command_is_imported_before_it_is_needed(words: tuple[str, ...]) -> None:
+    script = "import sys; from repros.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert not [name for name in loaded if name.startswith(("repros.match", "repros.audit", "repros.engine", "rich"))]

@@ -41,12 +41,11 @@ class _CatalogueName(click.types.StringParamType):
         return [CompletionItem(name, help=about) for name, about in dict(matches).items()]
 
 
-def add_completion(group: click.Group) -> None:
-    """Give completion to every parameter of the commands that takes a name of the catalogue or of a stack."""
-    for command in group.commands.values():
-        for parameter in command.params:
-            if parameter.type is click.STRING and (offer := _OFFERS.get(parameter.name or "")):
-                parameter.type = _CatalogueName(offer)
+def add_completion(command: click.Command) -> None:
+    """Give completion to every parameter of a command that takes a name of the catalogue or of a stack."""
+    for parameter in command.params:
+        if parameter.type is click.STRING and (offer := _OFFERS.get(parameter.name or "")):
+            parameter.type = _CatalogueName(offer)
 
 
 def _catalogue(ctx: click.Context) -> Catalogue:
