@@ -1,4 +1,4 @@
-"""Results survive: several writers, killed ones, damaged lines."""
+"""Results files: format, several writers, killed writers, damaged lines."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NotRequired, get_origin, get_type_hints, is_typeddict
 
+import jsonschema
 import pytest
 
-from repros.engine import record
-from repros.model import Ending, Repeats, Result, Verdict
-from tests.factories import cell, environment, observation, process
+from repros.engine import cells, record
+from repros.engine.judge import combine, judge
+from repros.model import Cell, Device, Ending, Launch, Outcome, Repeats, Result, Unavailable, Verdict
+from tests.factories import cell, environment, observation, process, raised, requirements, variant
 
 
 def result(reason: str = "rank 1 showed the documented signature") -> Result:
@@ -23,7 +26,7 @@ def result(reason: str = "rank 1 showed the documented signature") -> Result:
     return Result(cell(), Verdict.REPRODUCED, reason, "RuntimeError: the documented failure", seen)
 
 
-def test_one_line_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.platform", lambda: "Linux-6")
     assert record.line(result()) == {
         "schema": 1,
@@ -55,7 +58,7 @@ def test_one_line_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_a_cell_that_was_not_run() -> None:
+def test_the_line_of_a_cell_that_was_not_run() -> None:
     skipped = Result(cell(environment=environment(broken="no")), Verdict.UNAVAILABLE, "needs g++")
     found = record.line(skipped)
     assert (found["verdict"], found["reason"], found["seconds"], found["logs"], found["observed"]) == (
@@ -67,7 +70,115 @@ def test_a_cell_that_was_not_run() -> None:
     )
 
 
-def test_what_is_appended_is_read(tmp_path: Path) -> None:
+JSON_SCHEMA: dict[str, Any] = json.loads(record.JSON_SCHEMA.read_text(encoding="utf-8"))
+
+
+def judged(wanted: Cell, *last: Ending, **given: Any) -> Result:
+    """Return the result of a run whose rank 1 ends so, or of several repeats."""
+    details: dict[Ending, dict[str, Any]] = {Ending.EXITED: {"code": 3}, Ending.SIGNALLED: {"signal": "SIGSEGV"}}
+    runs = [
+        observation(process(0, world_size=2), process(1, ending, world_size=2, **details.get(ending, {})), **given)
+        for ending in last
+    ]
+    results = [judge(wanted, run) for run in runs]
+    return results[0] if len(results) == 1 else combine(results)
+
+
+FAILS, FIX = cell(Outcome.FAILS), cell(Outcome.PASSES, device=Device.SIM)
+OUTSIDE = cell(variant=variant(affected=requirements("torch<2"), claim="a promise"), device=Device.CUDA)
+OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
+RESULTS = {
+    Verdict.REPRODUCED: judged(FAILS, Ending.RAISED),
+    Verdict.CLEAN: judged(FIX, Ending.RETURNED, launch=Launch.WARM),
+    Verdict.GONE: judged(FAILS, Ending.RETURNED),
+    Verdict.REGRESSED: judged(OUTSIDE, Ending.RAISED),
+    Verdict.UNFIXED: judged(FIX, Ending.RAISED),
+    Verdict.DIFFERENT: judge(FAILS, observation(process(0), OTHER)),
+    Verdict.FLAKY: judged(FAILS, Ending.RAISED, Ending.RETURNED, Ending.RAISED),
+    Verdict.UNAVAILABLE: cells.run_cell(Unavailable(FAILS, "needs g++"), Path("/nowhere")),
+    Verdict.INFRA: judged(FAILS, Ending.RAISED, broken="interrupted"),
+}
+
+
+def problems(line: object) -> list[str]:
+    """Return where a line, read back from JSON, does not fit the schema."""
+    validator = jsonschema.Draft202012Validator(JSON_SCHEMA)
+    return [error.json_path for error in validator.iter_errors(json.loads(json.dumps(line)))]
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_the_line_of_every_verdict_fits_the_schema(verdict: Verdict) -> None:
+    assert RESULTS[verdict].verdict is verdict
+    assert problems(record.line(RESULTS[verdict])) == []
+
+
+@pytest.mark.parametrize("ending", Ending)
+def test_the_line_of_every_ending_fits_the_schema(ending: Ending) -> None:
+    line = record.line(judged(FAILS, ending))
+    assert line["observed"][1]["ending"] == ending
+    assert problems(line) == []
+
+
+def test_a_line_of_a_users_own_environment_fits_the_schema() -> None:
+    line = record.line(replace(RESULTS[Verdict.GONE], cell=cell(environment=environment("/nowhere/bin/python"))))
+    assert line["stack"]["own"]
+    assert problems(line) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"verdict": "a later one"}, "$.verdict"),
+        ({"surplus": 1}, "$"),
+        ({"schema": record.SCHEMA + 1}, "$.schema"),
+        ({"repeats": {"n": 3}}, "$.repeats"),
+        ({"observed": [{"process": "rank 0"}]}, "$.observed[0]"),
+    ],
+)
+def test_a_line_that_does_not_follow_the_format_does_not_fit_the_schema(changes: dict[str, Any], place: str) -> None:
+    assert place in problems({**record.line(result()), **changes})
+
+
+def compare_with_schema(kind: Any, schema: dict[str, Any]) -> list[str]:
+    """Check that a schema has the keys of a TypedDict, at every depth; return the names of the TypedDicts."""
+    assert schema["properties"].keys() == kind.__annotations__.keys()
+    hints = get_type_hints(kind, include_extras=True)
+    assert schema["required"] == [key for key, hint in hints.items() if get_origin(hint) is not NotRequired]
+    assert schema["additionalProperties"] is False
+    compared = [kind.__name__]
+    for key, hint in get_type_hints(kind).items():
+        inner = next((part for part in (hint, *getattr(hint, "__args__", ())) if is_typeddict(part)), None)
+        if inner is not None:
+            objects = find_objects(schema["properties"][key])
+            assert len(objects) == 1
+            compared += compare_with_schema(inner, objects[0])
+    return compared
+
+
+def find_objects(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the outermost objects with properties in a part of a schema."""
+    if "properties" in schema:
+        return [schema]
+    inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
+    return [found for part in inner for found in find_objects(part)]
+
+
+def test_the_schema_has_the_keys_of_the_types() -> None:
+    compared = compare_with_schema(record.RecordLine, JSON_SCHEMA)
+    assert compared == ["RecordLine", "StackRecord", "ExpectationRecord", "ProcessRecord", "RepeatsRecord"]
+
+
+def test_the_schema_has_the_values_of_the_enums() -> None:
+    keys = JSON_SCHEMA["properties"]
+    assert keys["schema"]["const"] == record.SCHEMA
+    assert keys["verdict"]["enum"] == list(Verdict)
+    assert keys["device"]["enum"] == list(Device)
+    assert keys["launch"]["enum"] == [*Launch, None]
+    assert keys["expected"]["properties"]["outcome"]["enum"] == list(Outcome)
+    assert keys["observed"]["items"]["properties"]["ending"]["enum"] == list(Ending)
+
+
+def test_appended_lines_are_read_back(tmp_path: Path) -> None:
     out = tmp_path / "new folder" / "results.jsonl"
     for reason in ("one", "zwei ✓", "a\nb", "lone \udcff surrogate"):
         record.append(out, result(reason))
@@ -75,7 +186,7 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     assert len(out.read_bytes().splitlines()) == 4
 
 
-def test_a_half_written_line_spoils_only_itself(tmp_path: Path) -> None:
+def test_only_an_incomplete_line_is_lost(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     record.append(out, result("one"))
     whole = out.read_bytes()
@@ -85,12 +196,12 @@ def test_a_half_written_line_spoils_only_itself(tmp_path: Path) -> None:
     assert out.read_bytes().count(b"\n") == 3
 
 
-def test_repeats_are_counted() -> None:
+def test_a_line_has_the_counts_of_repeats() -> None:
     repeated = replace(result(), repeats=Repeats(20, 19))
     assert record.line(repeated)["repeats"] == {"n": 20, "agreeing": 19}
 
 
-def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_incomplete_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "results.jsonl"
     record.append(out, result("one"))
 
@@ -106,7 +217,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert out.read_bytes().count(b"\n") == 2
 
 
-def test_damaged_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
+def test_damaged_and_foreign_lines_are_skipped(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     whole = record.line(result())
     foreign = [
@@ -140,16 +251,16 @@ def test_several_processes_append_to_one_file(tmp_path: Path) -> None:
     found = [line["reason"].split()[:2] for line in record.read(out)]
     assert len(found) == 100
     assert len(out.read_bytes().splitlines()) == 100
-    for number in range(4):  # each writer's in its own order
+    for number in range(4):  # each writer's lines are in order
         assert [n for w, n in found if w == str(number)] == [str(n) for n in range(25)]
 
 
-def test_a_killed_writer_leaves_whole_lines_and_no_lock(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_complete_lines_and_no_lock(tmp_path: Path) -> None:
     out, spawn = tmp_path / "results.jsonl", multiprocessing.get_context("spawn")
     writer = spawn.Process(target=write_many, args=(out, 0, 100_000))
     writer.start()
-    patience = time.monotonic() + 60
-    while not (out.exists() and out.stat().st_size > 50_000) and time.monotonic() < patience:
+    until = time.monotonic() + 60
+    while not (out.exists() and out.stat().st_size > 50_000) and time.monotonic() < until:
         time.sleep(0.01)
     assert writer.pid is not None
     os.kill(writer.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Every way in which a script can end, run for real: verdict, deadline, evidence, and nothing left behind."""
+"""Every ending of a script, run for real: verdict, deadline, evidence, and no process left behind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from repros.engine import record
@@ -29,7 +30,9 @@ LADDER = sum(patience for _, patience in containment.LADDER)
     [((one, two), *rest) for one, two, *rest in ENDINGS],
     ids=[f"{one}-{two}" for one, two, *_ in ENDINGS],
 )
-def test_ending(play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None) -> None:
+def test_an_ending_gives_its_verdict_and_signature(
+    play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None
+) -> None:
     slug, variant = script
     result = play(slug, variant)
     assert (result.verdict, result.signature) == (verdict, signature), result
@@ -39,9 +42,10 @@ def test_ending(play: Play, tmp_path: Path, script: tuple[str, str], verdict: Ve
     record.append(tmp_path / "results.jsonl", result)
     (line,) = record.read(tmp_path / "results.jsonl")
     assert line["verdict"] == verdict
+    jsonschema.validate(line, json.loads(record.JSON_SCHEMA.read_text(encoding="utf-8")))
 
 
-def test_a_chain_is_told_whole_and_from_the_outside(play: Play) -> None:
+def test_a_chain_is_complete_and_begins_with_the_outermost_exception(play: Play) -> None:
     (process,) = _ranks(play("masks_its_error"))
     assert [(link.name, link.via) for link in process.chain] == [
         ("ValueError", None),
@@ -51,7 +55,7 @@ def test_a_chain_is_told_whole_and_from_the_outside(play: Play) -> None:
     assert re.search(r"masks_its_error\.py:\d+ load$", process.chain[-1].frames[-1])
 
 
-def test_a_signal_is_told_of_the_rank_that_died_with_its_stacks(play: Play) -> None:
+def test_a_signal_is_attributed_to_the_rank_that_died_with_its_stacks(play: Play) -> None:
     launcher, rank_1 = _ranks(play("dies_on_rank_1"))
     assert (launcher.rank, launcher.ending, launcher.code) == (0, Ending.EXITED, 1)
     assert (rank_1.rank, rank_1.ending, rank_1.signal) == (1, Ending.SIGNALLED, "SIGSEGV")
@@ -77,7 +81,7 @@ def test_a_relaunched_rank_has_a_log_of_its_own(play: Play) -> None:
         ("thread_never_ends", "failing", Verdict.REPRODUCED),
     ],
 )
-def test_what_hangs_is_ended_at_its_deadline(play: Play, slug: str, variant: str, verdict: Verdict) -> None:
+def test_a_hang_is_ended_at_the_deadline(play: Play, slug: str, variant: str, verdict: Verdict) -> None:
     result = play(slug, variant)
     assert (result.verdict, result.signature) == (verdict, "hang")
     assert result.observation is not None
@@ -88,7 +92,7 @@ def test_what_hangs_is_ended_at_its_deadline(play: Play, slug: str, variant: str
 
 
 @pytest.mark.slow
-def test_what_was_stopped_does_not_hang_on_its_own_account(play: Play) -> None:
+def test_a_process_that_was_stopped_from_outside_is_not_a_hang(play: Play) -> None:
     result = play("ignores_signals", "stopped")
     assert (result.verdict, result.signature) == (Verdict.INFRA, "signal SIGSTOP")
     assert result.reason == "rank 0 was stopped from outside (SIGSTOP)"
@@ -99,13 +103,13 @@ def test_a_hang_in_a_collective_shows_where_every_rank_waits(play: Play, current
     assert (result.verdict, result.signature) == (Verdict.REPRODUCED, "hang")
     rank_0, rank_1 = _ranks(result)
     assert (rank_0.rank, rank_1.rank) == (0, 1)
-    # Where exactly is for the warm launch to show: on a busy machine a rank may still be importing torch.
+    # The test of the warm launch checks the frame: on a busy machine a cold rank may still be importing torch.
     for rank in (rank_0, rank_1):
         assert rank.ending is Ending.TIMED_OUT
         assert "hangs_in_a_collective.py" in rank.stacks
 
 
-def test_a_spawned_rank_is_the_witness_and_not_its_launcher(play: Play, current_python: Path) -> None:
+def test_a_spawned_rank_gives_the_reason_and_not_its_launcher(play: Play, current_python: Path) -> None:
     result = play("raises_in_a_spawned_rank", python=current_python)
     assert (result.verdict, result.reason) == (Verdict.REPRODUCED, "rank 1 showed the documented signature")
     launcher, *_, rank_1 = _ranks(result)
@@ -138,7 +142,7 @@ def test_two_ranks_return(play: Play, current_python: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["failing", "on_rank_1"])
-def test_a_flood_is_cut_to_its_head_and_its_end(play: Play, variant: str) -> None:
+def test_a_long_log_is_cut_to_its_head_and_tail(play: Play, variant: str) -> None:
     result = play("prints_200_mb", variant)
     assert result.verdict is Verdict.REPRODUCED
     (log,) = {process.log for process in _ranks(result) if process.ending is Ending.RAISED}
@@ -156,8 +160,8 @@ def test_a_flood_is_cut_to_its_head_and_its_end(play: Play, variant: str) -> Non
     ("variant", "verdict"),
     [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN), ("foreign", Verdict.CLEAN)],
 )
-def test_a_grandchild_is_ended_and_told(play: Play, variant: str, verdict: Verdict) -> None:
-    result = play("leaves_a_grandchild", variant)  # `play` looks for what is left
+def test_a_grandchild_is_ended_and_counted(play: Play, variant: str, verdict: Verdict) -> None:
+    result = play("leaves_a_grandchild", variant)  # `play` checks that no process is left
     assert result.verdict is verdict
     assert result.observation is not None
     assert result.observation.leftovers == 1
@@ -165,14 +169,14 @@ def test_a_grandchild_is_ended_and_told(play: Play, variant: str, verdict: Verdi
 
 
 @pytest.mark.slow
-def test_a_rank_may_need_a_moment_longer_than_the_main_process(play: Play) -> None:
+def test_a_rank_may_run_a_little_longer_than_the_main_process(play: Play) -> None:
     result = play("outlived_by_a_rank", "fixed")
     assert result.verdict is Verdict.CLEAN
     assert [process.ending for process in _ranks(result)] == [Ending.RETURNED, Ending.RETURNED]
 
 
 @pytest.mark.slow
-def test_a_rank_does_not_outlive_a_content_main_process_for_ever(play: Play) -> None:
+def test_a_rank_that_outlives_a_main_process_that_succeeded_is_a_hang(play: Play) -> None:
     result = play("outlived_by_a_rank")
     assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: hang")
     main, rank_1 = _ranks(result)
@@ -183,7 +187,7 @@ def test_a_rank_does_not_outlive_a_content_main_process_for_ever(play: Play) -> 
 
 
 @pytest.mark.slow
-def test_a_rank_has_a_while_to_notice_that_the_main_process_failed(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_gets_a_grace_period_after_the_main_process_failed(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervise, "RANK_GRACE", 1.0)
     result = play("outlived_by_a_rank", "raised")
     assert result.verdict is Verdict.REPRODUCED
@@ -203,7 +207,7 @@ def test_a_run_can_be_stopped_from_outside(toy_cell: Callable[..., Cell], tmp_pa
 
 
 @pytest.mark.slow
-def test_a_relative_folder_will_do(
+def test_the_cell_folder_may_be_relative(
     toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -213,7 +217,7 @@ def test_a_relative_folder_will_do(
     assert judge(cell, seen).verdict is Verdict.CLEAN
 
 
-def test_a_folder_that_is_there_is_never_written_over(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_an_existing_folder_is_never_overwritten(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
     seen = run(toy_cell("raises"), tmp_path)
     assert seen.broken is not None
     assert "could not be made" in seen.broken
@@ -239,7 +243,7 @@ def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[
     )
 
 
-def test_a_cell_does_not_inherit_what_makes_it_part_of_another_job(
+def test_a_cell_does_not_inherit_variables_that_make_it_part_of_another_job(
     toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID", "PL_GLOBAL_SEED", "REPROS_SIM", "PYTHONHOME"):
@@ -258,7 +262,7 @@ def test_a_cell_does_not_inherit_what_makes_it_part_of_another_job(
     } & set(found)
 
 
-def test_every_line_of_the_record_is_whole_and_tells_nothing_of_the_environment(play: Play, tmp_path: Path) -> None:
+def test_a_record_line_has_no_environment_variables(play: Play, tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     result = play("raises", "undecodable")
     record.append(out, result)
