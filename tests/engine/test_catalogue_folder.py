@@ -13,15 +13,15 @@ from tests.factories import VALID
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Path:
     for number, slug in ((2, "b"), (1, "c"), (3, "a")):
-        place = tmp_path / "family" / f"{slug}_script.py"
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(VALID.replace("RPR-0001", f"RPR-{number:04}"))
+        script = tmp_path / "family" / f"{slug}_script.py"
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(VALID.replace("RPR-0001", f"RPR-{number:04}"))
     (tmp_path / "helper.py").write_text("no_header = True\n")
     (tmp_path / "notes.txt").write_text(VALID)
     return tmp_path
 
 
-def test_every_script_in_the_order_of_ids(catalogue: Path) -> None:
+def test_every_script_is_loaded_in_the_order_of_ids(catalogue: Path) -> None:
     assert [(repro.id, repro.slug) for repro in load([catalogue])] == [
         ("RPR-0001", "c_script"),
         ("RPR-0002", "b_script"),
@@ -30,7 +30,7 @@ def test_every_script_in_the_order_of_ids(catalogue: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["RPR-0002", "rpr-0002", "b_script"])
-def test_found_by_id_in_any_case_and_by_slug(catalogue: Path, name: str) -> None:
+def test_a_repro_is_found_by_id_in_any_case_and_by_slug(catalogue: Path, name: str) -> None:
     assert load([catalogue]).find(name).id == "RPR-0002"
 
 
@@ -42,13 +42,13 @@ def test_found_by_id_in_any_case_and_by_slug(catalogue: Path, name: str) -> None
         ("?", "unknown repro '?'; known: RPR-0001, RPR-0002, RPR-0003, c_script, b_script, a_script."),
     ],
 )
-def test_an_unknown_name_gets_the_nearest(catalogue: Path, name: str, sentence: str) -> None:
+def test_an_unknown_name_is_refused_with_the_nearest(catalogue: Path, name: str, sentence: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         load([catalogue]).find(name)
     assert str(caught.value) == sentence
 
 
-def test_an_id_that_two_scripts_claim(catalogue: Path) -> None:
+def test_an_id_that_two_scripts_claim_is_refused(catalogue: Path) -> None:
     first, second = catalogue / "family" / "b_script.py", catalogue / "family" / "d_script.py"
     second.write_text(first.read_text())
     with pytest.raises(HeaderError) as caught:
@@ -57,7 +57,7 @@ def test_an_id_that_two_scripts_claim(catalogue: Path) -> None:
     assert str(caught.value) == f"{second}:6: {problem}"
 
 
-def test_a_script_that_is_reached_twice_is_one(catalogue: Path) -> None:
+def test_a_script_that_is_given_twice_is_loaded_once(catalogue: Path) -> None:
     script = catalogue / "family" / "b_script.py"
     assert [repro.id for repro in load([script, catalogue / "family", catalogue])] == [
         "RPR-0001",
@@ -66,12 +66,12 @@ def test_a_script_that_is_reached_twice_is_one(catalogue: Path) -> None:
     ]
 
 
-def test_a_file_named_outright_must_be_a_repro(catalogue: Path) -> None:
+def test_a_file_that_is_given_must_be_a_repro(catalogue: Path) -> None:
     with pytest.raises(HeaderError, match=r"helper\.py:1: expected a PEP 723 block"):
         load([catalogue / "helper.py"])
     with pytest.raises(HeaderError, match=r"none\.py:1: cannot be read"):
         load([catalogue / "none.py"])
 
 
-def test_an_empty_folder_is_an_empty_shelf(tmp_path: Path) -> None:
+def test_an_empty_folder_is_an_empty_catalogue(tmp_path: Path) -> None:
     assert list(load([tmp_path])) == []

@@ -1,4 +1,4 @@
-"""Cells side by side, with what runs one of them replaced."""
+"""Cells side by side, with the function that runs one of them replaced."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, mo
     assert [result.cell.strategy for result in cells.run_cells(both_cells, tmp_path, jobs=2)] == ["fast", "slow"]
 
 
-def test_an_interruption_ends_the_running_cells_and_starts_no_more(
+def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[str] = []
+    started: list[str] = []
 
     def run(cell: Cell, folder: Path, stop: threading.Event, servers: object) -> Observation:
-        begun.append(cell.strategy)
+        started.append(cell.strategy)
         if cell.strategy != "0":
             assert stop.wait(30)
         return observation(process(0), process(1), folder=folder, broken="interrupted" if stop.is_set() else None)
@@ -44,10 +44,12 @@ def test_an_interruption_ends_the_running_cells_and_starts_no_more(
     results = cells.run_cells([cell(strategy=str(number)) for number in range(9)], tmp_path, jobs=2)
     next(results)
     results.close()  # type: ignore[attr-defined]
-    assert len(begun) <= 3
+    assert len(started) <= 3
 
 
-def test_what_was_complete_when_interrupted_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_are_complete_at_an_interrupt_are_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     both = threading.Barrier(2, timeout=30)
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
@@ -67,7 +69,7 @@ def test_what_was_complete_when_interrupted_is_not_lost(tmp_path: Path, monkeypa
         next(results)
 
 
-def test_a_cell_that_ends_now_this_way_now_that_is_flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_whose_runs_end_differently_is_flaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = iter([Ending.RAISED, Ending.RETURNED, Ending.RAISED])
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
@@ -78,6 +80,6 @@ def test_a_cell_that_ends_now_this_way_now_that_is_flaky(tmp_path: Path, monkeyp
     assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(3, 2))
 
 
-def test_a_folders_name_is_one_that_any_file_system_takes() -> None:
+def test_a_folder_name_is_valid_on_every_file_system() -> None:
     strange = cell(environment=environment("/home/me/my env/bin/python"))
     assert cells.folder_name(strange) == "RPR-0001-failing-ddp-cpu-home-me-my-env-bin-python"

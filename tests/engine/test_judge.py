@@ -1,4 +1,4 @@
-"""All verdicts, the root cause among ranks, and what never happens."""
+"""All verdicts, the root cause among ranks, and properties of any result."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
         Verdict.DIFFERENT,
         "rank 0 ended otherwise: ended by an unknown signal",
     ),
-    # two failures of their own are not one
+    # two independent failures are not one
     (
         FAILS,
         (replace(OTHER, rank=0), DOCUMENTED),
@@ -147,7 +147,7 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
         "rank 1 ended otherwise: RuntimeError: quite another failure",
     ),
     (FAILS, (LAUNCHER, RETURNED, SEGV), Verdict.DIFFERENT, "rank 1 ended otherwise: signal SIGSEGV"),
-    # a consequence alone is what there is
+    # a consequence without a cause is judged itself
     (
         FAILS,
         (PEER, process(1)),
@@ -174,7 +174,7 @@ TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
     (ends("signal SIGSEGV"), (EXIT, SEGV), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
     (ends("signal SIGTERM"), (EXIT, TERM), Verdict.REPRODUCED, "rank 0 showed the documented signature"),
     (ends("signal SIGKILL"), (EXIT, KILL), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
-    # the machine's fault
+    # failures of the machine
     (
         FAILS,
         (RETURNED, DISK),
@@ -215,7 +215,7 @@ def test_verdict(wanted: Cell, processes: tuple[Process, ...], verdict: Verdict,
     assert (result.verdict, result.reason) == (verdict, reason)
 
 
-def test_a_broken_run_is_infra_whatever_was_seen() -> None:
+def test_a_broken_run_is_infra_whatever_was_observed() -> None:
     result = judge(FAILS, observation(RETURNED, DOCUMENTED, broken="interrupted"))
     assert (result.verdict, result.reason) == (Verdict.INFRA, "interrupted")
 
@@ -241,7 +241,7 @@ def test_a_broken_run_is_infra_whatever_was_seen() -> None:
         ),
     ],
 )
-def test_the_signature_is_the_link_that_bears_it_or_the_root(
+def test_the_signature_is_that_of_the_link_that_matches_or_of_the_root(
     processes: tuple[Process, ...], signature: str | None
 ) -> None:
     assert judge(FAILS, observation(*processes)).signature == signature
@@ -258,7 +258,7 @@ LINKS = st.builds(
 
 
 @st.composite
-def processes_(draw: st.DrawFn) -> tuple[Process, ...]:
+def process_lists(draw: st.DrawFn) -> tuple[Process, ...]:
     found = []
     for number in range(draw(st.integers(0, 4))):
         ending = draw(st.sampled_from(Ending))
@@ -284,7 +284,7 @@ CELLS = st.sampled_from(
 )
 
 
-@given(wanted=CELLS, processes=processes_(), seed=st.randoms())
+@given(wanted=CELLS, processes=process_lists(), seed=st.randoms())
 def test_the_order_of_processes_does_not_matter(
     wanted: Cell, processes: tuple[Process, ...], seed: random.Random
 ) -> None:
@@ -294,15 +294,15 @@ def test_the_order_of_processes_does_not_matter(
     assert (first.verdict, first.reason, first.signature) == (second.verdict, second.reason, second.signature)
 
 
-@given(wanted=CELLS, processes=processes_())
-def test_what_a_verdict_needs(wanted: Cell, processes: tuple[Process, ...]) -> None:
+@given(wanted=CELLS, processes=process_lists())
+def test_a_verdict_implies_its_evidence(wanted: Cell, processes: tuple[Process, ...]) -> None:
     seen: Observation = observation(*processes)
     result = judge(wanted, seen)
-    bearing = [process for process in seen.ranks if matches(process, wanted.expectation.signature)]
+    matching = [process for process in seen.ranks if matches(process, wanted.expectation.signature)]
     failed = [process for process in seen.ranks if process.ending is not Ending.RETURNED]
-    if result.verdict in {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}:
-        assert bearing
-    if result.verdict in {Verdict.CLEAN, Verdict.GONE}:
+    if result.verdict.shows_failure:
+        assert matching
+    if result.verdict.ran_clean:
         assert not failed
     if result.verdict.category is Category.AGREES:
         assert (result.verdict is Verdict.REPRODUCED) == (wanted.expectation.outcome is Outcome.FAILS)
@@ -312,13 +312,13 @@ def test_what_a_verdict_needs(wanted: Cell, processes: tuple[Process, ...]) -> N
 
 
 @pytest.mark.parametrize("fault", ["SIGKILL", "SIGSTOP"])
-def test_who_waits_for_a_killed_rank_shows_no_documented_hang(fault: str) -> None:
+def test_a_rank_that_waits_for_a_killed_one_does_not_show_a_documented_hang(fault: str) -> None:
     hangs = cell(variant=variant(signature=Signature(ends=End.parse("hang"))))
     seen = observation(process(0, Ending.TIMED_OUT, at=9.0), process(1, Ending.SIGNALLED, signal=fault))
     assert judge(hangs, seen).verdict is Verdict.INFRA
 
 
-def test_of_ranks_that_fail_side_by_side_the_lowest_is_the_witness() -> None:
+def test_the_lowest_of_several_failed_ranks_gives_the_reason() -> None:
     late = process(0, Ending.RAISED, at=2.0, chain=(raised("the documented failure, got -4"),))
     early = process(1, Ending.RAISED, at=1.0, chain=(raised("the documented failure, got -16"),))
     result = judge(cell(), observation(late, early))

@@ -1,8 +1,8 @@
-"""`repros run ID --python PATH` on environments as people have them: what it says, and that it leaves them alone.
+"""`repros run ID --python PATH` on users' environments: its output, and that it does not change them.
 
-Real environments where one is at hand: one with torch, this one (which has none), other Pythons. Two things are stood
-in for: how many GPUs torch counts, and a torch too old to be installed beside the others (measured by hand with the
-real 1.13.1). What stands in is a distribution's name and version, and a module `torch` that knows the count.
+Most of the environments are real: one with torch, this one (which lacks torch), other Pythons. A fake torch (a
+distribution's name and version, and a module with a count of GPUs) replaces the real one in two cases: for a number of
+GPUs, and for a torch too old to be installed beside the others (checked by hand with the real 1.13.1).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def repros(tmp_path: Path) -> Run:
 
 
 def interpreter(folder: Path, script: str) -> Path:
-    """Write something that is called like an interpreter."""
+    """Write a shell script with the name of an interpreter."""
     path = folder / "bin" / "python"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -53,8 +53,8 @@ def interpreter(folder: Path, script: str) -> Path:
     return path
 
 
-def standing_in(folder: Path, version: str, gpus: int | None = None) -> Path:
-    """Write an environment whose torch is a name and a version, and where a count is given, a module that tells it."""
+def fake_torch(folder: Path, version: str, gpus: int | None = None) -> Path:
+    """Write an environment with a fake torch: a name and a version, and with `gpus` a module that counts so many."""
     info = folder / "lib" / f"torch-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
@@ -70,7 +70,7 @@ def standing_in(folder: Path, version: str, gpus: int | None = None) -> Path:
 EXPECTED = "expected the path of a Python interpreter that has torch installed."
 
 
-def test_no_torch_at_all(repros: Run) -> None:
+def test_an_environment_without_torch_is_refused(repros: Run) -> None:
     assert repros("run", "--catalogue", RAISES, "--python", sys.executable) == (
         2,
         "",
@@ -81,12 +81,14 @@ def test_no_torch_at_all(repros: Run) -> None:
 @pytest.mark.parametrize(
     ("answer", "version"),
     [
-        # As 2.7.18 and 3.6.15 answer: the question itself is beyond them.
+        # The answers of 2.7.18 and 3.6.15, which cannot parse the probe script.
         ("SyntaxError: invalid syntax", "2.7.18"),
         ("SyntaxError: future feature annotations is not defined", "3.6.15"),
     ],
 )
-def test_a_python_that_does_not_understand_the_question(answer: str, version: str, repros: Run, tmp_path: Path) -> None:
+def test_a_python_too_old_to_parse_the_probe_script_is_refused(
+    answer: str, version: str, repros: Run, tmp_path: Path
+) -> None:
     old = interpreter(tmp_path / "old", f'[ "$1" = -c ] && echo {version} || {{ echo "{answer}" >&2; exit 1; }}')
     assert repros("run", "--catalogue", RAISES, "--python", tmp_path / "old") == (
         2,
@@ -95,7 +97,7 @@ def test_a_python_that_does_not_understand_the_question(answer: str, version: st
     )
 
 
-def test_a_real_python_that_is_too_old(repros: Run) -> None:
+def test_a_real_python_that_is_too_old_is_refused(repros: Run) -> None:
     found = subprocess.run(
         [find_uv_bin(), "python", "find", "--offline", "--no-project", "--no-python-downloads", "3.8"],
         capture_output=True, text=True, check=False,
@@ -108,32 +110,32 @@ def test_a_real_python_that_is_too_old(repros: Run) -> None:
     assert f", and repros needs 3.9 or newer there; {EXPECTED}\n" in err
 
 
-def test_what_is_no_interpreter(repros: Run, tmp_path: Path) -> None:
+def test_a_path_that_is_not_an_interpreter_is_refused(repros: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("x")
     ls = shutil.which("ls")
-    said = {
+    refusals = {
         tmp_path / "empty": f"{tmp_path}/empty is a folder without bin/python; name an environment's folder, or an",
         tmp_path / "notes.txt": f"{tmp_path}/notes.txt: cannot be run (Permission denied); {EXPECTED}",
         tmp_path / "nowhere": f"{tmp_path}/nowhere: cannot be run (No such file or directory); {EXPECTED}",
         Path(str(ls)): f"{ls}: did not answer (no output); {EXPECTED}",
     }
-    for python, sentence in said.items():
+    for python, sentence in refusals.items():
         code, out, err = repros("run", "--catalogue", RAISES, "--python", python)
         assert (code, out) == (2, "")
         assert err.startswith(f"repros: {sentence}")
 
 
-def test_a_torch_that_is_too_old(repros: Run, tmp_path: Path) -> None:
-    standing_in(tmp_path / "old", "1.13.1", gpus=0)
+def test_a_torch_that_is_too_old_makes_cells_unavailable(repros: Run, tmp_path: Path) -> None:
+    fake_torch(tmp_path / "old", "1.13.1", gpus=0)
     code, out, _ = repros("run", "RPR-0017", "--variant", "failing", "--python", tmp_path / "old")
     assert code == 0
     assert "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n\n" in out
 
 
 @pytest.mark.parametrize(("gpus", "reason"), [(1, "needs 2 GPUs, this machine has 1"), (0, "finds no CUDA device on")])
-def test_fewer_gpus_than_it_takes(gpus: int, reason: str, repros: Run, tmp_path: Path) -> None:
-    standing_in(tmp_path / "one", "2.13.0", gpus)
+def test_too_few_gpus_make_cells_unavailable(gpus: int, reason: str, repros: Run, tmp_path: Path) -> None:
+    fake_torch(tmp_path / "one", "2.13.0", gpus)
     info = tmp_path / "one" / "lib" / "lightning-2.6.6.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lightning\nVersion: 2.6.6\n")
@@ -143,7 +145,7 @@ def test_fewer_gpus_than_it_takes(gpus: int, reason: str, repros: Run, tmp_path:
     assert reason in out
 
 
-def test_a_build_of_torch_without_cuda(repros: Run, current_python: Path) -> None:
+def test_a_build_of_torch_without_cuda_makes_cuda_cells_unavailable(repros: Run, current_python: Path) -> None:
     found = subprocess.run(
         [current_python, "-c", "import torch; print(torch.__version__, torch.backends.cuda.is_built())"],
         capture_output=True, text=True, check=True,
@@ -154,7 +156,7 @@ def test_a_build_of_torch_without_cuda(repros: Run, current_python: Path) -> Non
     code, out, _ = repros(*words)
     assert f"\n   1  cuda: torch {found[0]} is a build without CUDA (RPR-0011)\n" in out
     assert code == 0
-    assert "RPR-0011 failing auto cpu " in out, "what needs no GPU is run all the same"
+    assert "RPR-0011 failing auto cpu " in out, "cells that need no GPU are run all the same"
     code, _, err = repros(*words, "--require", "cuda")
     assert (code, err.startswith(f"repros: cuda is required, but torch {found[0]} is a build without CUDA")) == (
         2,
@@ -162,7 +164,7 @@ def test_a_build_of_torch_without_cuda(repros: Run, current_python: Path) -> Non
     )
 
 
-def test_no_compiler(repros: Run, current_python: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_sim_cells_are_unavailable(repros: Run, current_python: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("env", "sh", "bash"):
@@ -176,10 +178,10 @@ def test_no_compiler(repros: Run, current_python: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_conda_environment(repros: Run, tmp_path: Path) -> None:
-    """Its layout, that is: `conda-meta` and no `pyvenv.cfg`; conda itself is not at hand here."""
+def test_a_conda_environment_is_used(repros: Run, tmp_path: Path) -> None:
+    """Only its layout is tested, `conda-meta` and no `pyvenv.cfg`: the tests have no conda."""
     conda = tmp_path / "envs" / "training"
-    standing_in(conda, "2.13.0", gpus=0)
+    fake_torch(conda, "2.13.0", gpus=0)
     (conda / "conda-meta").mkdir()
     (conda / "conda-meta" / "history").write_text("")
     code, out, err = repros(
@@ -190,14 +192,14 @@ def test_a_conda_environment(repros: Run, tmp_path: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return what lies below a folder, with sizes and times of the last change."""
+    """Return the paths below a folder, with sizes and times of the last change."""
     found = {str(path.relative_to(folder)): path.lstat() for path in folder.rglob("*")}
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
 
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """A real virtual environment, with a torch that stands in."""
+    """Return a real virtual environment, with a fake torch."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, timeout=120)
     site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
     info = site / "torch-2.13.0.dist-info"
@@ -207,7 +209,7 @@ def venv(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("launch", ["cold", "warm"])
-def test_an_environment_is_left_as_it_was(launch: str, repros: Run, venv: Path) -> None:
+def test_a_run_does_not_change_the_environment(launch: str, repros: Run, venv: Path) -> None:
     before = contents(venv)
     words = ("run", "--catalogue", RAISES, "--variant", "failing", "--variant", "fixed", "--launch", launch)
     code, out, _ = repros(*words, "--python", venv, PYTHONDONTWRITEBYTECODE="")
@@ -215,7 +217,7 @@ def test_an_environment_is_left_as_it_was(launch: str, repros: Run, venv: Path) 
     assert contents(venv) == before
 
 
-def test_a_read_only_environment(repros: Run, venv: Path, tmp_path: Path) -> None:
+def test_a_read_only_environment_is_used(repros: Run, venv: Path, tmp_path: Path) -> None:
     read_only = tmp_path / "read-only"
     read_only.mkdir()
     command = [sys.executable, "-m", "repros", "run", "--catalogue", RAISES, "--variant", "failing", "--python", "$R"]
@@ -228,6 +230,6 @@ def test_a_read_only_environment(repros: Run, venv: Path, tmp_path: Path) -> Non
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     if done.returncode == 77 or "unshare" in done.stderr:
-        pytest.skip(f"this machine lets nobody mount anything: {done.stderr.strip()}")
+        pytest.skip(f"this machine does not allow mounts: {done.stderr.strip()}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[1/1] reproduced  RPR-9001 failing plain cpu read-only  " in done.stdout

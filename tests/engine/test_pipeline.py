@@ -1,4 +1,4 @@
-"""The one straight way, with the engine for real and the environments made up."""
+"""The pipeline, with the real engine and fake environments."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from tests.factories import environment
 from tests.toy_cells import TOYS
 
 
-class Notes(Observer):
-    """Keeps what it is told."""
+class RecordingObserver(Observer):
+    """Keeps every call as a line."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def say(self, line: str) -> None:
-        self.told.append(line)
+        self.calls.append(line)
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
-        self.told.append(f"{len(cells)} planned")
+        self.calls.append(f"{len(cells)} planned")
 
     def started(self, cell: Cell) -> None:
-        self.told.append(f"{cell.variant.name} started")
+        self.calls.append(f"{cell.variant.name} started")
 
     def unrecorded(self, result: Result, error: OSError) -> None:
-        self.told.append(f"{result.cell.variant.name} unrecorded: {type(error).__name__}")
+        self.calls.append(f"{result.cell.variant.name} unrecorded: {type(error).__name__}")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """Make every stack this interpreter; return what was probed: name, and whether with `sim`."""
+    """Let every stack be this interpreter; return the names of the probed environments, and whether with `sim`."""
     probed: list[tuple[str, bool]] = []
 
     def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
@@ -66,12 +66,14 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 SOME = Selection(variants=("failing", "fixed", "gone"))
 
 
-def test_from_the_catalogue_to_the_record(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
-    out, notes = tmp_path / "results.jsonl", Notes()
-    results = list(run_selection(catalogue, SOME, Where(stacks=("home", "current")), out, notes, RunOptions(jobs=1)))
+def test_a_selection_is_run_judged_and_recorded(
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    out, observer = tmp_path / "results.jsonl", RecordingObserver()
+    results = list(run_selection(catalogue, SOME, Where(stacks=("home", "current")), out, observer, RunOptions(jobs=1)))
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
-    assert notes.told == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
+    assert observer.calls == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
     assert here == [("current", False)]
     (runs,) = (tmp_path / "runs").iterdir()
     assert sorted(folder.name for folder in runs.iterdir()) == [
@@ -82,7 +84,7 @@ def test_from_the_catalogue_to_the_record(catalogue: Catalogue, here: list[tuple
     ]
 
 
-def test_results_come_one_by_one_and_are_recorded_by_then(
+def test_each_result_is_recorded_before_it_is_yielded(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
     out = tmp_path / "results.jsonl"
@@ -93,7 +95,9 @@ def test_results_come_one_by_one_and_are_recorded_by_then(
     assert count == 3
 
 
-def test_an_interpreter_of_the_users_own(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+def test_the_users_own_interpreter_is_probed_and_used(
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
+) -> None:
     where = Where(python=Path(sys.executable))
     results = list(
         run_selection(
@@ -129,7 +133,7 @@ def test_a_stack_that_cannot_be_made_is_a_result(
         (Selection(devices=(Device.CUDA,)), Where(stacks=("home",)), ReprosError),
     ],
 )
-def test_what_the_user_can_put_right_comes_before_anything_is_run(
+def test_errors_that_the_user_can_correct_come_before_the_first_cell(
     catalogue: Catalogue, tmp_path: Path, selection: Selection, where: Where, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -137,26 +141,26 @@ def test_what_the_user_can_put_right_comes_before_anything_is_run(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_does_not_end_the_journey(
+def test_a_full_disk_does_not_end_the_run(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(record, "append", full)
-    notes = Notes()
+    observer = RecordingObserver()
     results = list(
-        run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", notes, RunOptions(jobs=1))
+        run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", observer, RunOptions(jobs=1))
     )
     assert len(results) == 3
-    assert [line for line in notes.told if "unrecorded" in line] == [
+    assert [line for line in observer.calls if "unrecorded" in line] == [
         "failing unrecorded: OSError",
         "fixed unrecorded: OSError",
         "gone unrecorded: OSError",
     ]
 
 
-def test_repeats_make_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
+def test_repeats_give_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     selection, where = Selection(variants=("failing",)), Where(stacks=("home",))
     (result,) = run_selection(catalogue, selection, where, out, Observer(), RunOptions(repeat=3))
@@ -167,7 +171,7 @@ def test_repeats_make_one_result(catalogue: Catalogue, here: list[tuple[str, boo
     assert sorted(folder.name for folder in folders) == ["001", "002", "003"]
 
 
-def test_the_oldest_runs_make_room(tmp_path: Path) -> None:
+def test_the_oldest_log_folders_are_deleted(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     for number in range(60):
         (runs / f"20260101-{number:06}" / "cell").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What is to run, and what not and why."""
+"""Selecting cell specs, and planning cells with the reasons of unavailable ones."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ONE = repro(
     ),
 )
 TWO = repro("RPR-0002", strategies=("fused_adamw",), variants=(variant(strategies=("fused_adamw",)),))
-SHELF = Catalogue((ONE, TWO))
+CATALOGUE = Catalogue((ONE, TWO))
 
 
-def names(selection: Selection, catalogue: Catalogue = SHELF) -> list[str]:
+def names(selection: Selection, catalogue: Catalogue = CATALOGUE) -> list[str]:
     return [f"{w.repro.id[-1]} {w.variant.name} {w.strategy} {w.device}" for w in select(catalogue, selection)]
 
 
-def test_nothing_selected_is_everything() -> None:
+def test_an_empty_selection_is_everything() -> None:
     assert names(Selection()) == [
         "1 failing ddp cuda",
         "1 failing ddp sim",
@@ -54,7 +54,7 @@ def test_nothing_selected_is_everything() -> None:
         (Selection(strategies=("ddp_spawn",), devices=(Device.CUDA,)), ["1 failing ddp_spawn cuda"]),
     ],
 )
-def test_a_selection(selection: Selection, chosen: list[str]) -> None:
+def test_a_selection_keeps_what_it_names(selection: Selection, chosen: list[str]) -> None:
     assert names(selection) == chosen
 
 
@@ -69,13 +69,13 @@ def test_a_selection(selection: Selection, chosen: list[str]) -> None:
 )
 def test_an_unknown_name_is_refused(selection: Selection, sentence: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        select(SHELF, selection)
+        select(CATALOGUE, selection)
     assert str(caught.value).startswith(sentence)
 
 
-def test_an_impossible_combination_says_what_is_possible() -> None:
+def test_an_impossible_combination_is_refused_with_the_possible_ones() -> None:
     with pytest.raises(NothingToRunError) as caught:
-        select(SHELF, Selection(repros=("RPR-0001",), strategies=("fused_adamw",)))
+        select(CATALOGUE, Selection(repros=("RPR-0001",), strategies=("fused_adamw",)))
     assert str(caught.value) == ("nothing fits the selection: RPR-0001 runs under ddp, ddp_spawn on cuda, sim.")
 
 
@@ -84,13 +84,13 @@ def test_an_empty_catalogue_is_refused() -> None:
         select(Catalogue(()), Selection())
 
 
-def test_home_stands_for_each_repros_own() -> None:
+def test_home_stands_for_each_repros_home_stack() -> None:
     assert stack_names(ONE, ["home", "current"]) == ["2023-12", "current"]
     assert stack_names(TWO, ["home", "current"]) == ["current"]
 
 
-def planned(wished: CellSpec, *environments: Environment) -> list[Cell | Unavailable]:
-    return plan([wished], lambda _: environments)
+def planned(spec: CellSpec, *environments: Environment) -> list[Cell | Unavailable]:
+    return plan([spec], lambda _: environments)
 
 
 def reason(device: Device, where: Environment, wanted: Repro = ONE, variant_: Variant | None = None) -> str | None:
@@ -98,7 +98,7 @@ def reason(device: Device, where: Environment, wanted: Repro = ONE, variant_: Va
     return item.reason if isinstance(item, Unavailable) else None
 
 
-def test_every_environment_gets_its_cell() -> None:
+def test_every_environment_gets_a_cell() -> None:
     cells = planned(CellSpec(TWO, TWO.variants[0], "ddp", Device.CPU), environment("2023-12"), environment("current"))
     assert [item.label for item in cells if isinstance(item, Cell)] == [
         "RPR-0002 failing ddp cpu 2023-12",
@@ -124,30 +124,28 @@ SIM = {Device.SIM: 99, Device.CPU: 2, Device.CUDA: 1}
         (environment(versions={}), Device.SIM, "needs torch (found none)"),
     ],
 )
-def test_what_is_not_to_be_had_says_why(where: Environment, device: Device, why: str | None) -> None:
+def test_an_unavailable_cell_has_a_reason(where: Environment, device: Device, why: str | None) -> None:
     assert reason(device, where) == why
 
 
-def test_a_requirement_that_does_not_hold_says_what_was_found() -> None:
+def test_an_unmet_requirement_is_named_with_the_installed_version() -> None:
     needy = variant(requires=requirements("lightning>=2.2"))
     assert reason(Device.CPU, environment(), variant_=needy) == "needs lightning>=2.2 (found 2.1.3)"
-    stranger = repro(dependencies=requirements("torch>=2.1", "accelerate>=1"))
-    assert reason(Device.CPU, environment(), wanted=stranger) == "needs accelerate>=1 (found none)"
+    unmet = repro(dependencies=requirements("torch>=2.1", "accelerate>=1"))
+    assert reason(Device.CPU, environment(), wanted=unmet) == "needs accelerate>=1 (found none)"
 
 
-def test_fewer_gpus_than_ranks_will_do_down_to_the_minimum() -> None:
+def test_fewer_gpus_than_ranks_are_enough_down_to_the_minimum() -> None:
     def ranks(minimum: int, gpus: int) -> int | str:
-        wished = repro(processes=4, minimum=minimum)
-        (item,) = planned(
-            CellSpec(wished, wished.variants[0], "ddp", Device.CUDA), environment(counts={Device.CUDA: gpus})
-        )
+        spec = repro(processes=4, minimum=minimum)
+        (item,) = planned(CellSpec(spec, spec.variants[0], "ddp", Device.CUDA), environment(counts={Device.CUDA: gpus}))
         return item.reason if isinstance(item, Unavailable) else item.processes
 
     assert [ranks(1, 1), ranks(2, 3), ranks(4, 8)] == [1, 3, 4]
     assert ranks(4, 3) == "needs 4 GPUs, this machine has 3"
 
 
-def test_ranks_on_host_memory_need_no_devices() -> None:
+def test_ranks_on_the_cpu_need_no_devices() -> None:
     (item,) = planned(CellSpec(TWO, TWO.variants[0], "ddp", Device.CPU), environment(counts={Device.CPU: 1}))
     assert isinstance(item, Cell)
     assert item.processes == 2
@@ -170,7 +168,7 @@ def test_ranks_on_host_memory_need_no_devices() -> None:
         ("nightly>=2.14.0.dev1", True),
     ],
 )
-def test_what_an_environment_holds(text: str, *, holds: bool) -> None:
+def test_an_environment_satisfies_a_requirement(text: str, *, holds: bool) -> None:
     versions = {
         "torch": "2.13.0+cpu",
         "lightning": "2.1.3",

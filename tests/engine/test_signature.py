@@ -37,12 +37,12 @@ from tests.factories import process, raised
         ("", ""),
     ],
 )
-def test_one_text_for_one_failure(text: str, normal: str) -> None:
+def test_a_message_is_normalised(text: str, normal: str) -> None:
     assert normalise(text) == normal
 
 
 @given(st.text(st.sampled_from("cudasim:01/.x _rnkpwtCUDA{}\n"), max_size=60))
-def test_normalising_twice_changes_no_more(text: str) -> None:
+def test_normalising_twice_is_normalising_once(text: str) -> None:
     once = normalise(text)
     assert normalise(once) == once
 
@@ -67,8 +67,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("bit", HOSTILE)
-def test_no_text_takes_more_than_its_length(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A pattern that goes back over what it has read would take hours over this; the runner's deadline ends it then.
+def test_normalising_takes_time_linear_in_the_text(bit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A pattern that backtracks would take hours on this text; the time limit of a test ends it then.
     monkeypatch.setattr("repros.engine.signature._LONGEST", 10_000_000)
     text = bit * (1_000_000 // len(bit))
     normalise.cache_clear()
@@ -76,7 +76,7 @@ def test_no_text_takes_more_than_its_length(bit: str, monkeypatch: pytest.Monkey
     normalise.cache_clear()
 
 
-def test_a_message_of_any_length_is_cut() -> None:
+def test_a_long_message_is_cut() -> None:
     assert len(normalise("x" * 1_000_000)) == 20_000
 
 
@@ -98,21 +98,21 @@ CUDA = Signature("RuntimeError", ("found at least two devices, cuda:1 and cuda:0
         (raised("got mat1 is on sim:1", "lib.NotARuntimeError"), False),
     ],
 )
-def test_type_and_one_of_the_wordings(link: Raised, *, matched: bool) -> None:
+def test_a_signature_matches_by_type_and_one_of_its_texts(link: Raised, *, matched: bool) -> None:
     assert matches(process(0, Ending.RAISED, chain=(link,)), CUDA) is matched
     masked = process(0, Ending.RAISED, chain=(raised("Please call iter() first."), link))
     assert matches(masked, CUDA) is matched
 
 
-def test_an_exception_without_a_message_is_told_by_its_name() -> None:
+def test_an_exception_without_a_message_is_matched_by_its_name() -> None:
     silent = process(0, Ending.RAISED, chain=(raised("", "lib._TunerExit"),))
     assert matches(silent, Signature("_TunerExit", ("_TunerExit",)))
     assert not matches(silent, Signature("_TunerExit", ("other words",)))
-    format_requirement = process(0, Ending.RAISED, chain=(raised("but words", "lib._TunerExit"),))
-    assert not matches(format_requirement, Signature("_TunerExit", ("_TunerExit",)))
+    talkative = process(0, Ending.RAISED, chain=(raised("but words", "lib._TunerExit"),))
+    assert not matches(talkative, Signature("_TunerExit", ("_TunerExit",)))
 
 
-def test_a_dotted_name_is_the_end_of_the_whole_name() -> None:
+def test_a_dotted_name_matches_the_end_of_the_full_name() -> None:
     link = raised("m", "torch.multiprocessing.spawn.ProcessRaisedException")
     for name in ("ProcessRaisedException", "spawn.ProcessRaisedException", link.type):
         assert matches(process(0, Ending.RAISED, chain=(link,)), Signature(name, ("m",)))
@@ -134,15 +134,15 @@ def test_an_ending_is_described_as_a_header_writes_it(seen: Process, text: str) 
 
 
 @pytest.mark.parametrize(
-    ("link", "words"),
+    ("link", "text"),
     [
         (raised("but got mat1 is on sim:1, different"), "got mat1 is on {device}"),
         (raised("found at least two devices, sim:0 and sim:1!"), "found at least two devices, {device} and {device}"),
         (raised("found at least three devices"), None),
     ],
 )
-def test_which_wording_it_is(link: Raised, words: str | None) -> None:
-    assert matched_text(link, CUDA) == words
+def test_the_matched_text_is_returned(link: Raised, text: str | None) -> None:
+    assert matched_text(link, CUDA) == text
 
 
 @pytest.mark.parametrize(
@@ -154,5 +154,5 @@ def test_which_wording_it_is(link: Raised, words: str | None) -> None:
         (raised("No backend type associated with device type cpu"), False),
     ],
 )
-def test_what_only_says_that_somebody_else_failed(link: Raised, *, follows: bool) -> None:
+def test_consequences_of_another_ranks_failure_are_recognised(link: Raised, *, follows: bool) -> None:
     assert is_consequence(link) is follows

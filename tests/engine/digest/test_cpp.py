@@ -28,14 +28,14 @@ def test_comments_and_layout_change_nothing(source: str, data: st.DataObject) ->
 
 
 @given(sources, st.data())
-def test_a_changed_token_changes_it(source: str, data: st.DataObject) -> None:
+def test_a_removed_token_changes_the_form(source: str, data: st.DataObject) -> None:
     tokens = form(source).splitlines()
     number = data.draw(st.integers(0, len(tokens) - 1))
     changed = [*tokens[:number], *tokens[number + 1 :]]
     assert form("\n".join(changed)) != form(source)
 
 
-def test_comments_are_left_out_and_text_is_not() -> None:
+def test_comments_are_left_out_and_string_literals_are_not() -> None:
     source = 'f("// no comment", \'"\', R"x(/* none )" either */)x"); // a comment\n/* g(); */ h();'
     assert form(source).split("\n") == [
         *("f", "(", '"// no comment"', ",", "'\"'", ",", 'R"x(/* none )" either */)x"', ")", ";"),
@@ -43,14 +43,14 @@ def test_comments_are_left_out_and_text_is_not() -> None:
     ]
 
 
-def test_a_line_of_the_preprocessor_ends_with_the_line() -> None:
+def test_a_preprocessor_directive_ends_with_its_line() -> None:
     assert form("#define A \\\n  1\nB") == form("# define A 1\nB") != form("#define A 1 B")
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("a - -b", "a -- b"), ("1'000", "1000"), ("L'a'", "'a'"), ("a >> b", "a > b")]
 )
-def test_what_differs_is_different(one: str, other: str) -> None:
+def test_different_code_has_different_forms(one: str, other: str) -> None:
     assert form(one) != form(other)
 
 

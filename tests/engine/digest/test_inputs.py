@@ -35,19 +35,19 @@ def repro(tmp_path: Path) -> Repro:
 
 @pytest.fixture
 def changes(repro: Repro, stack: Stack) -> Callable[[Path, str, str], bool]:
-    """Return whether the inputs change when words in a file are exchanged."""
+    """Return a function that replaces a text in a file and returns whether the inputs digest changes."""
 
-    def exchanged(file: Path, old: str, new: str) -> bool:
+    def replaced(file: Path, old: str, new: str) -> bool:
         before = inputs(repro, stack, Device.CPU)
         text = file.read_text()
         assert old in text
         file.write_text(text.replace(old, new))
         return inputs(repro, stack, Device.CPU) != before
 
-    return exchanged
+    return replaced
 
 
-def test_the_same_inputs_are_the_same(repro: Repro, stack: Stack) -> None:
+def test_the_digest_is_the_same_for_the_same_inputs(repro: Repro, stack: Stack) -> None:
     assert inputs(repro, stack, Device.CPU) == inputs(repro, stack, Device.CPU)
     assert len(inputs(repro, stack, Device.CPU)) == 16
 
@@ -91,7 +91,7 @@ def test_prose_of_a_script_does_not_count(
     assert not changes(repro.path, old, new)
 
 
-def test_the_keys_that_decide_nothing_are_these() -> None:
+def test_no_verdict_depends_on_these_keys() -> None:
     assert {key for key, rule in REPRO.items() if not rule.decides} == {
         "title",
         "upstream",
@@ -126,7 +126,7 @@ def test_the_simulated_accelerator_counts_for_its_own_cells_only(
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of the package to edit."""
+    """Return a folder with a copy of the package that a test may edit."""
     shutil.copytree(digest.PACKAGE, tmp_path / "repros", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
@@ -146,7 +146,7 @@ def cells_to_run(clone: Path) -> int:
 
 
 def reword(file: Path) -> int:
-    """Exchange every docstring of a module for another; return how many there were."""
+    """Replace every docstring of a module by another; return how many there were."""
     lines = file.read_text(encoding="utf-8").splitlines()
     bare = [
         node
@@ -161,7 +161,7 @@ def reword(file: Path) -> int:
 
 
 @pytest.mark.slow
-def test_evidence_survives_reworded_docstrings_and_no_changed_constant(clone: Path) -> None:
+def test_evidence_survives_reworded_docstrings_but_not_a_changed_constant(clone: Path) -> None:
     modules = [file for file in clone.rglob("*.py") if "catalogue" not in file.parts and "cli" not in file.parts]
     assert sum(map(reword, modules)) > 500
     assert cells_to_run(clone) == 0
@@ -177,7 +177,7 @@ def digests(package: Path) -> tuple[str, str]:
 
 
 def move(package: Path, old: str, new: str) -> None:
-    """Move a module and mend every import of it, as an editor would."""
+    """Move a module and update every import of it, as an editor does."""
     source, target = package / f"{old}.py", package / f"{new}.py"
     target.parent.mkdir(exist_ok=True)
     source.rename(target)
@@ -204,16 +204,16 @@ def move(package: Path, old: str, new: str) -> None:
     [
         ("engine/signature", "elsewhere/normalising"),
         ("engine/launch/containment", "engine/launch/ending"),
-        ("engine/probe", "asking/interpreter"),
+        ("engine/probe", "elsewhere/interpreter"),
     ],
 )
-def test_a_moved_module_changes_nothing(clone: Path, old: str, new: str) -> None:
+def test_a_moved_module_does_not_change_the_digest(clone: Path, old: str, new: str) -> None:
     before = digests(clone / "repros")
     move(clone / "repros", old, new)
     assert digests(clone / "repros") == before
 
 
-def test_a_renamed_header_of_the_accelerator_changes_nothing_and_a_changed_one_does(clone: Path) -> None:
+def test_a_renamed_cpp_header_does_not_count_and_a_changed_one_does(clone: Path) -> None:
     csrc = clone / "repros/inside/sim/csrc"
     before = cpp_digest(csrc)
     (csrc / "work.h").rename(csrc / "labour.h")
@@ -224,8 +224,8 @@ def test_a_renamed_header_of_the_accelerator_changes_nothing_and_a_changed_one_d
     assert cpp_digest(csrc) != before
 
 
-def test_an_import_from_elsewhere_counts(clone: Path) -> None:
-    """A name that is imported from another module than before is another function."""
+def test_an_import_from_another_module_counts(clone: Path) -> None:
+    """The same name from another module is another function."""
     package = clone / "repros"
     (package / "twin.py").write_text("def normalise(text):\n    return text\n")
     (package / "third.py").write_text("def normalise(text):\n    return text.lower()\n")
@@ -237,8 +237,8 @@ def test_an_import_from_elsewhere_counts(clone: Path) -> None:
     assert len(found) == 3
 
 
-def test_the_project_is_imported_by_from_alone() -> None:
-    """`import repros.x` would put a module's path into the code, where a move changes it."""
+def test_the_project_is_imported_by_from_imports_only() -> None:
+    """`import repros.x` would put a module's path into the code, and a moved module would change the digest."""
     sources = PythonSources({"repros": digest.PACKAGE, "repros_inside": digest.INSIDE})
     for path in sources.closure([digest.PACKAGE / root for root in digest.ROOTS]):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -246,12 +246,12 @@ def test_the_project_is_imported_by_from_alone() -> None:
 
 
 BESIDE_THE_VERDICT = {
-    "pipeline.py": "the order of the steps, and what a run keeps of its logs",
-    "record.py": "the record of a verdict that is there already",
+    "pipeline.py": "the order of the steps, and the log folders",
+    "record.py": "records verdicts that have been decided",
     "digest": "the digests themselves",
-    "__init__.py": "says what the package is",
+    "__init__.py": "a docstring",
 }
-"""What in `engine/` no verdict depends on."""
+"""Modules of `engine/` that no verdict depends on, and why."""
 
 
 def test_the_digest_covers_the_engine() -> None:
@@ -268,7 +268,7 @@ def test_the_digest_covers_the_engine() -> None:
     "module",
     ["model/cell.py", "environments/store.py", "environments/uv.py", "stacks/lock.py", "engine/launch/environ.py"],
 )
-def test_what_the_engine_imports_counts(clone: Path, module: str) -> None:
+def test_modules_that_the_engine_imports_count(clone: Path, module: str) -> None:
     before = digests(clone / "repros")
     file = clone / "repros" / module
     file.write_text(file.read_text() + "\nCHANGED = True\n")

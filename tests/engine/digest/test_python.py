@@ -77,7 +77,7 @@ SWAPS: dict[type[ast.AST], ast.AST] = {
 
 
 class Mutant(ast.NodeTransformer):
-    """Changes the constant, operator, branch or name of that number, docstrings not counted."""
+    """Changes the n-th constant, operator, branch or name, not counting docstrings."""
 
     def __init__(self, number: int) -> None:
         self.left = number
@@ -117,7 +117,7 @@ class Mutant(ast.NodeTransformer):
 
 
 @given(modules, st.integers(0, 2000))
-def test_a_changed_constant_operator_branch_or_name_changes_it(source: str, number: int) -> None:
+def test_a_changed_constant_operator_branch_or_name_changes_the_form(source: str, number: int) -> None:
     mutant = Mutant(number)
     tree = ast.fix_missing_locations(mutant.visit(ast.parse(source)))
     assume(mutant.changed)
@@ -141,7 +141,7 @@ def test_a_changed_constant_operator_branch_or_name_changes_it(source: str, numb
         ("a - -b", "a--b - 0"),
     ],
 )
-def test_what_differs_is_different(one: str, other: str) -> None:
+def test_different_code_has_different_forms(one: str, other: str) -> None:
     assert form(one) != form(other)
 
 
@@ -156,7 +156,7 @@ def test_what_differs_is_different(one: str, other: str) -> None:
         ("x = 0x10", "x = 16"),
     ],
 )
-def test_what_is_written_otherwise_is_the_same(one: str, other: str) -> None:
+def test_equivalent_code_has_the_same_form(one: str, other: str) -> None:
     assert form(one) == form(other)
 
 
@@ -164,7 +164,7 @@ MINORS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def interpreter(minor: str) -> str | None:
-    """Return an interpreter of that version that runs; a version manager's stub may be on the path without one."""
+    """Return a working interpreter of that version; a stub of a version manager on the path may not work."""
     if f"{sys.version_info.major}.{sys.version_info.minor}" == minor:
         return sys.executable
     found = shutil.which(f"python{minor}")

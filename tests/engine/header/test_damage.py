@@ -1,4 +1,4 @@
-"""Whatever happens to a header, it is a repro or a refusal, never a traceback."""
+"""A damaged header gives a repro or a HeaderError, never another exception."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("damaged") / "script.py"
 
 
-def is_repro_or_refused(path: Path, text: str) -> None:
+def check_repro_or_refusal(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
         assert isinstance(read(path), Repro)
     except HeaderError as error:
-        assert 1 <= error.line <= len(text.split("\n"))  # noqa: PT017 - either ending is right
+        assert 1 <= error.line <= len(text.split("\n"))  # noqa: PT017 - both outcomes are right
     has_header(path)
 
 
@@ -34,7 +34,7 @@ def test_damage_gives_a_repro_or_a_refusal(workdir: Path, seed: int, bits: list[
     for bit in bits:
         at = chance.randrange(len(text))
         text = text[:at] + bit + text[at + chance.randint(0, cut) :]
-    is_repro_or_refused(workdir, text)
+    check_repro_or_refusal(workdir, text)
 
 
 VALUES = st.recursive(
@@ -52,7 +52,7 @@ def test_any_value_under_any_key_gives_a_repro_or_a_refusal(workdir: Path, key: 
     lines = VALID.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith(f"# {key} = "))
     lines[at] = f"# {key} = {toml(value)}"
-    is_repro_or_refused(workdir, "\n".join(lines) + "\n")
+    check_repro_or_refusal(workdir, "\n".join(lines) + "\n")
 
 
 def toml(value: object) -> str:
@@ -70,6 +70,6 @@ def toml(value: object) -> str:
 
 
 def test_deep_nesting_is_refused(workdir: Path) -> None:
-    is_repro_or_refused(workdir, VALID.replace('"2023-12"', "[" * 20_000))
-    is_repro_or_refused(workdir, VALID + "(" * 200_000)
-    is_repro_or_refused(workdir, VALID + "-" * 200_000 + "1")
+    check_repro_or_refusal(workdir, VALID.replace('"2023-12"', "[" * 20_000))
+    check_repro_or_refusal(workdir, VALID + "(" * 200_000)
+    check_repro_or_refusal(workdir, VALID + "-" * 200_000 + "1")

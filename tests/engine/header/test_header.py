@@ -1,4 +1,4 @@
-"""What a header may say, and every refusal: file, line, what was expected."""
+"""Valid headers, and every refusal: file, line, what was expected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replaced(old: str, new: str) -> str:
     return VALID.replace(old, new)
 
 
-def test_a_valid_header(script: Path) -> None:
+def test_a_valid_header_is_parsed(script: Path) -> None:
     repro = read_text(script, VALID)
     assert (repro.id, repro.slug, repro.family) == ("RPR-0001", "script", script.parent.name)
     assert repro.dependencies == requirements("torch>=2.1", "lightning>=2.1")
@@ -50,7 +50,7 @@ def test_a_valid_header(script: Path) -> None:
     assert [variant.name for variant in repro.variants] == ["failing", "fixed", "checked"]
 
 
-def test_a_variant_inherits_what_it_leaves_out(script: Path) -> None:
+def test_a_variant_inherits_the_keys_that_it_omits(script: Path) -> None:
     failing, fixed, checked = read_text(script, VALID).variants
     documented = Signature("RuntimeError", ("No backend type associated with device type cpu",))
     assert failing.signature == fixed.signature == checked.signature == documented
@@ -63,7 +63,7 @@ def test_a_variant_inherits_what_it_leaves_out(script: Path) -> None:
     assert (fixed.outcome, checked.outcome) == (Outcome.PASSES, Outcome.FAILS)
 
 
-def test_what_may_be_left_out(script: Path) -> None:
+def test_optional_keys_have_defaults(script: Path) -> None:
     text = VALID
     for line in ('# requires = ["torch>=2.1"]\n', "# minimum = 1\n", "# deadline = 90\n"):
         text = text.replace(line, "")
@@ -71,13 +71,13 @@ def test_what_may_be_left_out(script: Path) -> None:
     assert (repro.requires, repro.minimum, repro.deadline) == ((), 2, 120)
 
 
-def test_alternative_wordings(script: Path) -> None:
-    wordings = '["the first wording", "another one"]'
-    repro = read_text(script, replaced('"No backend type associated with device type cpu"', wordings))
-    assert repro.variants[0].signature == Signature("RuntimeError", ("the first wording", "another one"))
+def test_a_signature_may_have_alternative_texts(script: Path) -> None:
+    texts = '["the first text", "another one"]'
+    repro = read_text(script, replaced('"No backend type associated with device type cpu"', texts))
+    assert repro.variants[0].signature == Signature("RuntimeError", ("the first text", "another one"))
 
 
-def test_frames_that_tell_a_failure_from_others_with_its_message(script: Path) -> None:
+def test_a_signature_may_have_frames(script: Path) -> None:
     frames = '["new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>"]'
     repro = read_text(script, replaced('# raises = "RuntimeError"', f'# raises = "RuntimeError"\n# frames = {frames}'))
     expected = ("new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>")
@@ -85,7 +85,7 @@ def test_frames_that_tell_a_failure_from_others_with_its_message(script: Path) -
 
 
 @pytest.mark.parametrize("ends", ["hang", "exit 3", "signal SIGSEGV"])
-def test_an_ending_in_place_of_an_exception(script: Path, ends: str) -> None:
+def test_a_signature_may_be_an_ending_without_an_exception(script: Path, ends: str) -> None:
     text = replaced("# match =", "# # match =").replace('# raises = "RuntimeError"', f'# ends = "{ends}"')
     repro = read_text(script, text)
     assert repro.variants[0].signature == Signature(ends=End.parse(ends))
@@ -289,12 +289,12 @@ def test_a_refusal_names_the_line_and_what_was_expected(script: Path, old: str, 
     assert refusal(script, replaced(old, new)).startswith(sentence)
 
 
-def test_no_table_at_all(script: Path) -> None:
+def test_a_header_without_the_table_is_refused(script: Path) -> None:
     text = VALID.replace("tool.repro", "tool.other")
     assert refusal(script, text) == "script.py:2: expected a table [tool.repro]"
 
 
-def test_a_file_that_is_not_there_or_no_text(script: Path) -> None:
+def test_a_file_that_is_missing_or_not_text_is_refused(script: Path) -> None:
     with pytest.raises(HeaderError, match=r"script\.py:1: cannot be read as UTF-8 text"):
         read(script)
     script.write_bytes(b"\xff\xfe")
@@ -302,7 +302,7 @@ def test_a_file_that_is_not_there_or_no_text(script: Path) -> None:
         read(script)
 
 
-def test_what_is_a_repro_script(tmp_path: Path) -> None:
+def test_a_repro_script_is_recognised_by_its_table(tmp_path: Path) -> None:
     with_header, without, elsewhere = tmp_path / "a.py", tmp_path / "b.py", tmp_path / "c.py"
     with_header.write_text(VALID)
     without.write_text('"""[tool.repro]"""\n')
@@ -311,10 +311,10 @@ def test_what_is_a_repro_script(tmp_path: Path) -> None:
     assert found == [True, False, False, False, False]
 
 
-def test_line_ends_of_other_systems(script: Path) -> None:
+def test_windows_line_ends_are_accepted(script: Path) -> None:
     script.write_bytes(VALID.replace("\n", "\r\n").encode())
     assert read(script).id == "RPR-0001"
 
 
-def test_the_example_of_these_tests_is_python() -> None:
+def test_the_example_header_of_the_tests_is_valid_python() -> None:
     ast.parse(VALID)

@@ -15,7 +15,7 @@ from repros.engine.launch import containment
 
 SLEEP = "import time; print('here', flush=True); time.sleep(600)"
 DEAF = "import signal; signal.signal(2, signal.SIG_IGN); signal.signal(15, signal.SIG_IGN); " + SLEEP
-BREEDS = f"""
+SPAWNS_AT_ITS_END = f"""
 import subprocess, sys, time
 print('here', flush=True)
 try:
@@ -69,7 +69,9 @@ def test_a_process_is_found_by_its_session_or_by_its_token(token: Path, started:
 
 
 @pytest.mark.slow
-def test_who_obeys_is_not_killed_and_who_does_not_is(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_a_process_that_obeys_a_signal_is_not_killed_and_a_deaf_one_is(
+    token: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     token.mkdir()
     obeys = f"try:\n    {SLEEP}\nexcept KeyboardInterrupt:\n    open({str(token / 'obeyed')!r}, 'w').close()"
     obedient, deaf = start(started, obeys, token), start(started, DEAF, token)
@@ -80,19 +82,19 @@ def test_who_obeys_is_not_killed_and_who_does_not_is(token: Path, started: list[
 
 
 @pytest.mark.slow
-def test_what_a_process_starts_while_it_is_ended_is_ended_too(
+def test_a_process_that_is_started_by_an_ending_one_is_ended_too(
     token: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    start(started, BREEDS, token)
+    start(started, SPAWNS_AT_ITS_END, token)
     assert containment.end(token, -1) >= 1
     assert containment.members(token, -1) == []
 
 
-def test_where_nothing_is_left_nothing_is_ended(token: Path) -> None:
+def test_without_processes_none_is_ended(token: Path) -> None:
     assert containment.end(token, -1) == 0
 
 
-def test_a_process_that_is_gone_already_is_no_error(started: list[subprocess.Popen[bytes]], token: Path) -> None:
+def test_signalling_a_process_that_is_gone_is_not_an_error(started: list[subprocess.Popen[bytes]], token: Path) -> None:
     process = start(started, SLEEP, token)
     known = psutil.Process(process.pid)
     process.kill()

@@ -21,7 +21,7 @@ from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
 from repros.model import Cell, Environment, Verdict
 
 CHEAP = {
-    # two ranks that are held together by nothing but the launcher's environment
+    # two ranks connected only by the launcher's environment variables
     ("RPR-0005", "failing", "ddp", "cpu"),
     ("RPR-0005", "fixed", "ddp", "cpu"),
     # one process
@@ -53,13 +53,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 @lru_cache
 def _environment(stack: str, python: Path | None, *, sim: bool) -> Environment:
-    """Make and probe an environment; whatever asks for the accelerator stands for all that do."""
-    for_device = [spec for spec in select(load(), Selection()) if (spec.device == "sim") == sim]
+    """Make and probe an environment; one spec on `sim` is enough to have the accelerator built."""
+    specs = [spec for spec in select(load(), Selection()) if (spec.device == "sim") == sim]
     where = Where(python=python) if python else Where(stacks=(stack,))
-    return prepare(for_device[:1], where, print)(for_device[0].repro)[0]
+    return prepare(specs[:1], where, print)(specs[0].repro)[0]
 
 
-def test_the_same_verdict_and_signature(
+def test_cold_and_warm_give_the_same_verdict_and_signature(
     spec: CellSpec, stack: str, servers: Servers, current_python: Path, tmp_path: Path
 ) -> None:
     environment = _environment(stack, current_python if stack == "current" else None, sim=spec.device == "sim")
@@ -67,7 +67,7 @@ def test_the_same_verdict_and_signature(
     if not isinstance(cell, Cell):
         pytest.skip(cell.reason)
     if not is_warm(cell):
-        pytest.skip("the launcher is part of what it shows")
+        pytest.skip("the launcher is part of the failure")
     cold, warm = judge(cell, run(cell, tmp_path / "cold")), judge(cell, run(cell, tmp_path / "warm", servers=servers))
     assert (warm.verdict, warm.signature) == (cold.verdict, cold.signature), (cold.reason, warm.reason)
     assert cold.verdict in {Verdict.REPRODUCED, Verdict.CLEAN}, cold.reason

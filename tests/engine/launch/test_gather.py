@@ -1,4 +1,4 @@
-"""From what processes wrote down to how they ended."""
+"""How processes ended, from the events that they recorded."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def observed(
     stacks: str = "",
 ) -> tuple[Process, ...]:
     for pid, events in processes.items():
-        place = folder / "processes" / str(pid)
-        place.mkdir(parents=True)
-        (place / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
-        (place / "stacks.txt").write_text(stacks)
+        process_folder = folder / "processes" / str(pid)
+        process_folder.mkdir(parents=True)
+        (process_folder / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
+        (process_folder / "stacks.txt").write_text(stacks)
     return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status)
 
 
@@ -66,7 +66,7 @@ def observed(
     ("events", "status", "ending"),
     [
         ([start(), event("finished")], 0, ("rank 0", "returned", None)),
-        ([start(), event("finished")], -6, ("rank 0", "returned", None)),  # aborted on its way out
+        ([start(), event("finished")], -6, ("rank 0", "returned", None)),  # aborted during the interpreter's exit
         ([start(), event("finished")], 3, ("rank 0", "exited", 3)),  # sys.exit(3)
         ([start(), event("raised", chain=CHAIN)], 1, ("rank 0", "raised", "m")),
         ([start(), event("raised", chain="damaged")], 1, ("rank 0", "raised", None)),
@@ -79,7 +79,9 @@ def observed(
         ([start(rank=0), event("finished", rank=3)], 0, ("rank 3", "returned", None)),
     ],
 )
-def test_the_main_process(tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]) -> None:
+def test_the_ending_of_the_main_process(
+    tmp_path: Path, events: list[Any], status: int, ending: tuple[str, str, Any]
+) -> None:
     assert gathered(tmp_path, {MAIN: events}, status) == [ending]
 
 
@@ -101,7 +103,7 @@ FATAL = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most rece
         ([event("finished")], None, "", None),
     ],
 )
-def test_another_process(
+def test_the_ending_of_another_process(
     tmp_path: Path, events: list[Any], reaped: int | None, stacks: str, ending: tuple[str, str, Any] | None
 ) -> None:
     waits = [] if reaped is None else [event("reaped", child=11, status=reaped)]
@@ -109,7 +111,7 @@ def test_another_process(
     assert found[1:] == ([] if ending is None else [ending])
 
 
-def test_launcher_then_ranks_then_helpers(tmp_path: Path) -> None:
+def test_the_order_is_launcher_ranks_helpers(tmp_path: Path) -> None:
     others = {
         pid: [start(role=role, rank=rank), event("finished")]
         for pid, role, rank in ((13, "rank", 0), (11, "helper", None), (12, "rank", 1))
@@ -118,7 +120,7 @@ def test_launcher_then_ranks_then_helpers(tmp_path: Path) -> None:
     assert [name for name, _, _ in found] == ["launcher", "rank 0", "rank 1", "helper 11"]
 
 
-def test_what_is_written_after_the_deadline_is_the_engines_doing(tmp_path: Path) -> None:
+def test_an_event_after_the_deadline_is_caused_by_the_engine(tmp_path: Path) -> None:
     timeline = Timeline(started=0.0, deadline=5.0, cutoff=5.0, stopped={MAIN, 11})
     late, early = event("raised", 5.5, chain=CHAIN), event("raised", 4.5, chain=CHAIN)
     found = observed(tmp_path, {MAIN: [start(), late], 11: [start(**RANK), early]}, 1, timeline)
@@ -128,13 +130,13 @@ def test_what_is_written_after_the_deadline_is_the_engines_doing(tmp_path: Path)
     ]
 
 
-def test_a_rank_that_fell_between_the_deadline_and_the_ladder_had_timed_out(tmp_path: Path) -> None:
+def test_a_rank_that_fails_just_after_the_deadline_has_timed_out(tmp_path: Path) -> None:
     timeline = Timeline(started=0.0, deadline=5.0, cutoff=5.0)
     (found,) = observed(tmp_path, {MAIN: [start(), event("raised", 5.01, chain=CHAIN)]}, 1, timeline)
     assert found.ending is Ending.TIMED_OUT
 
 
-def test_a_rank_that_the_engine_ended_was_stopped(tmp_path: Path) -> None:
+def test_a_rank_that_the_engine_ended_is_stopped(tmp_path: Path) -> None:
     timeline = Timeline(started=0.0, main_ended=5.0, cutoff=20.0, stopped={11})
     interrupted = event("raised", 20.1, chain=CHAIN)
     found = gathered(tmp_path, {MAIN: [start(), event("finished")], 11: [start(**RANK), interrupted]}, 0, timeline)
@@ -146,7 +148,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-STRANGE = st.dictionaries(
+MALFORMED = st.dictionaries(
     st.sampled_from(["event", "time", "role", "rank", "chain", "child", "status", "code"]),
     st.sampled_from(["start", "raised", "finished", "exit", "reaped", "main", "rank"]) | JSON,
 )
@@ -155,18 +157,20 @@ STRANGE = st.dictionaries(
 @example(events=[{"event": "start", "time": 0.0}], status=0)
 @example(events=[{"event": "start", "time": 0.0, "role": "rank"}], status=0)
 @example(events=[{"event": "start", "time": 0.0, "role": "main"}], status=0)
-@given(events=st.lists(STRANGE | JSON, max_size=6), status=st.sampled_from([0, 1, -9, -11]))
-def test_no_event_however_strange_stops_the_engine(
+@given(events=st.lists(MALFORMED | JSON, max_size=6), status=st.sampled_from([0, 1, -9, -11]))
+def test_no_malformed_event_stops_the_engine(
     tmp_path_factory: pytest.TempPathFactory, events: list[Any], status: int
 ) -> None:
     found = observed(tmp_path_factory.mktemp("cell"), {MAIN: events, 11: events}, status)
     assert [process.pid for process in found if process.role == "main"] == [MAIN]
 
 
-def test_the_same_for_bytes_that_are_no_json(tmp_path: Path) -> None:
-    place = tmp_path / "processes" / str(MAIN)
-    place.mkdir(parents=True)
+def test_lines_that_are_not_json_are_skipped(tmp_path: Path) -> None:
+    process_folder = tmp_path / "processes" / str(MAIN)
+    process_folder.mkdir(parents=True)
     whole = json.dumps(event("raised", chain=CHAIN)).encode()
-    (place / "events.jsonl").write_bytes(b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{")
+    (process_folder / "events.jsonl").write_bytes(
+        b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{"
+    )
     (found,) = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
     assert found.ending is Ending.RAISED

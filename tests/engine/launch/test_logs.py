@@ -5,7 +5,7 @@ from pathlib import Path
 from repros.engine.launch import logs
 
 
-def test_a_log_within_the_cap_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_log_within_the_cap_is_not_changed(tmp_path: Path) -> None:
     log = tmp_path / "main.log"
     log.write_bytes(b"x" * logs.CAP)
     logs.trim(tmp_path)
@@ -13,7 +13,7 @@ def test_a_log_within_the_cap_stays_as_it_is(tmp_path: Path) -> None:
     assert log.stat().st_size == logs.CAP
 
 
-def test_a_log_past_the_cap_keeps_its_head_and_its_end(tmp_path: Path) -> None:
+def test_a_log_past_the_cap_keeps_its_head_and_tail(tmp_path: Path) -> None:
     rank = tmp_path / "processes" / "11" / "log.txt"
     rank.parent.mkdir(parents=True)
     lines = [f"line {number:06}\n" for number in range(300_000)]
@@ -26,7 +26,7 @@ def test_a_log_past_the_cap_keeps_its_head_and_its_end(tmp_path: Path) -> None:
     assert "\n[... 3,300,000 bytes left out ...]\n" in text
 
 
-def test_what_is_written_while_it_is_trimmed_is_not_lost(tmp_path: Path) -> None:
+def test_lines_written_while_a_log_is_trimmed_are_not_lost(tmp_path: Path) -> None:
     log = tmp_path / "main.log"
     with log.open("ab", buffering=0) as writer:
         for _ in range(3):
@@ -41,13 +41,13 @@ def test_what_is_written_while_it_is_trimmed_is_not_lost(tmp_path: Path) -> None
     assert log.stat().st_size < logs.CAP
 
 
-def test_the_last_lines_of_a_log(tmp_path: Path) -> None:
+def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "main.log"
     log.write_bytes(b"one\ntwo\n\xff three")
     assert logs.tail(log, 2) == ["two", "\ufffd three"]
     assert logs.tail(None) == logs.tail(tmp_path / "none.log") == []
 
 
-def test_without_logs_there_is_nothing_to_trim(tmp_path: Path) -> None:
+def test_a_folder_without_logs_is_not_an_error(tmp_path: Path) -> None:
     logs.trim(tmp_path)
     logs.compact(tmp_path)

@@ -1,4 +1,4 @@
-"""A reaper ends what its runner left, and nothing else."""
+"""A reaper ends the processes that its runner left, and no others."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def of_runner() -> Iterator[Reaper]:
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of no runner, in a session of its own."""
+    """Start a process without a token, in its own session."""
     yield from start({})
 
 
 @pytest.fixture
-def bearer(of_runner: Reaper) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that matches the runner's token, in a session that nobody told."""
+def with_token(of_runner: Reaper) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process with the runner's token, in a session that the reaper does not know."""
     yield from start({reaper.VARIABLE: of_runner.token})
 
 
@@ -56,25 +56,24 @@ def hang_up(of_runner: Reaper) -> None:
     of_runner._process.wait(10)
 
 
-def test_what_bears_the_token_and_what_is_in_a_told_session_ends_and_no_other(
-    of_runner: Reaper, bearer: subprocess.Popen[bytes], tmp_path: Path
+def test_processes_with_the_token_or_in_a_known_session_end_and_no_others(
+    of_runner: Reaper, with_token: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    told, stranger = start({}), start({})
-    wiped, foreign = next(told), next(stranger)
+    starts = start({}), start({})
+    in_session, foreign = map(next, starts)
     (workdir := tmp_path / "workdir").mkdir()
     of_runner.add_cell(workdir)
-    of_runner.add_cell(workdir, wiped.pid)
+    of_runner.add_cell(workdir, in_session.pid)
     hang_up(of_runner)
-    assert bearer.wait(10) == -signal.SIGKILL
-    assert wiped.wait(10) == -signal.SIGKILL
+    assert with_token.wait(10) == -signal.SIGKILL
+    assert in_session.wait(10) == -signal.SIGKILL
     assert foreign.poll() is None
     assert not workdir.exists()
-    told.close()
-    foreign.kill()
-    stranger.close()
+    for started in starts:
+        started.close()
 
 
-def test_a_cell_that_is_over_is_let_go(of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_a_removed_cell_is_left_alone(of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (workdir := tmp_path / "workdir").mkdir()
     of_runner.add_cell(workdir, sleeper.pid)
     of_runner.remove_cell(workdir)
@@ -83,7 +82,7 @@ def test_a_cell_that_is_over_is_let_go(of_runner: Reaper, sleeper: subprocess.Po
     assert workdir.exists()
 
 
-def test_a_keeper_that_was_killed_is_replaced_and_told_again(
+def test_a_killed_reaper_is_replaced_and_gets_all_cells_again(
     of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     of_runner.add_cell(tmp_path / "one", sleeper.pid)
@@ -96,10 +95,10 @@ def test_a_keeper_that_was_killed_is_replaced_and_told_again(
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
-def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Reaper, tmp_path: Path) -> None:
+def test_signals_of_a_terminal_do_not_end_the_reaper(of_runner: Reaper, tmp_path: Path) -> None:
     of_runner.add_cell(tmp_path / "one")
     assert of_runner.pid is not None
-    time.sleep(0.5)  # until it has said that it ignores them
+    time.sleep(0.5)  # until it ignores them
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(of_runner.pid, number)
     time.sleep(0.2)
@@ -107,8 +106,8 @@ def test_signals_that_end_a_terminals_jobs_do_not_end_it(of_runner: Reaper, tmp_
     assert of_runner._process.poll() is None
 
 
-def test_a_fork_of_the_runner_keeps_no_pipe_open(
-    of_runner: Reaper, bearer: subprocess.Popen[bytes], tmp_path: Path
+def test_a_fork_of_the_runner_does_not_keep_the_pipe_open(
+    of_runner: Reaper, with_token: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     of_runner.add_cell(tmp_path / "one")
     pid = os.fork()
@@ -117,6 +116,6 @@ def test_a_fork_of_the_runner_keeps_no_pipe_open(
         time.sleep(30)
         os._exit(0)
     hang_up(of_runner)
-    assert bearer.wait(10) == -signal.SIGKILL
+    assert with_token.wait(10) == -signal.SIGKILL
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

@@ -1,4 +1,4 @@
-"""Forked from a warm server, a toy gets the verdict that `python script.py` gets; and nothing of it is left either."""
+"""Warm launch: a toy gets the same verdict as by `python script.py`, and leaves no process behind either."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.toy_cells import living
 
 Warm = Callable[..., tuple[Cell, Observation]]
 
-OTHERWISE = {
-    # about their launcher, or about there being none
-    *(("dies_on_rank_1", variant) for variant in ("failing", "nobody_waits", "undocumented")),
+COLD_ONLY = {
+    # their failure depends on their launcher, or on having none
+    *(("dies_on_rank_1", variant) for variant in ("failing", "unnoticed", "undocumented")),
     *((slug, variant) for slug in ("raises_in_a_relaunched_rank", "one_rank_only") for variant in ("failing", "fixed")),
     ("exits", "on_rank_1"),
-    # A rank that wipes out its own start was never there: only the main process is known without.
+    # A rank that deletes its own `start` is unknown; only a main process is known without its events.
     *(("corrupts_its_events", variant) for variant in ("emptied", "removed")),
 }
-SAME = [ending for ending in ENDINGS if ending[:2] not in OTHERWISE]
+SAME = [ending for ending in ENDINGS if ending[:2] not in COLD_ONLY]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def servers(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def warm(servers: Servers, toy_cell: Callable[..., Cell], current_python: Path, tmp_path: Path) -> Warm:
-    """Run a toy through the server; nothing of it may be left running."""
+    """Return a function that runs a toy through the server and checks that it leaves no process behind."""
 
     def run_it(slug: str, variant: str = "failing", **changes: object) -> tuple[Cell, Observation]:
         cell = toy_cell(slug, variant, current_python)
@@ -57,13 +57,15 @@ def warm(servers: Servers, toy_cell: Callable[..., Cell], current_python: Path, 
     [((one, two), *rest) for one, two, *rest in SAME],
     ids=[f"{one}-{two}" for one, two, *_ in SAME],
 )
-def test_the_same_verdict(warm: Warm, script: tuple[str, str], verdict: Verdict, signature: str | None) -> None:
+def test_a_warm_toy_gets_the_verdict_of_a_cold_one(
+    warm: Warm, script: tuple[str, str], verdict: Verdict, signature: str | None
+) -> None:
     result = judge(*warm(*script))
     assert (result.verdict, result.signature) == (verdict, signature), result
 
 
 @pytest.mark.parametrize("slug", ["ignores_signals", "thread_never_ends"])
-def test_what_hangs_is_ended_at_its_deadline(warm: Warm, slug: str) -> None:
+def test_a_hang_is_ended_at_the_deadline(warm: Warm, slug: str) -> None:
     cell, seen = warm(slug)
     assert judge(cell, seen).verdict is Verdict.REPRODUCED
     assert seen.leftovers == 0
@@ -81,7 +83,7 @@ def test_a_hang_in_a_collective_shows_where_every_rank_waits(warm: Warm) -> None
 
 
 @pytest.mark.parametrize(("variant", "verdict"), [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN)])
-def test_two_ranks(warm: Warm, variant: str, verdict: Verdict) -> None:
+def test_two_ranks_get_their_verdict(warm: Warm, variant: str, verdict: Verdict) -> None:
     cell, seen = warm("takes_its_peer_down", variant)
     result = judge(cell, seen)
     assert result.verdict is verdict, result
@@ -97,7 +99,7 @@ def test_a_grandchild_is_ended(warm: Warm, variant: str) -> None:
     assert not {child.pid for child in after} - before
 
 
-def test_every_rank_has_a_log_of_its_own_and_a_flood_is_cut(warm: Warm) -> None:
+def test_every_rank_has_its_own_log_and_a_long_one_is_cut(warm: Warm) -> None:
     _, seen = warm("prints_200_mb")
     found = [process.log for process in seen.processes if process.role == "rank"]
     assert len(set(found)) == 2
@@ -109,7 +111,7 @@ def test_every_rank_has_a_log_of_its_own_and_a_flood_is_cut(warm: Warm) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_was_stopped_costs_its_cell_and_no_more(
+def test_a_stopped_server_costs_only_its_cell(
     toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launching, "_FORK_TIMEOUT", 1.0)
