@@ -1,4 +1,4 @@
-"""What becomes of each toy that needs nothing but an interpreter, however it is launched."""
+"""Verdict and signature of each toy that needs only an interpreter, however it is launched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDINGS: list[tuple[str, str, Verdict, str | None]] = [
     ("exits", "on_rank_1", Verdict.REPRODUCED, "exit 3"),
     ("exits", "undocumented", Verdict.DIFFERENT, "exit 3"),
     ("dies_on_rank_1", "failing", Verdict.REPRODUCED, "signal SIGSEGV"),
-    ("dies_on_rank_1", "nobody_waits", Verdict.REPRODUCED, "signal SIGSEGV"),
+    ("dies_on_rank_1", "unnoticed", Verdict.REPRODUCED, "signal SIGSEGV"),
     ("dies_on_rank_1", "undocumented", Verdict.DIFFERENT, "signal SIGSEGV"),
     ("kills_itself", "failing", Verdict.REPRODUCED, "signal SIGKILL"),
     ("kills_itself", "undocumented", Verdict.INFRA, "signal SIGKILL"),
@@ -48,4 +48,4 @@ ENDINGS: list[tuple[str, str, Verdict, str | None]] = [
     ("aborts_on_its_way_out", "fixed", Verdict.CLEAN, None),
     ("aborts_on_its_way_out", "in_c", Verdict.CLEAN, None),
 ]
-"""Script, variant, verdict, signature as observed."""
+"""Script, variant, verdict, observed signature."""

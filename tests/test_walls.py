@@ -1,4 +1,4 @@
-"""The two sides and the wall between them."""
+"""Walls: the outside names no framework, the inside imports nothing of the outside, scripts import neither."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCRIPTS = sources(CATALOGUE)
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the first part of every absolute import, wherever in the file it stands."""
+    """Yield the first part of every absolute import, anywhere in the file."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -59,7 +59,7 @@ def test_outside_names_no_framework(path: Path) -> None:
     assert not FRAMEWORKS & set(imported(path))
 
 
-def test_outside_imports_where_there_is_no_framework() -> None:
+def test_outside_imports_without_any_framework() -> None:
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in OUTSIDE_FILES
@@ -84,14 +84,14 @@ for name in {modules!r}:
 
 
 @pytest.mark.parametrize("path", INSIDE_FILES, ids=named)
-def test_inside_imports_the_standard_library_and_torch(path: Path) -> None:
-    # The engine loads the folder as `repros_inside`; `_sim` is what the accelerator is compiled to.
+def test_inside_imports_the_standard_library_and_torch_only(path: Path) -> None:
+    # The engine loads the folder as `repros_inside`; `_sim` is the compiled accelerator.
     allowed = {*sys.stdlib_module_names, "torch", "repros_inside", "_sim"}
     assert set(imported(path)) <= allowed
 
 
 @pytest.mark.parametrize("path", INSIDE_FILES, ids=named)
-def test_inside_reaches_nothing_above_itself(path: Path) -> None:
+def test_inside_has_no_relative_import_from_above_itself(path: Path) -> None:
     depth = len(path.relative_to(INSIDE).parts)
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -99,7 +99,7 @@ def test_inside_reaches_nothing_above_itself(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*INSIDE_FILES, *SCRIPTS], ids=named)
-def test_what_runs_inside_is_python_of_the_oldest_environment(path: Path) -> None:
+def test_inside_and_scripts_are_valid_in_the_oldest_python(path: Path) -> None:
     ast.parse(path.read_text("utf-8"), feature_version=OLDEST_PYTHON)
 
 
@@ -108,5 +108,5 @@ def test_a_script_imports_nothing_of_this_project(path: Path) -> None:
     assert not {"repros", "repros_inside"} & set(imported(path))
 
 
-def test_the_catalogue_is_data_and_no_package() -> None:
+def test_the_catalogue_is_data_and_not_a_package() -> None:
     assert list(CATALOGUE.rglob("__init__.py")) == []

@@ -30,11 +30,11 @@ from repros.environments.pip_settings import configuration_files, uv_settings
         ({}, {}),
     ],
 )
-def test_variables_are_handed_on_unless_uv_has_its_own(pip: dict[str, str], uv: dict[str, str]) -> None:
+def test_variables_are_passed_on_unless_uv_has_its_own(pip: dict[str, str], uv: dict[str, str]) -> None:
     assert uv_settings(pip, files=[]) == uv
 
 
-def test_configuration_files_count_and_variables_win_over_them(tmp_path: Path) -> None:
+def test_variables_override_configuration_files(tmp_path: Path) -> None:
     first, second = tmp_path / "first.conf", tmp_path / "second.conf"
     first.write_text("[global]\nfind-links =\n    /a\n    /b\nindex-url = https://mirror/simple\ntimeout = 60\n")
     second.write_text("[install]\nindex-url = https://nearer/simple\n")
@@ -49,30 +49,30 @@ def test_configuration_files_count_and_variables_win_over_them(tmp_path: Path) -
     }
 
 
-def test_a_file_that_is_no_configuration_is_left_to_pip_to_complain_about(tmp_path: Path) -> None:
+def test_an_invalid_configuration_file_is_ignored(tmp_path: Path) -> None:
     broken = tmp_path / "pip.conf"
     broken.write_text("find-links = /a\n")
     assert uv_settings({}, [broken]) == {}
 
 
-def test_files_are_where_pip_says_it_looks(tmp_path: Path) -> None:
+def test_the_configuration_files_are_those_that_pip_reads(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PIP_CONFIG_FILE": "/chosen.conf"}
-    python = Path(sys.base_prefix, "bin", "python3")  # the one below a virtual environment has a pip more often
-    told = subprocess.run(
+    python = Path(sys.base_prefix, "bin", "python3")  # the base Python has pip more often than a virtual environment
+    debug = subprocess.run(
         [python, "-m", "pip", "config", "debug"], env=environ, capture_output=True, text=True, check=False
     )
-    if told.returncode != 0:
+    if debug.returncode != 0:
         pytest.skip("no pip to compare with")
     for file in configuration_files(environ):
-        assert f"{file}, exists:" in told.stdout or file.parent == Path(sys.prefix)
+        assert f"{file}, exists:" in debug.stdout or file.parent == Path(sys.prefix)
 
 
-def test_no_files_when_pip_is_told_to_read_none() -> None:
+def test_no_files_are_read_if_pip_reads_none() -> None:
     assert configuration_files({"PIP_CONFIG_FILE": os.devnull}) == []
 
 
-def test_the_module_runs_by_its_path_with_nothing_installed() -> None:
-    """The noxfile does this, in an environment that has nox and no more."""
+def test_the_module_runs_by_its_path_without_installed_packages() -> None:
+    """The noxfile runs it so, in an environment with nox only."""
     script = "import runpy, sys; runpy.run_path(sys.argv[1])['uv_settings']({})"
     file = str(repros.environments.pip_settings.__file__)
     subprocess.run([sys.executable, "-I", "-S", "-c", script, file], check=True, cwd="/")

@@ -18,14 +18,14 @@ def pins(stack: Stack) -> dict[str, str]:
 
 
 @every_stack
-def test_a_lock_holds_what_its_stack_asks_for(stack: Stack) -> None:
+def test_a_lock_satisfies_the_requirements_of_its_stack(stack: Stack) -> None:
     locked = pins(stack)
     for requirement in stack.requirements:
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
 
 
 @every_stack
-def test_a_lock_does_for_every_machine_and_every_build(stack: Stack) -> None:
+def test_a_lock_is_valid_for_every_machine_and_build(stack: Stack) -> None:
     text = stack.lock.read_text(encoding="utf-8")
     assert not re.search(r"://|/\w+/|--|sha256|@", text)
     assert not [version for version in pins(stack).values() if "+" in version]
@@ -33,18 +33,18 @@ def test_a_lock_does_for_every_machine_and_every_build(stack: Stack) -> None:
 
 
 @every_stack
-def test_pytorch_lightning_has_not_drifted_from_lightning(stack: Stack) -> None:
+def test_pytorch_lightning_has_the_version_of_lightning(stack: Stack) -> None:
     locked = pins(stack)
     assert locked["pytorch-lightning"].removesuffix(".post0") == locked["lightning"].removesuffix(".post0")
 
 
 @every_stack
-def test_a_lock_is_no_older_than_its_stack(stack: Stack) -> None:
+def test_a_lock_was_made_for_the_python_and_date_of_its_stack(stack: Stack) -> None:
     head = f"# Every version of stack {stack.name} on Python {stack.python}, nothing younger than {stack.until}."
     assert stack.lock.read_text(encoding="utf-8").startswith(head)
 
 
-def test_what_only_the_cuda_build_needs_is_left_out_with_all_that_hangs_on_it() -> None:
+def test_a_lock_omits_what_only_the_cuda_build_needs() -> None:
     resolved = [
         "cmake==3.27.5             # via triton",
         "filelock==3.12.4          # via torch, triton",

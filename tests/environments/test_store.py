@@ -20,33 +20,33 @@ def installed(python: Path, module: str) -> bool:
     return subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True).returncode == 0
 
 
-def test_it_is_made_once_and_then_reused(make_stack: MakeStack) -> None:
-    stack, said = make_stack("tiny_one"), list[str]()
+def test_an_environment_is_made_once_and_then_reused(make_stack: MakeStack) -> None:
+    stack, lines = make_stack("tiny_one"), list[str]()
     assert not ready(stack)
-    python = ensure(stack, said.append)
+    python = ensure(stack, lines.append)
     assert ready(stack)
     assert python == place(stack) / "bin" / "python"
     assert installed(python, "tiny_one")
-    assert said[0].startswith("making the environment of stack tiny: ")
-    said.clear()
-    assert ensure(stack, said.append) == python
-    assert said == []
+    assert lines[0].startswith("making the environment of stack tiny: ")
+    lines.clear()
+    assert ensure(stack, lines.append) == python
+    assert lines == []
 
 
-def test_it_says_before_the_download_how_big_it_is_and_what_makes_it_smaller(make_stack: MakeStack) -> None:
-    stack, said = make_stack("tiny_one", "nvidia_tiny"), list[str]()
-    ensure(stack, said.append)
-    assert said[:2] == [
+def test_the_size_of_a_download_is_announced_and_how_to_make_it_smaller(make_stack: MakeStack) -> None:
+    stack, lines = make_stack("tiny_one", "nvidia_tiny"), list[str]()
+    ensure(stack, lines.append)
+    assert lines[:2] == [
         "making the environment of stack tiny: up to 2.7 GB to download, 0.0 GB on disk (torch's CUDA build)",
         "  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: 0.3 GB to download",
     ]
 
 
-def test_what_uv_has_already_is_not_announced_as_a_download(make_stack: MakeStack) -> None:
+def test_cached_wheels_are_not_announced_as_a_download(make_stack: MakeStack) -> None:
     ensure(make_stack("tiny_one", "tiny_two"), lambda _: None)
-    said = list[str]()
-    ensure(make_stack("tiny_one"), said.append)
-    assert said[0] == "making the environment of stack tiny from what uv has in its cache (torch's CPU build)"
+    lines = list[str]()
+    ensure(make_stack("tiny_one"), lines.append)
+    assert lines[0] == "making the environment of stack tiny from what uv has in its cache (torch's CPU build)"
 
 
 def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
@@ -58,7 +58,7 @@ def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
     assert len(one.name) == len("tiny-") + 12
 
 
-def test_a_half_made_one_is_made_anew(make_stack: MakeStack) -> None:
+def test_an_incomplete_environment_is_made_anew(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one")
     left_behind = place(stack) / "lib" / "half_a_module.py"
     left_behind.parent.mkdir(parents=True)
@@ -67,7 +67,7 @@ def test_a_half_made_one_is_made_anew(make_stack: MakeStack) -> None:
     assert not left_behind.exists()
 
 
-def test_one_whose_interpreter_has_gone_is_made_anew(make_stack: MakeStack) -> None:
+def test_an_environment_without_its_interpreter_is_made_anew(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one")
     python = ensure(stack, lambda _: None)
     python.unlink()
@@ -75,7 +75,7 @@ def test_one_whose_interpreter_has_gone_is_made_anew(make_stack: MakeStack) -> N
     assert installed(ensure(stack, lambda _: None), "tiny_one")
 
 
-def test_one_that_is_dropped_is_gone_and_can_be_made_again(make_stack: MakeStack) -> None:
+def test_a_dropped_environment_is_gone_and_can_be_made_again(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one")
     assert not drop(stack)
     ensure(stack, lambda _: None)
@@ -95,7 +95,7 @@ def test_an_interrupt_leaves_nothing_behind(make_stack: MakeStack) -> None:
     assert not place(stack).exists()
 
 
-def test_what_cannot_be_resolved_is_one_sentence_with_uvs_words(make_stack: MakeStack) -> None:
+def test_a_failed_resolution_is_one_sentence_with_uvs_explanation(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one", lock="tiny_two==3.0\n")
     with pytest.raises(EnvironmentFailedError) as failed:
         ensure(stack, lambda _: None)
@@ -106,7 +106,7 @@ def test_what_cannot_be_resolved_is_one_sentence_with_uvs_words(make_stack: Make
     assert not place(stack).exists()
 
 
-def test_a_python_that_is_nowhere_is_refused(make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_python_version_is_refused(make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
     stack = make_stack("tiny_one")
     object.__setattr__(stack, "python", "3.99")
@@ -114,18 +114,18 @@ def test_a_python_that_is_nowhere_is_refused(make_stack: MakeStack, monkeypatch:
         ensure(stack, lambda _: None)
 
 
-def test_a_disk_without_the_room_is_refused_before_the_download(make_stack: MakeStack, tmp_path: Path) -> None:
-    stack, said = make_stack("tiny_one", unpacked=10**18), list[str]()
+def test_a_full_disk_is_refused_before_the_download(make_stack: MakeStack, tmp_path: Path) -> None:
+    stack, lines = make_stack("tiny_one", unpacked=10**18), list[str]()
     with pytest.raises(EnvironmentFailedError) as failed:
-        ensure(stack, said.append)
+        ensure(stack, lines.append)
     begin = "the environment of stack tiny could not be made: it needs 1000000000.0 GB, and "
     assert str(failed.value).startswith(f"{begin}{tmp_path / 'uv'} has ")
     assert str(failed.value).endswith(" GB free")
-    assert len(said) == 1
+    assert len(lines) == 1
     assert not place(stack).exists()
 
 
-def test_two_processes_make_one(make_stack: MakeStack) -> None:
+def test_two_processes_make_one_environment(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one")
     script = (
         "import datetime, pathlib\n"
@@ -147,6 +147,6 @@ def test_two_processes_make_one(make_stack: MakeStack) -> None:
     assert installed(place(stack) / "bin" / "python", "tiny_one")
 
 
-def test_a_comment_in_the_lock_changes_nothing(make_stack: MakeStack) -> None:
+def test_a_comment_in_the_lock_does_not_change_the_folder(make_stack: MakeStack) -> None:
     assert place(make_stack("tiny_one")) == place(make_stack("tiny_one", lock="# a comment\n"))
     assert place(make_stack("tiny_one")) != place(make_stack("tiny_one", lock="tiny_two==3.0\n"))

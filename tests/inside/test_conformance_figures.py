@@ -26,14 +26,14 @@ def reference(kept: dict[str, Any]) -> str:
     return f"{version(kept)} {figures.reference_name(kept)}"
 
 
-def test_each_version_that_is_claimed_was_run_on_a_stack_of_the_matrix() -> None:
+def test_each_claimed_version_was_run_on_a_stack_of_the_matrix() -> None:
     stacks = {str(one) for stack in load_stacks().values() for one in stack.requirements}
     assert {"2.0.1", "2.1.2", "2.4.1", "2.6.0", "2.9.1", "2.13.0", "2.15.0"} <= {version(kept) for kept in KEPT}
     assert {f"torch=={version(kept)}" for kept in [*KEPT, *OF_CUDA]} <= stacks
 
 
 @pytest.mark.parametrize("kept", [*KEPT, *OF_CUDA], ids=reference)
-def test_all_that_differed_has_its_reason_and_no_sample_ended_a_process(kept: dict[str, Any]) -> None:
+def test_every_difference_has_a_reason_and_no_sample_ended_a_process(kept: dict[str, Any]) -> None:
     found = figures.differences(kept)
     assert known.uncovered(found, known.entries_for(kept["torch"], figures.reference_name(kept))) == []
     passed, sim = figures.total(kept)
@@ -42,7 +42,7 @@ def test_all_that_differed_has_its_reason_and_no_sample_ended_a_process(kept: di
 
 
 @pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: f"{entry.operator} {entry.against}")
-def test_an_entry_is_of_what_differed_on_some_version(entry: known.Known) -> None:
+def test_every_known_entry_covers_a_difference_on_some_version(entry: known.Known) -> None:
     kept_runs = {"cpu": KEPT, "cuda": OF_CUDA}[entry.against]
     of_version = [kept for kept in kept_runs if entry in known.entries_for(kept["torch"], entry.against)]
     runs = [figures.differences(kept) for kept in of_version]
@@ -60,7 +60,7 @@ def test_a_page_without_marks_is_refused() -> None:
         figures.fill_page("text")
 
 
-def test_figures_are_written_a_line_for_each_count_and_read_back_alike() -> None:
+def test_figures_are_written_one_line_per_count_and_read_back() -> None:
     found = [
         Found("mul", "bool", "out", 4, 0),
         Found("add", "bool", "out", 3, 2, "what"),

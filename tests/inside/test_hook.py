@@ -1,4 +1,4 @@
-"""What the hook writes down, seen from the files that it leaves."""
+"""What the hook records, checked in the files that it writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Hooked = Callable[..., Events]
 
 @pytest.fixture
 def hooked(tmp_path: Path) -> Hooked:
-    """Run a script with the hook; return every process's events by its role, the last one it took."""
+    """Return a function that runs a script with the hook and returns each process's events by its last role."""
 
     def run(source: str, **variables: str) -> Events:
         script = tmp_path / "script.py"
@@ -47,7 +47,7 @@ def hooked(tmp_path: Path) -> Hooked:
         for file in cell.glob("processes/*/events.jsonl"):
             events = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
             role = [event["role"] for event in events if event["event"] == "start"][-1]
-            # multiprocessing has helpers of its own, which say nothing.
+            # multiprocessing has its own helper processes, which record nothing of interest.
             found[role] = max(events, found.get(role, []), key=lambda one: ("raised" in names(one), len(one)))
         return found
 
@@ -63,7 +63,7 @@ def chain(events: list[dict[str, Any]]) -> list[tuple[str, str, str | None]]:
     return [(link["type"], link["message"], link["via"]) for link in raised["chain"]]
 
 
-def test_a_script_that_returns(hooked: Hooked) -> None:
+def test_a_script_that_returns_records_its_end(hooked: Hooked) -> None:
     events = hooked("print('hello')")["main"]
     assert names(events) == ["start", "finished"]
     assert events[0]["role"] == "main"
@@ -110,13 +110,15 @@ def test_a_script_that_returns(hooked: Hooked) -> None:
         ("raise KeyboardInterrupt", [("builtins.KeyboardInterrupt", "", None)]),
     ],
 )
-def test_a_chain(hooked: Hooked, body: str, links: list[tuple[str, str, str | None]]) -> None:
+def test_an_exception_is_recorded_with_its_chain(
+    hooked: Hooked, body: str, links: list[tuple[str, str, str | None]]
+) -> None:
     events = hooked(body)["main"]
     assert names(events) == ["start", "raised"]
     assert chain(events) == links
 
 
-def test_a_chain_without_end_and_a_message_without_end_are_cut(hooked: Hooked) -> None:
+def test_a_long_chain_and_a_long_message_are_cut(hooked: Hooked) -> None:
     events = hooked(
         """
         error = None
@@ -148,7 +150,7 @@ def test_an_exception_of_a_thread_does_not_end_the_process(hooked: Hooked) -> No
     assert names(events) == ["start", "finished"]
 
 
-def test_an_exception_that_is_caught_is_none(hooked: Hooked) -> None:
+def test_a_caught_exception_is_not_recorded(hooked: Hooked) -> None:
     events = hooked(
         """
         import sys
@@ -162,7 +164,7 @@ def test_an_exception_that_is_caught_is_none(hooked: Hooked) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_process_of_multiprocessing(hooked: Hooked, method: str) -> None:
+def test_an_exception_of_a_multiprocessing_child_is_recorded(hooked: Hooked, method: str) -> None:
     events = hooked(
         f"""
         import multiprocessing, sys
@@ -179,7 +181,7 @@ def test_a_process_of_multiprocessing(hooked: Hooked, method: str) -> None:
     assert os.waitstatus_to_exitcode(reaped["status"]) == 1
 
 
-def test_a_forked_child_writes_to_files_of_its_own(hooked: Hooked) -> None:
+def test_a_forked_child_writes_its_own_files(hooked: Hooked) -> None:
     events = hooked(
         """
         import os
@@ -193,7 +195,7 @@ def test_a_forked_child_writes_to_files_of_its_own(hooked: Hooked) -> None:
     assert names(events["main"]) == ["start", "finished"]
 
 
-def test_a_relaunched_rank_is_told_by_its_environment_and_its_command(hooked: Hooked) -> None:
+def test_a_relaunched_rank_is_recognised_by_its_environment_and_its_command(hooked: Hooked) -> None:
     events = hooked(
         """
         import os, subprocess, sys
@@ -210,7 +212,7 @@ def test_a_relaunched_rank_is_told_by_its_environment_and_its_command(hooked: Ho
     )
 
 
-def test_stdout_that_somebody_captures_stays_with_them(hooked: Hooked, tmp_path: Path) -> None:
+def test_a_captured_stdout_is_not_redirected(hooked: Hooked, tmp_path: Path) -> None:
     log = tmp_path / "main.log"
     log.touch()
     hooked(
@@ -234,7 +236,7 @@ def test_stdout_that_somebody_captures_stays_with_them(hooked: Hooked, tmp_path:
     assert log.read_text() == ""
 
 
-def test_a_log_that_is_gone_is_no_failure(hooked: Hooked) -> None:
+def test_a_missing_log_is_not_a_failure(hooked: Hooked) -> None:
     events = hooked(
         """
         import os, subprocess, sys
@@ -254,7 +256,7 @@ def test_without_a_cell_nothing_is_recorded(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_the_sitecustomize_that_ours_hides_is_run_too(hooked: Hooked, tmp_path: Path) -> None:
+def test_a_hidden_sitecustomize_is_run_too(hooked: Hooked, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (theirs / "sitecustomize.py").write_text("import os; os.environ['THEIRS'] = 'ran'\n")

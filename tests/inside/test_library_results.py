@@ -17,14 +17,14 @@ def library(kept: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=library)
-def test_each_failure_is_counted_and_has_its_cause(kept: dict[str, Any]) -> None:
+def test_each_failure_is_counted_and_has_a_cause(kept: dict[str, Any]) -> None:
     assert kept["counts"]["failed"] == len(kept["failed"])
     assert kept["counts"]["skipped"] == sum(kept["skipped"].values())
     assert [test for test in kept["failed"] if cause_of(library(kept), test["test"], test["message"]) is None] == []
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: f"{cause.library}: {cause.pattern}")
-def test_a_cause_has_its_failure(cause: Cause) -> None:
+def test_each_cause_explains_a_failure(cause: Cause) -> None:
     failed = [(library(kept), test["test"], test["message"]) for kept in KEPT for test in kept["failed"]]
     assert cause in [cause_of(*failure) for failure in failed]
 
@@ -41,7 +41,7 @@ def test_a_page_without_marks_is_refused() -> None:
         results.fill_page("text", KEPT)
 
 
-def test_a_run_is_counted_by_what_came_of_each_test() -> None:
+def test_a_run_is_counted_by_the_outcome_of_each_test() -> None:
     tests: list[results.Test] = [
         {"test": "a", "outcome": "passed", "on_sim": True, "message": ""},
         {"test": "b", "outcome": "passed", "on_sim": False, "message": ""},
@@ -63,7 +63,7 @@ def test_a_run_is_counted_by_what_came_of_each_test() -> None:
     assert "    1 Error: of ... at ...\n        c" in results.summary(made)
 
 
-def test_the_page_counts_what_failed_by_cause_and_lists_what_was_not_investigated(
+def test_the_page_counts_failures_by_cause_and_lists_those_not_investigated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = Cause("fabric", "test_a: .*NCCL", "needs NCCL.")

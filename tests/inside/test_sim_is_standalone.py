@@ -1,4 +1,4 @@
-"""The simulated accelerator can be lifted out of this project: it imports the standard library, torch and itself."""
+"""The simulated accelerator works without this project: it imports the standard library, torch and itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_it_imports_the_standard_library_torch_and_itself(path: Path) -> None:
 
 
 def run_copy(folder: Path, script: str) -> str:
-    """Run a script that finds a copy of the package as `lifted`, and nothing of this project."""
+    """Run a script that can import a copy of the package as `lifted`, but nothing else of this project."""
     shutil.copytree(SIM, folder / "lifted", ignore=shutil.ignore_patterns("__pycache__"))
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ended = subprocess.run(

@@ -15,7 +15,7 @@ hashed==1.0.post1 \\
 """
 
 
-def test_a_lock_is_its_pins_by_canonical_name(tmp_path: Path) -> None:
+def test_a_lock_is_read_as_pins_by_canonical_name(tmp_path: Path) -> None:
     (tmp_path / "x.lock.txt").write_text(LOCK)
     assert read_lock(tmp_path / "x.lock.txt") == {
         "click": Pin("click", "8.5.1", frozenset({"huggingface-hub", "torch"})),
@@ -25,7 +25,7 @@ def test_a_lock_is_its_pins_by_canonical_name(tmp_path: Path) -> None:
     }
 
 
-def test_every_line_of_the_locks_is_read() -> None:
+def test_every_line_of_the_stacks_locks_is_read() -> None:
     for stack in load_stacks().values():
         lines = [line for line in stack.lock.read_text().splitlines() if line and not line.startswith("#")]
         assert len(read_lock(stack.lock)) == len(lines) > 20

@@ -6,7 +6,7 @@ from repros.errors import UnknownNameError
 from repros.stacks import load_stacks, stack
 
 
-def test_the_stacks_come_oldest_first() -> None:
+def test_the_stacks_are_sorted_oldest_first() -> None:
     names = list(load_stacks())
     assert names == sorted(names)
     assert (names[0], names[-1]) == ("2023-05", "current")
@@ -22,16 +22,16 @@ def test_the_stacks_come_oldest_first() -> None:
         ("current", {"torch==2.13.0", "lightning==2.6.6", "accelerate==1.15.0", "bitsandbytes==0.50.2"}),
     ],
 )
-def test_a_stack_is_named_for_these_versions(name: str, versions: set[str]) -> None:
+def test_a_stack_has_the_versions_of_its_date(name: str, versions: set[str]) -> None:
     assert versions <= {str(requirement) for requirement in stack(name).requirements}
 
 
-def test_a_wrong_name_gets_the_nearest() -> None:
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"^unknown stack '2023-1'; did you mean '2023-12'\?$"):
         stack("2023-1")
 
 
-def test_the_cpu_build_is_the_smaller_one() -> None:
+def test_the_cpu_build_is_smaller_than_the_cuda_build() -> None:
     for one in load_stacks().values():
         assert one.cuda.download < one.cuda.unpacked
         if one.cpu:

@@ -19,7 +19,7 @@
 # about = "ends as documented"
 # ends = "signal SIGSEGV"
 #
-# [tool.repro.variants.nobody_waits]
+# [tool.repro.variants.unnoticed]
 # outcome = "fails"
 # about = "the main process does not notice"
 #
@@ -44,7 +44,7 @@ def main(variant="failing", strategy="plain", accelerator="cpu"):
     if "LOCAL_RANK" in os.environ:
         ctypes.string_at(0)
     rank_1 = subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, LOCAL_RANK="1"))
-    if variant == "nobody_waits":
+    if variant == "unnoticed":
         time.sleep(2)
         os._exit(0)
     sys.exit(1 if rank_1.wait() else 0)
