@@ -25,7 +25,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 
 HERE = Path(__file__).parent
-# nox's own Python will do unless it is too old; then uv brings one.
+# nox's own Python, unless it is too old; then uv provides one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
 STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "fused_adamw", "fused_sgd", "auto"]
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
@@ -36,7 +36,7 @@ PYTEST = ["-n", "2", "--timeout", "300"]
 os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py"))["uv_settings"](os.environ))
 
 begun: set[str] = set()
-"""Results files that this run of nox has begun anew."""
+"""Results files that this run of nox has started; its later sessions append to them."""
 
 
 @nox.session(python=PYTHON, default=False)
@@ -49,7 +49,7 @@ def repro(session: nox.Session, strategy: str) -> None:
     chosen, others = parser.parse_known_args(session.posargs)
     append = ["--append"] if chosen.results in begun else []
     begun.add(chosen.results)
-    session.notify("summary", [chosen.results])  # it comes last, once, even when a cell disagrees here
+    session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
     own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in others)
     stacks = ["--stack", "home", "--stack", "current"] if own else []
     results = ["--results", chosen.results, *append, "--no-summary", "--allow-empty"]
@@ -84,14 +84,14 @@ def evidence(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the project's own tests [-- pytest's options]."""
     install(session, "tests")
-    # Before pytest, whose limit for one test is not meant for a download.
+    # Before pytest, whose time limit for one test is too short for a download.
     session.run("python", "-m", "repros.environments", "current")
     session.run("pytest", *PYTEST, *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
 def unit(session: nox.Session) -> None:
-    """Run the tests that need no torch and take no seconds, in under a minute [-- pytest's options]."""
+    """Run the fast tests that need no torch, in under a minute [-- pytest's options]."""
     install(session, "tests")
     session.run("pytest", *PYTEST, "-m", "not torch and not slow", *session.posargs)
 
@@ -107,7 +107,7 @@ def chaos(session: nox.Session) -> None:
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
-    # Hypothesis makes the examples of the collectives' tests, which it can only do in the process that pytest runs in.
+    # The collectives' tests need Hypothesis in the process that pytest runs in.
     tools = ["expecttest", "hypothesis", "pytest"]
     run_inside(session, stack, tools, "pytest", "tests/inside/sim", *session.posargs)
 
@@ -121,7 +121,7 @@ def conformance(session: nox.Session, stack: str) -> None:
 
 @nox.session(python=PYTHON, default=False, venv_backend="uv")
 def minimums(session: nox.Session) -> None:
-    """Run them with the oldest dependencies that pyproject.toml allows [-- pytest's options]."""
+    """Run the project's own tests with the oldest dependencies that pyproject.toml allows [-- pytest's options]."""
     install(session, "tests", "--resolution", "lowest-direct")
     session.run("pytest", *PYTEST, *session.posargs)
 
@@ -148,7 +148,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def bench(session: nox.Session) -> None:
-    """Measure cells by hand, cold and warm [-- --catalogue --rounds N ...]."""
+    """Time cells, cold and warm [-- --catalogue --rounds N ...]."""
     install(session, "tests")
     session.run("python", "-m", "tests.bench", *session.posargs)
 
@@ -171,7 +171,7 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
     """Install the checkout, editable, and a dependency group."""
     pyproject = nox.project.load_toml(HERE / "pyproject.toml")
     wanted = nox.project.dependency_groups(pyproject, group) if group else ()
-    # uv leaves bytecode to the first import, and tests start hundreds of processes that may not write it.
+    # uv compiles no bytecode by default, and the tests start hundreds of processes that may not write any.
     session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
 
 

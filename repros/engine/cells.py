@@ -105,7 +105,7 @@ def _run_once(cell: Cell, folder: Path, stop: threading.Event | None, servers: S
     """Run and judge a cell once; an error of the engine itself costs this cell, not the rest of the run."""
     try:
         return judge(cell, run(cell, folder, stop, servers))
-    except Exception as error:  # noqa: BLE001 - whatever it is, this cell reports it and the others go on
+    except Exception as error:  # noqa: BLE001 - this cell reports any error and the others go on
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "engine.log").write_text(traceback.format_exc(), encoding="utf-8")
         reason = f"the engine failed with {type(error).__name__}: {error} (see {folder / 'engine.log'})"

@@ -50,7 +50,7 @@ def install(cell: str, role: str = "main") -> Recorder:
 
 
 def _is_script() -> bool:
-    """Whether this process runs the cell's script, as re-launched ranks do; a library's helpers run something else."""
+    """Return whether this process runs the cell's script, as re-launched ranks do and a library's helpers do not."""
     argv = getattr(sys, "orig_argv", None) or _command_line()
     return os.environ.get("REPROS_SCRIPT") in map(os.path.realpath, argv[1:3])
 

@@ -18,7 +18,7 @@ def _versions() -> dict[str, str]:
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name:
-            # The first on the path is the one that is imported.
+            # Python imports the first one on the path.
             found.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
     return found
 

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 
 def normal_form(source: str, resolve: ResolveInclude) -> str:
-    """Return a file's tokens, one a line, that comments, layout and renamed headers do not change.
+    """Return a file's tokens, one per line; they do not change with comments, layout and renamed headers.
 
     Args:
         source: the file's text.
@@ -34,9 +34,7 @@ def normal_form(source: str, resolve: ResolveInclude) -> str:
 
 
 def _tokens(source: str, resolve: ResolveInclude) -> Iterator[str]:
-    directive: list[str] | None = (
-        None  # the tokens of the preprocessor line that is being read; there a line's end counts
-    )
+    directive: list[str] | None = None  # tokens of the current preprocessor line, whose end counts
     at_start = True
     for found in _TOKEN.finditer(source):
         kind, text = found.lastgroup, found[0]

@@ -60,7 +60,7 @@ def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, An
 
 @cache
 def engine() -> str:
-    """Return the digest of everything between a script and its verdict, the simulated accelerator apart."""
+    """Return the digest of everything between a script and its verdict, except the simulated accelerator."""
     roots = [PACKAGE / name for name in ROOTS]
     inside = [path for path in INSIDE.rglob("*.py") if not path.is_relative_to(SIM)]
     return _python_sources().digest([*roots, *inside], without=SIM)

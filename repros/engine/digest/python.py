@@ -1,7 +1,7 @@
 """The normal form of a Python module: its code, without comments, docstrings, layout and the paths of its imports.
 
 The form is built from the syntax tree and is the same on every Python from 3.11 on: fields that only newer versions
-have are left out while they are empty, and the literal parts of an f-string, which versions split differently, are
+have are left out if they are empty, and the literal parts of an f-string, which versions split differently, are
 joined.
 """
 
@@ -21,9 +21,9 @@ _IGNORED_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def normal_form(tree: ast.Module, resolve: ResolveImport) -> str:
-    """Return a module's code as one text that prose, layout and moved modules do not change.
+    """Return a module's code as one text that does not change with prose, layout and moved modules.
 
-    Imports from within the project are left out; each name that they bind is written as what it stands for.
+    Imports from within the project are left out; a name that they bind is replaced by what it stands for.
 
     Args:
         tree: the parsed module.
@@ -75,7 +75,7 @@ class _Writer:
         yield ")"
 
     def _is_ignored(self, item: object) -> bool:
-        """Whether a statement does nothing: a docstring, a bare string, `pass`, an import from within the project."""
+        """Return whether a statement counts for nothing: a bare string, `pass`, an import from within the project."""
         if isinstance(item, ast.Expr):
             return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
         if isinstance(item, ast.ImportFrom):

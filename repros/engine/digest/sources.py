@@ -1,7 +1,7 @@
-"""The digest of source files: of a Python module with all that it imports from the project, and of a folder of C++.
+"""Digests of source files: of a Python module with its imports from the project, and of a folder of C++.
 
 A file counts by its normal form, in which an import stands for the content of what it imports, not for its path. So
-comments, docstrings, layout, renamed files and moved modules leave a digest as it is; any other edit changes it.
+comments, docstrings, layout, renamed files and moved modules do not change a digest; any other edit does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from repros.engine.digest import cpp, python
 
 
 def sha256(parts: Iterable[bytes]) -> str:
-    """Return the digest of the parts, as hexadecimal digits, with the bounds between the parts counted."""
+    """Return the digest of the parts, as hexadecimal digits, in which the bounds between the parts count."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -113,7 +113,7 @@ def _module(place: Path) -> Path | None:
 
 
 def cpp_digest(folder: Path) -> str:
-    """Return the digest of the C++ files right in a folder."""
+    """Return the digest of the C++ files in a folder, subfolders excluded."""
     files = [file for file in folder.iterdir() if file.suffix in {".cpp", ".h"}]
     sources = {file.name: file.read_text(encoding="utf-8") for file in files}
     own = {name: sha256([cpp.normal_form(source, lambda _: "header").encode()]) for name, source in sources.items()}

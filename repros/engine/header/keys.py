@@ -157,7 +157,7 @@ def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict
     """Check a table against its keys and convert every value to the model's.
 
     Raises:
-        HeaderError: an unknown key, a missing one, or a value that is not as expected.
+        HeaderError: an unknown key, a missing one, or an unexpected value.
     """
     if not isinstance(data, Mapping):
         raise block.error(table, None, f"expected a table [{table}]")
