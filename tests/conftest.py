@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(tryfirst=True)  # before `-m` deselects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need an interpreter with torch: those that use the fixture `current_python`."""
     for item in items:
@@ -69,7 +69,7 @@ def current_python() -> Path:
 
 @pytest.fixture
 def toy_cell() -> Callable[..., Cell]:
-    """Make a toy's cell on an interpreter, this one by default."""
+    """Return a function that makes a toy's cell on an interpreter, by default this one."""
 
     def make(slug: str, variant: str = "failing", python: Path | None = None) -> Cell:
         repro = header.read(TOYS / f"{slug}.py")

@@ -73,12 +73,12 @@ def test_the_line_of_a_cell_that_was_not_run() -> None:
 JSON_SCHEMA: dict[str, Any] = json.loads(record.JSON_SCHEMA.read_text(encoding="utf-8"))
 
 
-def judged(wanted: Cell, *last: Ending, **given: Any) -> Result:
-    """Return the result of a run whose rank 1 ends so, or of several repeats."""
+def judge_runs(wanted: Cell, *endings: Ending, **given: Any) -> Result:
+    """Return the result of a run whose rank 1 ends like this; of repeats, if several endings are given."""
     details: dict[Ending, dict[str, Any]] = {Ending.EXITED: {"code": 3}, Ending.SIGNALLED: {"signal": "SIGSEGV"}}
     runs = [
         observation(process(0, world_size=2), process(1, ending, world_size=2, **details.get(ending, {})), **given)
-        for ending in last
+        for ending in endings
     ]
     results = [judge(wanted, run) for run in runs]
     return results[0] if len(results) == 1 else combine(results)
@@ -88,15 +88,15 @@ FAILS, FIX = cell(Outcome.FAILS), cell(Outcome.PASSES, device=Device.SIM)
 OUTSIDE = cell(variant=variant(affected=requirements("torch<2"), claim="a promise"), device=Device.CUDA)
 OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
 RESULTS = {
-    Verdict.REPRODUCED: judged(FAILS, Ending.RAISED),
-    Verdict.CLEAN: judged(FIX, Ending.RETURNED, launch=Launch.WARM),
-    Verdict.GONE: judged(FAILS, Ending.RETURNED),
-    Verdict.REGRESSED: judged(OUTSIDE, Ending.RAISED),
-    Verdict.UNFIXED: judged(FIX, Ending.RAISED),
+    Verdict.REPRODUCED: judge_runs(FAILS, Ending.RAISED),
+    Verdict.CLEAN: judge_runs(FIX, Ending.RETURNED, launch=Launch.WARM),
+    Verdict.GONE: judge_runs(FAILS, Ending.RETURNED),
+    Verdict.REGRESSED: judge_runs(OUTSIDE, Ending.RAISED),
+    Verdict.UNFIXED: judge_runs(FIX, Ending.RAISED),
     Verdict.DIFFERENT: judge(FAILS, observation(process(0), OTHER)),
-    Verdict.FLAKY: judged(FAILS, Ending.RAISED, Ending.RETURNED, Ending.RAISED),
+    Verdict.FLAKY: judge_runs(FAILS, Ending.RAISED, Ending.RETURNED, Ending.RAISED),
     Verdict.UNAVAILABLE: cells.run_cell(Unavailable(FAILS, "needs g++"), Path("/nowhere")),
-    Verdict.INFRA: judged(FAILS, Ending.RAISED, broken="interrupted"),
+    Verdict.INFRA: judge_runs(FAILS, Ending.RAISED, broken="interrupted"),
 }
 
 
@@ -114,7 +114,7 @@ def test_the_line_of_every_verdict_fits_the_schema(verdict: Verdict) -> None:
 
 @pytest.mark.parametrize("ending", Ending)
 def test_the_line_of_every_ending_fits_the_schema(ending: Ending) -> None:
-    line = record.line(judged(FAILS, ending))
+    line = record.line(judge_runs(FAILS, ending))
     assert line["observed"][1]["ending"] == ending
     assert problems(line) == []
 
