@@ -1,0 +1,33 @@
+"""Scripts with a valid header, and with one changed place in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from repros.engine.header import HeaderError, read
+from repros.errors import ReprosError
+from repros.model import Repro
+from tests.factories import VALID
+
+HERE = "script.py"
+"""The name of every script."""
+
+
+def read_text(script: Path, text: str) -> Repro:
+    script.write_text(text, encoding="utf-8")
+    return read(script)
+
+
+def refusal(script: Path, text: str) -> str:
+    with pytest.raises(HeaderError) as caught:
+        read_text(script, text)
+    assert isinstance(caught.value, ReprosError)
+    assert str(caught.value).startswith(f"{script}:{caught.value.line}: ")
+    return str(caught.value).removeprefix(f"{script.parent}/")
+
+
+def replaced(old: str, new: str) -> str:
+    assert VALID.count(old) == 1, old
+    return VALID.replace(old, new)
