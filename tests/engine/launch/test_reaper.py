@@ -44,8 +44,10 @@ def start(environ: dict[str, str]) -> Generator[subprocess.Popen[bytes], None, N
     with subprocess.Popen(command, env=kept | environ, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"here\n"
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def hang_up(of_runner: Reaper) -> None:
