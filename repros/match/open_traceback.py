@@ -29,6 +29,8 @@ class OpenTraceback:
     """The function that reads a line of its format; None for a line that does not belong to it."""
     kind: str = ""
     """The class that a notebook's header names."""
+    is_headless: bool = False
+    """Whether the log has lost the line that begins it, so that its first frames may be missing too."""
     target: ChainLinkTarget | None = None
     lines: list[str] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)

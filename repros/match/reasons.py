@@ -18,7 +18,8 @@ def confidence_reason(candidate: Candidate) -> str:
         agreeing.append("versions")
     doubts = []
     if not best.frames_agree:
-        doubts.append("the log has no frames")
+        frames = best.link.raised.frames
+        doubts.append("the traceback is incomplete" if frames else "the log has no frames")
     if candidate.rivals:
         doubts.append(
             f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"

@@ -86,6 +86,8 @@ class TracebackReader:
             return
         if self._read_connector(text):
             return
+        if self._open_headless_traceback(line):
+            return
         if self._is_message_open and self._newest is not None:
             self._is_message_open = self._extend_message(line, self._newest.exception)
             if self._is_message_open:
@@ -120,6 +122,14 @@ class TracebackReader:
         del self._open[:-MOST_OPEN]
         return True
 
+    def _open_headless_traceback(self, line: LogLine) -> bool:
+        """Open a traceback at a frame whose traceback has no header: people paste the end of a log."""
+        if self._open or not traceback_lines.parse_python_frame(line.text):
+            return False
+        self._open.append(OpenTraceback(consume_python, is_headless=True, target=self._next_target))
+        self._next_target, self._is_message_open = None, False
+        return self._extend_traceback(line)
+
     def _extend_traceback(self, line: LogLine) -> bool:
         """Add the line to the open traceback that it belongs to; return False if it belongs to none."""
         text = line.text
@@ -140,7 +150,8 @@ class TracebackReader:
             self._closed.append(traceback.lines)
             name, message = consumed.exception
             frames = traceback.frames
-            exception = PartialException(name, line.number, frames, bool(frames), line.has_log_prefix)
+            is_whole = bool(frames) and not traceback.is_headless
+            exception = PartialException(name, line.number, frames, is_whole, line.has_log_prefix)
             self._add_exception(exception, message, traceback.target)
         elif len(traceback.lines) <= MOST_LINES:
             self._open.append(traceback)  # to the end of the list: the last writer is likely to write the next line

@@ -57,6 +57,10 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
     return versions
 
 
+_LIBRARY_SENTENCE = re.compile(r"In PyTorch \d\.\d+, we changed")
+"""A sentence in a message of torch (torch/serialization.py, `_get_wo_message`), which later releases print too."""
+
+
 class _VersionFinder:
     """A search for package names with a version behind them."""
 
@@ -68,7 +72,7 @@ class _VersionFinder:
 
     def find(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield the canonical name and the version of each package stated in the line."""
-        if not self._names:
+        if not self._names or _LIBRARY_SENTENCE.search(text):
             return
         for name in self._pattern.finditer(text):
             if version := _version_at(text, name.end()):

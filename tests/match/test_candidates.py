@@ -40,6 +40,12 @@ def decided(
         (seen("/env/otherlib/hooks.py:3 pre_forward"), ([], ["RPR-0002"])),
         (seen("/env/torch/linear.py:116 forward"), ([], ["RPR-0002"])),
         (seen(has_traceback=False), ([("RPR-0002", Confidence.POSSIBLE)], [])),
+        # A traceback without its begin: a frame that is there counts, a frame that is not there may be cut off.
+        (
+            seen("/env/accelerate/hooks.py:165 new_forward", has_traceback=False),
+            ([("RPR-0002", Confidence.LIKELY)], []),
+        ),
+        (seen("/env/torch/linear.py:116 forward", has_traceback=False), ([("RPR-0002", Confidence.POSSIBLE)], [])),
         (seen("/home/user/toy_0002.py:12 main"), ([("RPR-0002", Confidence.CERTAIN)], [])),
         (seen("new_forward", message="another failure"), ([], [])),
     ],

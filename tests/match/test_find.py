@@ -20,6 +20,19 @@ ValueError: no
 """
 
 
+def test_frames_are_read_without_the_line_that_begins_a_traceback() -> None:
+    (failure,) = failures("\n".join(PLAIN.splitlines()[2:]))
+    (link,) = failure.links
+    assert (link.line, link.has_traceback) == (6, False)
+    assert link.raised.frames == ("/home/user/train.py:9 <module>", "/home/user/train.py:5 main")
+
+
+def test_a_lone_frame_does_not_swallow_a_log() -> None:
+    text = '  File "/home/user/train.py", line 5, in main\n' + "step done\n" * 100 + "ValueError: no\n"
+    (failure,) = failures(text)
+    assert failure.links[0].raised.frames == ()
+
+
 def test_a_traceback() -> None:
     (failure,) = failures(PLAIN)
     (link,) = failure.links

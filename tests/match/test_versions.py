@@ -49,6 +49,7 @@ def stated(text: str) -> dict[str, tuple[str, ...]]:
         ("numpy 1.26.4, torchmetrics==1.2.1", {}),
         ("torch step 2.1 loss 0.3", {}),
         ("torch == 2.1.x", {}),
+        ("(1) In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load`", {}),
         ("", {}),
     ],
 )
