@@ -97,9 +97,10 @@ def pytest_collect_file(
     collected = yield
     if file_path.suffix == ".py" and _is_requested(file_path, parent):
         from repros.engine.header import has_header
-        from repros.pytest_plugin.cells import Script
 
         if has_header(file_path):
+            from repros.pytest_plugin.cells import Script
+
             return [Script.from_parent(parent, path=file_path)]
     return collected
 

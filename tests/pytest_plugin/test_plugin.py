@@ -233,3 +233,15 @@ def test_pytests_help_has_the_options(project: pytest.Pytester) -> None:
         "--repro-results=FILE",
     ):
         assert option in text
+
+
+def test_a_test_file_that_is_named_imports_no_engine(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_modules="""
+            import sys
+
+            def test_it():
+                assert not {"repros.engine.cells", "repros.environments", "repros.text"} & set(sys.modules)
+        """
+    )
+    run_pytest(project, "test_modules.py").assert_outcomes(passed=1)

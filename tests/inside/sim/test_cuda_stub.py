@@ -62,7 +62,7 @@ def test_memory_and_copies_are_real_and_kernels_do_nothing(run_on_stub: Any) -> 
 def test_cudas_own_code_agrees_with_the_table(run_on_stub: Any, tmp_path: Path) -> None:
     file = tmp_path / "stub.json"
     run_on_stub("-m", "tests.tools.placement", "--device", "cuda", "--out", str(file))
-    given = records.read(file)
+    given = records.load(file)
     assert records.is_stub(given)
     assert records.disagreements(given, observe.LINES) == {}
 
