@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from repros.cli.shared.inputs import find_interpreter, load_catalogue
-from repros.cli.shared.live import LiveReporter
+from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.signals import interrupt_on_signals
-from repros.engine import record
-from repros.engine.catalogue import Catalogue
-from repros.engine.environment import Where
-from repros.engine.pipeline import run_selection
-from repros.engine.plan import Selection
 from repros.match import log, match_log
 from repros.match.json_format import match_to_json
 from repros.match.text import format_match
 
 FOUND, NOT_FOUND = 0, 1
-
-RUNS = Path(".repros/match.jsonl")
-"""Results of `repros match --confirm`, kept apart from those of the latest `repros run`."""
 
 
 @click.command(
@@ -56,8 +45,10 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
     catalogue = load_catalogue(places)
     found = match_log(log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input"), catalogue)
     ids = [candidate.repro.id for candidate in found.candidates]
+    if confirm:
+        from repros.cli.shared.confirm import run_candidates  # noqa: PLC0415 - nothing else here needs the engine
     if as_json:
-        confirmed = _run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
+        confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
         click.echo(json.dumps({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})}, indent=2))
     else:
         out = console()
@@ -66,7 +57,7 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
             out.print()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
-                _run_candidates(catalogue, ids, python, quiet=False)
+                run_candidates(catalogue, ids, python, quiet=False)
     return FOUND if found.candidates else NOT_FOUND
 
 
@@ -76,23 +67,3 @@ def _read_log(file: Path) -> bytes:
     if sys.stdin.isatty():
         click.echo("reading a log from the terminal; Ctrl-D ends it", err=True)
     return log.read_stream(sys.stdin.buffer)
-
-
-def _run_candidates(
-    catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool
-) -> Sequence[record.RecordLine]:
-    """Run the candidates' failing variants on an environment and return the record lines.
-
-    Args:
-        catalogue: the catalogue with the candidates.
-        ids: ids of the candidates.
-        python: the environment's interpreter or folder.
-        quiet: show progress on stderr, because stdout is for JSON.
-    """
-    observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
-    with observer, interrupt_on_signals():
-        where = Where(python=find_interpreter(python))
-        for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
-            observer.finished(result)
-    observer.close(interrupted=False, summary=False)
-    return observer.lines

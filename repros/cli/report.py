@@ -11,12 +11,13 @@ from pathlib import Path
 import click
 
 from repros import environments
-from repros.cli.shared.inputs import choose_where, load_catalogue
+from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.results_file import LATEST, read_results
 from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.where import choose_where
 from repros.engine import record
 from repros.engine.catalogue import Catalogue
 from repros.engine.environment import Where

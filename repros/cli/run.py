@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
-from repros.cli.shared.inputs import choose_where, load_catalogue
+from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options, to_devices
 from repros.cli.shared.output import console
 from repros.cli.shared.results_file import LATEST
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.cli.shared.where import choose_where
 from repros.engine import record
 from repros.engine.cells import JOBS
 from repros.engine.pipeline import RunOptions, run_selection

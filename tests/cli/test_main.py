@@ -145,3 +145,12 @@ def test_no_command_is_imported_before_it_is_needed(words: tuple[str, ...]) -> N
     done = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     assert not [name for name in loaded if name.startswith(("repros.match", "repros.audit", "repros.engine", "rich"))]
+
+
+def test_matching_a_log_does_not_import_what_runs_cells() -> None:
+    script = "import sys; from repros.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    log = "tests/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
+    command = [sys.executable, "-c", script, "match", log]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not {"repros.engine.pipeline", "repros.environments", "rich.progress", "psutil"} & loaded

@@ -1,15 +1,11 @@
-"""Lookup of what the values of options name: a catalogue, an interpreter, environments to run on."""
+"""Lookup of what the values of options name: a catalogue, an interpreter."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-import click
-
 from repros.engine.catalogue import CATALOGUE, Catalogue, load
-from repros.engine.environment import Where
-from repros.engine.plan import HOME
 from repros.errors import ReprosError
 
 CHECKOUT = Path("repros/catalogue")
@@ -29,19 +25,6 @@ def load_catalogue(paths: tuple[Path, ...]) -> Catalogue:
         below = ", ".join(map(str, paths))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")
     return catalogue
-
-
-def choose_where(stacks: tuple[str, ...], python: Path | None, default: tuple[str, ...] = (HOME, "current")) -> Where:
-    """Return where to run, from the values of `--stack` and `--python`; on the default stacks if neither is given.
-
-    Raises:
-        click.UsageError: both are given.
-    """
-    if python is None:
-        return Where(stacks or default)
-    if stacks:
-        raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
-    return Where(python=find_interpreter(python))
 
 
 def find_interpreter(given: Path) -> Path:

@@ -1,0 +1,39 @@
+"""`repros match --confirm`: run the failures that a log may show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from repros.cli.shared.inputs import find_interpreter
+from repros.cli.shared.live import LiveReporter
+from repros.cli.shared.output import console
+from repros.cli.shared.signals import interrupt_on_signals
+from repros.engine import record
+from repros.engine.catalogue import Catalogue
+from repros.engine.environment import Where
+from repros.engine.pipeline import run_selection
+from repros.engine.plan import Selection
+
+RUNS = Path(".repros/match.jsonl")
+"""Results of `repros match --confirm`, kept apart from those of the latest `repros run`."""
+
+
+def run_candidates(
+    catalogue: Catalogue, ids: Sequence[str], python: Path, *, quiet: bool
+) -> Sequence[record.RecordLine]:
+    """Run the candidates' failing variants on an environment and return the record lines.
+
+    Args:
+        catalogue: the catalogue with the candidates.
+        ids: ids of the candidates.
+        python: the environment's interpreter or folder.
+        quiet: show progress on stderr, because stdout is for JSON.
+    """
+    observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
+    with observer, interrupt_on_signals():
+        where = Where(python=find_interpreter(python))
+        for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
+            observer.finished(result)
+    observer.close(interrupted=False, summary=False)
+    return observer.lines

@@ -1,0 +1,24 @@
+"""The environments that the values of `--stack` and `--python` name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from repros.cli.shared.inputs import find_interpreter
+from repros.engine.environment import Where
+from repros.engine.plan import HOME
+
+
+def choose_where(stacks: tuple[str, ...], python: Path | None, default: tuple[str, ...] = (HOME, "current")) -> Where:
+    """Return where to run, from the values of `--stack` and `--python`; on the default stacks if neither is given.
+
+    Raises:
+        click.UsageError: both are given.
+    """
+    if python is None:
+        return Where(stacks or default)
+    if stacks:
+        raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
+    return Where(python=find_interpreter(python))
