@@ -33,8 +33,8 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
     notebooks and web pages. Each exception is compared with class and message of every documented failure, then its
     stack with the documented frames, then the versions that the log states with the affected releases. `certain`: all
     of these agree, or the traceback contains the repro's own script. `likely`: class and message agree, and the stack
-    if the repro names frames. `possible`: another repro has this message too, the log has no frames, or its versions
-    are not affected.
+    if the repro names frames. `possible`: only a part of the message or no class is in the log, another repro or many
+    other causes have this message too, the log has no frames, or its versions are not affected.
 
     Exit code: 0 if a repro was found, 1 if none was, 2 if FILE cannot be read as a log.
     """

@@ -2,7 +2,8 @@
 
 The steps, each linear in the log's length: `log` decodes bytes into lines, `wrappers` removes the prefixes of lines,
 `tracebacks` reads exception chains, `find` merges them into failures, `index` finds the signatures that they match, and
-`candidates` decides how certain a match is. `text` and `json_format` present the result.
+`candidates` decides how certain a match is. `pasted` searches a short log without exceptions for messages, and `hints`
+decides between repros with the same message. `text` and `json_format` present the result.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from repros.match.failures import Failure, Link
 from repros.match.find import find_failures
 from repros.match.index import SignatureIndex
 from repros.match.log import LogLines
+from repros.match.pasted import MOST_LINES, find_messages
 from repros.match.versions import find_versions
 from repros.model import Repro
 
@@ -55,5 +57,9 @@ def match_log(log: LogLines, repros: Iterable[Repro]) -> LogMatch:
     failures, notes = find_failures(log)
     packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
     versions = find_versions(log, packages)
-    candidates, ruled_out = find_candidates(failures, SignatureIndex(catalogue), versions)
+    index = SignatureIndex(catalogue)
+    candidates, ruled_out = find_candidates(failures, index, versions, log.lines)
+    if not candidates and not ruled_out and len(log.lines) <= MOST_LINES:
+        messages = tuple(find_messages(log, index))
+        candidates, ruled_out = find_candidates(messages, index, versions, log.lines)
     return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))

@@ -14,6 +14,7 @@ from enum import StrEnum
 from repros.engine.consequences import is_consequence
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.match.failures import Failure, Link
+from repros.match.hints import count_words, hints_of
 from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
 from repros.model import Repro
 
@@ -25,10 +26,11 @@ class Confidence(StrEnum):
     """The traceback contains the repro's own script; or class, message and a frame that the repro names agree, no
     other repro has this message here, and the versions in the log are affected."""
     LIKELY = "likely"
-    """Class and message agree, the frames agree if the repro names any, and no other repro has this message here."""
+    """Class and message agree, the frames agree if the repro names any, and no other repro or common cause has this
+    message here."""
     POSSIBLE = "possible"
-    """Class and message agree, but the log has no frames, another repro has this message too, or the versions in the
-    log are not affected."""
+    """The message agrees, but the log has no line with its class, only a part of it, or no frames; another repro or
+    many other causes have this message too; or the versions in the log are not affected."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,15 @@ class Candidate:
     affected: AffectedCheck
     rivals: tuple[str, ...]
     """Ids of the other repros that have the message of its best sighting."""
+    words: int = 0
+    """How many words in the log speak for it."""
 
     @property
-    def sort_key(self) -> tuple[int, int, int, str]:
-        """More certain ones first, then longer matched text, then affected versions."""
+    def sort_key(self) -> tuple[int, int, int, int, str]:
+        """More certain ones first, then longer matched text, affected versions, and more words that speak for it."""
         certainty = list(Confidence).index(self.confidence)
-        return (certainty, -len(self.sightings[0].match.matched_text), self.affected.state.order, self.repro.id)
+        length = len(self.sightings[0].match.matched_text)
+        return (certainty, -length, self.affected.state.order, -self.words, self.repro.id)
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,19 @@ class RuledOut:
 
 
 def find_candidates(
-    failures: Iterable[Failure], index: SignatureIndex, versions: Mapping[str, tuple[str, ...]]
+    failures: Iterable[Failure],
+    index: SignatureIndex,
+    versions: Mapping[str, tuple[str, ...]],
+    lines: Sequence[tuple[int, str]] = (),
 ) -> tuple[tuple[Candidate, ...], tuple[RuledOut, ...]]:
-    """Return the repros that the failures may be, the most certain first, and those ruled out by their frames."""
+    """Return the repros that the failures may be, the most certain first, and those ruled out by their frames.
+
+    Args:
+        failures: the failures in the log.
+        index: the catalogue's signatures.
+        versions: the versions that the log states.
+        lines: the log, whose words decide between repros with the same message.
+    """
     sightings: dict[str, list[Sighting]] = {}
     ruled_out: dict[str, RuledOut] = {}
     for failure in failures:
@@ -113,7 +128,7 @@ def find_candidates(
                 sightings.setdefault(sighting.repro.id, []).append(sighting)
             for match in matches:
                 ruled_out.setdefault(match.entry.repro.id, RuledOut(match.entry, link))
-    candidates = _drop_rivals_of_own([_candidate(group, versions) for group in sightings.values()])
+    candidates = _drop_rivals_of_own([_candidate(group, versions, lines) for group in sightings.values()])
     return (
         tuple(sorted(candidates, key=lambda candidate: candidate.sort_key)),
         tuple(out for id_, out in ruled_out.items() if id_ not in sightings),
@@ -164,17 +179,24 @@ class _Frame:
         return function == self.function and (not file or self.file.endswith(f"/{file}"))
 
 
-def _candidate(sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]]) -> Candidate:
+def _candidate(
+    sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]], lines: Sequence[tuple[int, str]]
+) -> Candidate:
     ordered = tuple(sorted(sightings, key=lambda sighting: sighting.sort_key))
     best = ordered[0]
     affected = check_affected(best.repro, best.match.entry.variants, versions)
-    return Candidate(best.repro, _confidence(best, affected), ordered, affected, tuple(sorted(best.rivals)))
+    words = count_words(best.repro.id, (text for _, text in lines)) if best.rivals else 0
+    rivals = tuple(sorted(best.rivals))
+    return Candidate(best.repro, _confidence(best, affected), ordered, affected, rivals, words)
 
 
 def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
     if best.in_own_script:
         return Confidence.CERTAIN
     if best.rivals or not best.frames_agree or affected.state is AffectedState.NOT_AFFECTED:
+        return Confidence.POSSIBLE
+    is_part = not best.link.has_class or not best.match.is_documented
+    if is_part or hints_of(best.repro.id).has_common_message:
         return Confidence.POSSIBLE
     if best.frames and affected.state is AffectedState.AFFECTED and affected.versions:
         return Confidence.CERTAIN

@@ -25,6 +25,8 @@ class Link:
     """The line of the log that names its class."""
     has_traceback: bool
     """Whether its whole traceback was read, and not only its last line."""
+    has_class: bool = True
+    """Whether the log names its class; otherwise the class is that of the repro with this message."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from repros.engine.signature import matched_text, normalise
+from repros.match.hints import hints_of
 from repros.model import Outcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
+_QUOTED_IN_PROSE = re.compile(r"\w+ \w+ \w+[^\"\u201c`]{0,200}[\"\u201c`]$")
+"""What stands before a message that a sentence only mentions."""
 _PLACEHOLDERS = {
     "address",
     "device",
@@ -40,6 +43,11 @@ class SignatureEntry:
     signature: Signature
     variants: tuple[Variant, ...]
 
+    @property
+    def extended(self) -> Signature:
+        """The signature with the further parts of the message that people paste."""
+        return replace(self.signature, match=(*self.signature.match, *hints_of(self.repro.id).texts))
+
 
 @dataclass(frozen=True)
 class SignatureMatch:
@@ -48,6 +56,8 @@ class SignatureMatch:
     entry: SignatureEntry
     matched_text: str
     """The documented text, normalised, that the exception's message contains."""
+    is_documented: bool = True
+    """Whether the text is one of the signature's own, and not only a hint."""
 
 
 class SignatureIndex:
@@ -60,7 +70,7 @@ class SignatureIndex:
         self._wordless: set[int] = set()
         self._by_class_name: dict[str, set[str]] = {}
         texts = [
-            (place, words) for place, entry in enumerate(self._entries) for words in _documented_words(entry.signature)
+            (place, words) for place, entry in enumerate(self._entries) for words in _documented_words(entry.extended)
         ]
         frequency = Counter(word for _, words in texts for word in words)
         for place, words in texts:
@@ -81,8 +91,22 @@ class SignatureIndex:
             documented = sorted(self._by_class_name.get(raised.type, ()))
             raised = replace(raised, bases=(*raised.bases, *documented))
         for place in sorted(self._places(raised.message or raised.name)):
-            if text := matched_text(raised, self._entries[place].signature):
-                yield SignatureMatch(self._entries[place], text)
+            entry = self._entries[place]
+            if text := matched_text(raised, entry.signature):
+                yield SignatureMatch(entry, text)
+            elif text := matched_text(raised, entry.extended):
+                yield SignatureMatch(entry, text, is_documented=False)
+
+    def find_texts(self, text: str) -> Iterator[SignatureMatch]:
+        """Yield the signatures whose text is in a piece of a log that names no exception class."""
+        normalised = normalise(text)
+        for place in sorted(self._places(text)):
+            entry = self._entries[place]
+            for found in map(normalise, entry.extended.match):
+                before, words, _ = normalised.partition(found)
+                if words and _whole_words(found) and not _QUOTED_IN_PROSE.search(before):
+                    yield SignatureMatch(entry, found, is_documented=False)
+                    break
 
     def _places(self, message: str) -> set[int]:
         """Return the positions of the entries that the message may match."""

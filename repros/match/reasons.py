@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from repros.match import AffectedState, Candidate, Confidence
+from repros.match.hints import hints_of
 from repros.model import Repro
 
 
@@ -13,10 +14,17 @@ def confidence_reason(candidate: Candidate) -> str:
     best = candidate.sightings[0]
     if best.in_own_script:
         return f"the traceback contains the repro's own script, {candidate.repro.path.name}"
-    agreeing = ["class", "message", *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
+    words = ["message"] if not best.link.has_class else ["class", "message"]
+    agreeing = [*words, *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
     if candidate.confidence is Confidence.CERTAIN:
         agreeing.append("versions")
     doubts = []
+    if not best.link.has_class:
+        doubts.append("the log has no line with an exception's class")
+    elif not best.match.is_documented:
+        doubts.append("only a part of the message is there")
+    if hints_of(candidate.repro.id).has_common_message:
+        doubts.append("this message has many other causes")
     if not best.frames_agree:
         frames = best.link.raised.frames
         doubts.append("the traceback is incomplete" if frames else "the log has no frames")
@@ -26,7 +34,7 @@ def confidence_reason(candidate: Candidate) -> str:
         )
     if candidate.affected.state is AffectedState.NOT_AFFECTED:
         doubts.append("the versions in the log are not affected")
-    reason = f"{join_words(agreeing)} agree"
+    reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
     return f"{reason}, but {join_words(doubts)}" if doubts else reason
 
 

@@ -1,0 +1,69 @@
+"""Messages that are pasted without an exception's line, or in part, and the words that decide between repros."""
+
+from __future__ import annotations
+
+import pytest
+
+from repros.engine.catalogue import load
+from repros.match import Confidence, LogMatch, match_log
+from repros.match.hints import HINTS
+from repros.match.log import decode_lines
+from repros.match.pasted import MOST_LINES
+from repros.match.reasons import confidence_reason
+
+CATALOGUE = tuple(load())
+READY_TWICE = "Parameter at index 55 with name lora_B.default.weight has been marked as ready twice."
+SKIPPED = "Skipping the `training_step` by returning None in distributed training is not supported."
+
+
+def found(text: str) -> LogMatch:
+    return match_log(decode_lines(text.encode()), CATALOGUE)
+
+
+def ids(text: str) -> list[str]:
+    return [candidate.repro.id for candidate in found(text).candidates]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SKIPPED,
+        f"`{SKIPPED}`",
+        f"I get this since I use two GPUs: {SKIPPED} What can I do?",
+        SKIPPED.replace(" by ", "\nby "),
+        f"Something before.\n\n{SKIPPED}\n\nSomething behind.",
+    ],
+)
+def test_a_message_without_an_exceptions_line_is_possible(text: str) -> None:
+    (candidate,) = found(text).candidates
+    assert (candidate.repro.id, candidate.confidence) == ("RPR-0025", Confidence.POSSIBLE)
+    assert "the log has no line with an exception's class" in confidence_reason(candidate)
+
+
+def test_a_message_that_a_sentence_only_quotes_is_not_found() -> None:
+    assert ids(f'I wonder whether the sentence "{SKIPPED}" could be improved.') == []
+
+
+def test_a_long_log_is_not_searched_for_messages() -> None:
+    assert ids("step done\n" * MOST_LINES + SKIPPED) == []
+
+
+def test_a_later_part_of_a_message_is_possible_and_words_in_the_log_decide() -> None:
+    assert ids(f"RuntimeError: {READY_TWICE}") == ["RPR-0033", "RPR-0032"]
+    assert ids(f"RuntimeError: {READY_TWICE.replace('lora_B.default', 'block')}") == ["RPR-0032", "RPR-0033"]
+
+
+def test_a_message_with_many_causes_is_at_most_possible() -> None:
+    text = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: "
+        "[torch.FloatTensor [3, 32, 3, 3]] is at version 2; expected version 1 instead."
+    )
+    (candidate,) = found(text).candidates
+    assert (candidate.repro.id, candidate.confidence) == ("RPR-0031", Confidence.POSSIBLE)
+    assert "this message has many other causes" in confidence_reason(candidate)
+
+
+def test_hints_are_of_documented_failures_and_their_words_are_in_lower_case() -> None:
+    assert set(HINTS) <= {repro.id for repro in CATALOGUE}
+    for hints in HINTS.values():
+        assert [word for word in hints.words if word != word.lower()] == []

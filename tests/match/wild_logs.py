@@ -1,0 +1,155 @@
+"""The wild logs: machine output from public threads, with the failure that each thread turned out to be about.
+
+Nobody who wrote the matcher made them, so they measure it; the golden logs only guard against regressions. They are
+split by repository: the matcher may be developed on one half, the other half is only counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from repros.engine.catalogue import load
+from repros.match import Candidate, Confidence, match_log
+from repros.match.log import decode_lines
+from repros.model import Repro
+
+FOLDER = Path(__file__).with_name("wild")
+
+
+class Kind(StrEnum):
+    """What a log measures."""
+
+    POSITIVE = "positive"
+    """Shows a documented failure."""
+    CONFUSABLE = "confusable"
+    """Has the message of a documented failure, or a similar one, from another cause."""
+    OTHER = "other"
+    """Shows another error of a training program."""
+
+
+@dataclass(frozen=True)
+class WildLog:
+    """One pasted log."""
+
+    name: str
+    source: str
+    """Address of the thread."""
+    repository: str
+    kind: Kind
+    expected: tuple[str, ...]
+    """Ids of the repros that it shows; empty if it is not positive."""
+    why: str
+    """How the truth was decided."""
+    text: str
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it belongs to the half that is only counted."""
+        return hashlib.sha256(self.repository.lower().encode()).digest()[0] % 2 == 0
+
+
+@cache
+def read_wild_logs() -> tuple[WildLog, ...]:
+    """Return all wild logs."""
+    found = []
+    for file in sorted(FOLDER.glob("*.toml")):
+        for entry in tomllib.loads(file.read_text("utf-8"))["log"]:
+            kind, expected = Kind(entry.pop("kind")), tuple(entry.pop("expected"))
+            found.append(WildLog(**entry, kind=kind, expected=expected))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How the matcher does on some wild logs; each is a count out of a number of logs."""
+
+    anywhere: tuple[int, int]
+    """Positives with the right id among the candidates."""
+    on_top: tuple[int, int]
+    """Positives with the right id as the first candidate."""
+    confusable_confident: tuple[int, int]
+    """Confusable logs with a certain or likely candidate."""
+    other_answered: tuple[int, int]
+    """Other logs with any candidate."""
+    certain_right: tuple[int, int]
+    """Certain candidates that are right."""
+    likely_right: tuple[int, int]
+    """Likely candidates that are right."""
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        answers = (
+            f"right id anywhere {_share(self.anywhere)}, on top {_share(self.on_top)}; a confident answer to "
+            f"{_share(self.confusable_confident)} of the confusable and any answer to {_share(self.other_answered)} of"
+        )
+        right = f"of certain answers {_share(self.certain_right)} right, of likely {_share(self.likely_right)}"
+        return f"{answers} the other logs; {right}"
+
+
+def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
+    """Return the figures of the matcher on these logs."""
+    catalogue = tuple(repros)
+    answers = [(log, match_log(decode_lines(log.text.encode()), catalogue).candidates) for log in logs]
+    positives = [(log, found) for log, found in answers if log.kind is Kind.POSITIVE]
+    confusable = [found for log, found in answers if log.kind is Kind.CONFUSABLE]
+    others = [found for log, found in answers if log.kind is Kind.OTHER]
+    return Figures(
+        anywhere=_count(any(one.repro.id in log.expected for one in found) for log, found in positives),
+        on_top=_count(bool(found) and found[0].repro.id in log.expected for log, found in positives),
+        confusable_confident=_count(any(map(_is_confident, found)) for found in confusable),
+        other_answered=_count(bool(found) for found in others),
+        certain_right=_count(_are_right(answers, Confidence.CERTAIN)),
+        likely_right=_count(_are_right(answers, Confidence.LIKELY)),
+    )
+
+
+def _are_right(answers: Iterable[tuple[WildLog, tuple[Candidate, ...]]], confidence: Confidence) -> Iterator[bool]:
+    """Yield for each answer of this confidence whether it is right."""
+    for log, found in answers:
+        yield from (one.repro.id in log.expected for one in found if one.confidence is confidence)
+
+
+def _is_confident(candidate: Candidate) -> bool:
+    return candidate.confidence is not Confidence.POSSIBLE
+
+
+def _count(answers: Iterable[bool]) -> tuple[int, int]:
+    found = list(answers)
+    return sum(found), len(found)
+
+
+def _share(count: tuple[int, int]) -> str:
+    number, of = count
+    return f"{number} of {of}"
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "matching.md"
+_BEGIN, _END = "<!-- figures: begin (python -m tests.match.wild_logs) -->\n", "<!-- figures: end -->"
+_ROWS = {
+    "positive logs with the right id among the candidates": "anywhere",
+    "positive logs with the right id first": "on_top",
+    "confusable logs with a certain or likely answer": "confusable_confident",
+    "other logs with any answer": "other_answered",
+    "certain answers that are right": "certain_right",
+    "likely answers that are right": "likely_right",
+}
+
+
+def fill_page(page: str, repros: Iterable[Repro]) -> str:
+    """Return the page with the table of figures between its marks made again."""
+    catalogue = tuple(repros)
+    halves = [measure([log for log in read_wild_logs() if log.is_counted is half], catalogue) for half in (False, True)]
+    rows = ["| | half developed on | half only counted |", "| --- | --- | --- |"]
+    rows += [f"| {row} | {' | '.join(_share(getattr(half, name)) for half in halves)} |" for row, name in _ROWS.items()]
+    head, _, rest = page.partition(_BEGIN)
+    return head + _BEGIN + "".join(f"{row}\n" for row in rows) + _END + rest.partition(_END)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(fill_page(PAGE.read_text("utf-8"), load()), "utf-8")
