@@ -90,11 +90,17 @@ class Candidate:
     """How many words in the log speak for it."""
 
     @property
-    def sort_key(self) -> tuple[int, int, int, int, str]:
-        """More certain ones first, then longer matched text, affected versions, and more words that speak for it."""
+    def sort_key(self) -> tuple[int, int, bool, int, int, bool, str]:
+        """More certain ones first, then longer matched text, more words for it, affected versions, and usual causes.
+
+        Versions that are not affected come last whatever the words.
+        """
         certainty = list(Confidence).index(self.confidence)
         length = len(self.sightings[0].match.matched_text)
-        return (certainty, -length, self.affected.state.order, -self.words, self.repro.id)
+        state = self.affected.state
+        is_unusual = not hints_of(self.repro.id).is_usual_cause
+        is_free = state is AffectedState.NOT_AFFECTED
+        return (certainty, -length, is_free, -self.words, state.order, is_unusual, self.repro.id)
 
 
 @dataclass(frozen=True)

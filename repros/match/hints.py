@@ -18,6 +18,8 @@ class Hints:
     """Further parts of its message."""
     words: tuple[str, ...] = ()
     """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
+    is_usual_cause: bool = False
+    """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides."""
     has_common_message: bool = False
     """Whether many other causes have its message, so that the message alone makes it no more than possible."""
 
@@ -39,7 +41,8 @@ HINTS: Mapping[str, Hints] = {
     # The usual case in public threads: adapters (LoRA) with gradient checkpointing in a Trainer.
     "RPR-0033": Hints(
         texts=_READY_TWICE,
-        words=("lora", "peft", "transformers", "gradient_checkpointing", "find_unused_parameters", "_set_static_graph"),
+        words=("lora", "peft", "transformers", "gradient_checkpointing", "find_unused_parameters"),
+        is_usual_cause=True,
     ),
     "RPR-0038": Hints(texts=("it's not the same object as torch.nn.modules",)),
 }

@@ -50,7 +50,13 @@ def test_a_long_log_is_not_searched_for_messages() -> None:
 
 def test_a_later_part_of_a_message_is_possible_and_words_in_the_log_decide() -> None:
     assert ids(f"RuntimeError: {READY_TWICE}") == ["RPR-0033", "RPR-0032"]
-    assert ids(f"RuntimeError: {READY_TWICE.replace('lora_B.default', 'block')}") == ["RPR-0032", "RPR-0033"]
+    two = "AdamW, torchmetrics/ and no other word\nRuntimeError: No backend type associated with device type cpu"
+    assert ids(two)[0] == "RPR-0020"
+    assert ids(two.replace("torchmetrics/", "lr_find"))[0] == "RPR-0001"
+
+
+def test_without_a_word_the_usual_cause_is_first() -> None:
+    assert ids("RuntimeError: Expected to mark a variable ready only once.") == ["RPR-0033", "RPR-0032"]
 
 
 def test_a_message_with_many_causes_is_at_most_possible() -> None:
