@@ -90,7 +90,8 @@ def _exception_text(link: Link, failure: Failure) -> str:
     message = " ".join(link.raised.message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE] + " [...]"
-    return f"line {link.line}{writers}: {link.raised.name}{': ' if message else ''}{message}"
+    parts = [link.raised.name if link.has_class else "", message]
+    return f"line {link.line}{writers}: {': '.join(filter(None, parts))}"
 
 
 def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from repros.match.hints import HINTS
 from repros.match.log import decode_lines
 from repros.match.pasted import MOST_LINES
 from repros.match.reasons import confidence_reason
+from repros.match.text import format_match
 
 CATALOGUE = tuple(load())
 READY_TWICE = "Parameter at index 55 with name lora_B.default.weight has been marked as ready twice."
@@ -38,6 +39,7 @@ def test_a_message_without_an_exceptions_line_is_possible(text: str) -> None:
     (candidate,) = found(text).candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0025", Confidence.POSSIBLE)
     assert "the log has no line with an exception's class" in confidence_reason(candidate)
+    assert "RuntimeError" not in format_match(found(text), 100).plain
 
 
 def test_a_message_that_a_sentence_only_quotes_is_not_found() -> None:
