@@ -14,10 +14,10 @@ MOST_LINES = 2_000
 
 
 def find_messages(lines: Iterable[tuple[int, str]], index: SignatureIndex) -> Iterator[Failure]:
-    """Yield a failure for each paragraph with a documented message, with the class that its signature names."""
+    """Yield a failure for each paragraph with a documented message and each class that its signatures name."""
     for number, text in _paragraphs(lines):
-        for match in index.find_texts(text):
-            raised = Raised(match.entry.signature.raises or "", (), text, ())
+        for class_name in dict.fromkeys(match.entry.signature.raises or "" for match in index.find_texts(text)):
+            raised = Raised(class_name, (), text, ())
             yield Failure((Link(raised, number, has_traceback=False, has_class=False),), ())
 
 

@@ -25,7 +25,7 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("only a part of the message is there")
     if hints_of(candidate.repro.id).has_common_message:
         doubts.append("this message has many other causes")
-    if not best.frames_agree:
+    if not best.frames_agree and best.link.has_class:
         frames = best.link.raised.frames
         doubts.append("the traceback is incomplete" if frames else "the log has no frames")
     if candidate.rivals:

@@ -39,7 +39,9 @@ def test_a_message_without_an_exceptions_line_is_possible(text: str) -> None:
     (candidate,) = found(text).candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0025", Confidence.POSSIBLE)
     assert "the log has no line with an exception's class" in confidence_reason(candidate)
-    assert "RuntimeError" not in format_match(found(text), 100).plain
+    shown = format_match(found(text), 100).plain
+    assert "RuntimeError" not in shown
+    assert "time more" not in shown
 
 
 def test_a_message_that_a_sentence_only_quotes_is_not_found() -> None:
@@ -59,6 +61,11 @@ def test_a_later_part_of_a_message_is_possible_and_words_in_the_log_decide() -> 
 
 def test_without_a_word_the_usual_cause_is_first() -> None:
     assert ids("RuntimeError: Expected to mark a variable ready only once.") == ["RPR-0033", "RPR-0032"]
+
+
+def test_a_message_of_two_repros_is_one_sighting_of_each() -> None:
+    for candidate in found(READY_TWICE).candidates:
+        assert len(candidate.sightings) == 1
 
 
 def test_a_message_with_many_causes_is_at_most_possible() -> None:
