@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -133,7 +134,13 @@ def _check_results(worker: Worker, folder: Path, rng: random.Random) -> Verdict 
 
 
 def _reapers(runner: psutil.Popen) -> list[psutil.Process]:
-    return [child for child in runner.children() if any(word.endswith("reaper.py") for word in child.cmdline())]
+    """Return the runner's reapers; a child that has ended meanwhile is left out."""
+    found = []
+    for child in runner.children():
+        with contextlib.suppress(psutil.Error):
+            if any(word.endswith("reaper.py") for word in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def _ensure_ended(runner: psutil.Popen) -> None:
