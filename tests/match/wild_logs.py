@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +21,8 @@ from repros.match.log import decode_lines
 from repros.model import Repro
 
 FOLDER = Path(__file__).with_name("wild")
+SECOND_READER = Path(__file__).with_name("wild_second_reader.toml")
+"""The answer of a second reader to some of the logs, by name: an id, or `none`."""
 
 
 class Kind(StrEnum):
@@ -109,6 +112,13 @@ def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
     )
 
 
+def second_reader_agreement() -> tuple[int, int]:
+    """Return on how many logs the second reader agreed with the first, and how many both read."""
+    answers = tomllib.loads(SECOND_READER.read_text("utf-8"))
+    logs = {log.name: log for log in read_wild_logs()}
+    return _count(answer in (logs[name].expected or ("none",)) for name, answer in answers.items())
+
+
 def _are_right(answers: Iterable[tuple[WildLog, tuple[Candidate, ...]]], confidence: Confidence) -> Iterator[bool]:
     """Yield for each answer of this confidence whether it is right."""
     for log, found in answers:
@@ -147,6 +157,10 @@ def fill_page(page: str, repros: Iterable[Repro]) -> str:
     halves = [measure([log for log in read_wild_logs() if log.is_counted is half], catalogue) for half in (False, True)]
     rows = ["| | half developed on | half only counted |", "| --- | --- | --- |"]
     rows += [f"| {row} | {' | '.join(_share(getattr(half, name)) for half in halves)} |" for row, name in _ROWS.items()]
+    rows.append(f"| logs on which a second reader agreed | not read | {_share(second_reader_agreement())} |")
+    positives = Counter(" or ".join(log.expected) for log in read_wild_logs() if log.kind is Kind.POSITIVE)
+    counts = ", ".join(f"{id_} ({count})" for id_, count in positives.most_common())
+    rows += ["", f"The positive logs are about {counts}."]
     head, _, rest = page.partition(_BEGIN)
     return head + _BEGIN + "".join(f"{row}\n" for row in rows) + _END + rest.partition(_END)[2]
 
