@@ -17,7 +17,9 @@ from repros.model import Outcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _QUOTED_IN_PROSE = re.compile(r"\w+ \w+ \w+[^\"\u201c`]{0,200}[\"\u201c`]$")
-"""What stands before a message that a sentence only mentions."""
+"""What is before a message that a sentence only mentions."""
+_LONGEST_LEAD = 300
+"""Characters before a message that are searched for it, so that the cost stays linear."""
 _PLACEHOLDERS = {
     "address",
     "device",
@@ -104,7 +106,7 @@ class SignatureIndex:
             entry = self._entries[place]
             for found in map(normalise, entry.extended.match):
                 before, words, _ = normalised.partition(found)
-                if words and _whole_words(found) and not _QUOTED_IN_PROSE.search(before):
+                if words and _whole_words(found) and not _QUOTED_IN_PROSE.search(before[-_LONGEST_LEAD:]):
                     yield SignatureMatch(entry, found, is_documented=False)
                     break
 
