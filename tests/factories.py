@@ -12,12 +12,14 @@ from repros.model import (
     Device,
     Ending,
     Environment,
+    Kind,
     Observation,
     Outcome,
     Process,
     Raised,
     Repro,
     Signature,
+    Upstream,
     Variant,
 )
 
@@ -31,7 +33,8 @@ VALID = '''\
 # [tool.repro]
 # id = "RPR-0001"
 # title = "The LR finder leaves logged results on the CPU"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19813"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19813"]
 # packages = ["lightning"]
 # affected = ["lightning>=2.1,<2.4"]
 # requires = ["torch>=2.1"]
@@ -91,7 +94,9 @@ def repro(id_: str = "RPR-0001", **given: Any) -> Repro:
     values: dict[str, Any] = {
         "path": Path(f"/nowhere/toys/toy_{id_[-4:]}.py"),
         "title": "A toy",
-        "upstream": ("https://example.org/1",),
+        "kind": Kind.BUG,
+        "documented": None,
+        "upstream": Upstream(reports=("https://example.org/1",)),
         "packages": ("torch",),
         "dependencies": requirements("torch"),
         "affected": (),

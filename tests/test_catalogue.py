@@ -51,10 +51,13 @@ def test_it_is_named_and_placed_for_what_it_shows(path: Path) -> None:
 @every_script
 def test_its_links_lead_to_upstream_threads(path: Path) -> None:
     repro = read(path)
-    assert repro.upstream
-    for link in repro.upstream:
+    upstream = repro.upstream
+    every = [*upstream.reports, *upstream.introduced_by, *upstream.fixed_by, *upstream.unreleased_fix]
+    every += upstream.related
+    assert every
+    for link in every:
         assert THREAD.fullmatch(link), link
-    assert len(set(repro.upstream)) == len(repro.upstream)
+    assert len(set(every)) == len(every)
 
 
 @every_script

@@ -22,6 +22,7 @@ from repros.authoring.form import (
 )
 from repros.engine.header.block import Block
 from repros.engine.header.keys import REPRO, VARIANT, Key, requirements
+from repros.model import Kind
 from repros.stacks import load_stacks
 
 Report = Callable[[str], None]
@@ -99,6 +100,9 @@ def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tup
     """Yield each value that contradicts another one of the form or of the template, with the problem."""
     repro = dict(Block(Path("template.py"), template).table(REPRO_TABLE))
     repro |= {key: value for (table, key), value in values.items() if table == REPRO_TABLE}
+    if repro["kind"] != Kind.BUG and "documented" not in repro:
+        problem = f"a failure that is {repro['kind']!r} lacks 'documented'; expected the address that documents it"
+        yield HeaderKey(REPRO_TABLE, "kind"), problem
     if repro.get("minimum", 1) > repro["processes"]:
         problem = f"minimum = {repro['minimum']} in [{REPRO_TABLE}]; expected at most processes = {repro['processes']}"
         yield HeaderKey(REPRO_TABLE, "minimum"), problem

@@ -82,7 +82,9 @@ CLAIMED_TABLE = "tool.repro.variants.claimed"
 
 KEYS: Mapping[str, tuple[HeaderKey, Callable[[str], Value]]] = {
     "Title": (HeaderKey(REPRO_TABLE, "title"), _parse_sentence),
-    "Upstream threads": (HeaderKey(REPRO_TABLE, "upstream"), _parse_lines),
+    "Upstream threads": (HeaderKey(REPRO_TABLE, "upstream.reports"), _parse_lines),
+    "Kind": (HeaderKey(REPRO_TABLE, "kind"), _parse_sentence),
+    "Where the behaviour is documented": (HeaderKey(REPRO_TABLE, "documented"), _parse_sentence),
     "Packages": (HeaderKey(REPRO_TABLE, "packages"), _parse_names),
     "Affected releases": (HeaderKey(REPRO_TABLE, "affected"), _parse_ranges),
     "Required releases": (HeaderKey(REPRO_TABLE, "requires"), _parse_lines),

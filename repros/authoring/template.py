@@ -69,7 +69,9 @@ _TEMPLATE = Template('''\
 # [tool.repro]
 # id = "$id"                            # never changes, is never reused
 # title = "$title"  # what goes wrong, in one sentence
-# upstream = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # every known thread
+# kind = "bug"                               # "by design", "misuse", "limitation": with `documented`, an address
+# upstream.reports = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # users who met it; [] if none
+# upstream.fixed_by = []                     # also introduced_by, unreleased_fix (merged), related
 # packages = ["torch"]                       # the packages with the failure
 # affected = ["torch>=2.1"]                  # releases measured to fail: "lightning>=2.1,<2.4"; [] means all
 # requires = []                              # releases that the script needs to run

@@ -74,7 +74,7 @@ def _failure_row(repro: Repro) -> tuple[str, ...]:
         ranges or every_release_of(repro.packages),
         f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",
         ", ".join(fixes),
-        ", ".join(_thread_links(repro.upstream)),
+        ", ".join(_thread_links(repro.upstream.links)),
     )
 
 

@@ -59,7 +59,7 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
         "summary": repro.title,
         "details": "\n\n".join([repro.doc.strip(), *notes]),
         "affected": affected,
-        "references": [{"type": _reference_type(url), "url": url} for url in repro.upstream],
+        "references": [{"type": _reference_type(url), "url": url} for url in repro.upstream.links],
         "database_specific": {
             "affected": [format_requirement(requirement) for requirement in ranges],
             "lossy": notes,

@@ -153,7 +153,7 @@ def _describe_failure(repro: Repro, lines: Sequence[RecordLine]) -> Failure:
         path=_public_path(repro),
         packages=repro.packages,
         affected=tuple(map(format_requirement, repro.affected)),
-        upstream=repro.upstream,
+        upstream=repro.upstream.links,
         sections=repro.sections or {"Symptom": " ".join(repro.doc.split())},
         variants={variant.name: _summarise_variant(variant) for variant in repro.variants},
         script=_pinned_script(repro, lines),

@@ -14,7 +14,6 @@ from enum import StrEnum
 from repros.engine.consequences import is_consequence
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.match.failures import Failure, Link
-from repros.match.hints import count_words, hints_of
 from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
 from repros.model import Repro
 
@@ -98,7 +97,7 @@ class Candidate:
         certainty = list(Confidence).index(self.confidence)
         length = len(self.sightings[0].match.matched_text)
         state = self.affected.state
-        is_unusual = not hints_of(self.repro.id).is_usual_cause
+        is_unusual = not self.repro.pasted.usual_cause
         is_free = state is AffectedState.NOT_AFFECTED
         return (certainty, -length, is_free, -self.words, state.order, is_unusual, self.repro.id)
 
@@ -191,9 +190,19 @@ def _candidate(
     ordered = tuple(sorted(sightings, key=lambda sighting: sighting.sort_key))
     best = ordered[0]
     affected = check_affected(best.repro, best.match.entry.variants, versions)
-    words = count_words(best.repro.id, (text for _, text in lines)) if best.rivals else 0
+    words = _count_words(best.repro.pasted.words, (text for _, text in lines)) if best.rivals else 0
     rivals = tuple(sorted(best.rivals))
     return Candidate(best.repro, _confidence(best, affected), ordered, affected, rivals, words)
+
+
+def _count_words(words: Iterable[str], texts: Iterable[str]) -> int:
+    """Return how many of the words are in the texts, whatever their case."""
+    wanted = set(words)
+    missing = set(wanted)
+    for text in texts if missing else ():
+        lower = text.lower()
+        missing = {word for word in missing if word not in lower}
+    return len(wanted) - len(missing)
 
 
 def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
@@ -202,7 +211,7 @@ def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
     if best.rivals or not best.frames_agree or affected.state is AffectedState.NOT_AFFECTED:
         return Confidence.POSSIBLE
     is_part = not best.link.has_class or not best.match.is_documented
-    if is_part or hints_of(best.repro.id).has_common_message:
+    if is_part or best.repro.pasted.common_message:
         return Confidence.POSSIBLE
     if best.frames and affected.state is AffectedState.AFFECTED and affected.versions:
         return Confidence.CERTAIN

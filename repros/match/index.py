@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from repros.engine.signature import matched_text, normalise
-from repros.match.hints import hints_of
 from repros.model import Outcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -48,7 +47,7 @@ class SignatureEntry:
     @property
     def extended(self) -> Signature:
         """The signature with the further parts of the message that people paste."""
-        return replace(self.signature, match=(*self.signature.match, *hints_of(self.repro.id).texts))
+        return replace(self.signature, match=(*self.signature.match, *self.repro.pasted.texts))
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class SignatureMatch:
     matched_text: str
     """The documented text, normalised, that the exception's message contains."""
     is_documented: bool = True
-    """Whether the text is one of the signature's own, and not only a hint."""
+    """Whether the text is one of the signature's own, and not only one of `pasted.texts`."""
 
 
 class SignatureIndex:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from repros.match import AffectedState, Candidate, Confidence
-from repros.match.hints import hints_of
 from repros.model import Repro
 
 
@@ -23,7 +22,7 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("the log has no line with an exception's class")
     elif not best.match.is_documented:
         doubts.append("only a part of the message is there")
-    if hints_of(candidate.repro.id).has_common_message:
+    if candidate.repro.pasted.common_message:
         doubts.append("this message has many other causes")
     if not best.frames_agree and best.link.has_class:
         frames = best.link.raised.frames

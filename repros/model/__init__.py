@@ -5,7 +5,7 @@ from __future__ import annotations
 from repros.model.cell import Cell, Expectation, Unavailable
 from repros.model.environment import Environment
 from repros.model.observation import Ending, Launch, Observation, Process, ProcessRole, Raised
-from repros.model.repro import Device, End, Outcome, Repro, Role, Signature, Variant
+from repros.model.repro import Device, End, Kind, Outcome, Pasted, Repro, Role, Signature, Upstream, Variant
 from repros.model.stack import Stack
 from repros.model.verdict import Category, Repeats, Result, Verdict
 
@@ -17,9 +17,11 @@ __all__ = [
     "Ending",
     "Environment",
     "Expectation",
+    "Kind",
     "Launch",
     "Observation",
     "Outcome",
+    "Pasted",
     "Process",
     "ProcessRole",
     "Raised",
@@ -30,6 +32,7 @@ __all__ = [
     "Signature",
     "Stack",
     "Unavailable",
+    "Upstream",
     "Variant",
     "Verdict",
 ]

@@ -33,6 +33,19 @@ class Outcome(StrEnum):
     PASSES = "passes"
 
 
+class Kind(StrEnum):
+    """What a maintainer of the library would call the failure."""
+
+    BUG = "bug"
+    """The library does not do what it documents."""
+    BY_DESIGN = "by design"
+    """The library does this on purpose and documents it."""
+    MISUSE = "misuse"
+    """The library documents another use."""
+    LIMITATION = "limitation"
+    """The library documents that it cannot do this."""
+
+
 class Role(StrEnum):
     """What a variant shows to a reader."""
 
@@ -99,6 +112,46 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class Upstream:
+    """The threads about a failure, by what they have to do with it; each is an https:// address."""
+
+    reports: tuple[str, ...] = ()
+    """Users who met it. Empty: found here, nobody has reported it."""
+    introduced_by: tuple[str, ...] = ()
+    """The changes that brought it."""
+    fixed_by: tuple[str, ...] = ()
+    """The changes that fixed it, in a release."""
+    unreleased_fix: tuple[str, ...] = ()
+    """The changes that fix it and are merged, but in no release yet."""
+    related: tuple[str, ...] = ()
+    """Others: proposals, partial fixes, the same code or message with another cause."""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """All of them, reports first, each once."""
+        every = (*self.reports, *self.introduced_by, *self.fixed_by, *self.unreleased_fix, *self.related)
+        return tuple(dict.fromkeys(every))
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """What tells a failure from others in logs as people paste them, beyond its signature.
+
+    A signature is exact, because a verdict depends on it. A pasted log often has only a later part of the message, and
+    words of the program around it. These never make more than a possible candidate.
+    """
+
+    texts: tuple[str, ...] = ()
+    """Further parts of its message."""
+    words: tuple[str, ...] = ()
+    """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
+    usual_cause: bool = False
+    """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides."""
+    common_message: bool = False
+    """Whether many other causes have its message, so that the message alone makes it no more than possible."""
+
+
+@dataclass(frozen=True)
 class Variant:
     """One way to run a repro."""
 
@@ -118,6 +171,8 @@ class Variant:
     """What a documented solution promises, for one that does not work."""
     source: str | None = None
     """Where the solution is documented."""
+    finds: tuple[str, ...] = ()
+    """Names of the checks of `repros watch` that find what this variant does."""
 
     @property
     def role(self) -> Role:
@@ -136,7 +191,10 @@ class Repro:
     path: Path
     """The script."""
     title: str
-    upstream: tuple[str, ...]
+    kind: Kind
+    documented: str | None
+    """The https:// address that documents the behaviour; for a bug, None."""
+    upstream: Upstream
     packages: tuple[str, ...]
     """The packages that the failure is in."""
     dependencies: tuple[Requirement, ...]
@@ -160,6 +218,10 @@ class Repro:
     variants: tuple[Variant, ...]
     doc: str
     """The script's docstring: symptom, cause, fix."""
+    finds: tuple[str, ...] = ()
+    """Names of the checks of `repros watch` that find the variants that fail, except those with their own."""
+    pasted: Pasted = Pasted()
+    """What else tells it in a pasted log."""
 
     @property
     def slug(self) -> str:

@@ -22,7 +22,7 @@ def describe(repro: Repro, width: int) -> Text:
     parts += [Text(), Text("Variants", "bold")]
     for variant in repro.variants:
         parts += _variant_lines(repro, variant, width)
-    parts += [Text(), Text("Upstream", "bold"), *(Text(f"  {link}") for link in repro.upstream)]
+    parts += [Text(), Text("Upstream", "bold"), *(Text(f"  {link}") for link in repro.upstream.links)]
     if diff := difference(repro.path):
         parts += [Text(), Text("From failing to fixed", "bold")]
         parts += [Text(f"  {line}", _DIFF.get(line[:1], "")) for line in diff]

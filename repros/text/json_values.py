@@ -23,7 +23,7 @@ def repro_summary(repro: Repro) -> dict[str, Any]:
         "strategies": list(repro.strategies),
         "devices": [device.value for device in repro.devices],
         "home": repro.home,
-        "upstream": list(repro.upstream),
+        "upstream": list(repro.upstream.links),
     }
 
 

@@ -94,8 +94,9 @@ def test_a_failure_that_raises_nothing(tmp_path: Path) -> None:
 WRONG = {
     "Upstream threads": (
         "issue 19813",
-        "upstream = ['issue 19813'] in [tool.repro]; expected a list of https:// links",
+        "upstream.reports = ['issue 19813'] in [tool.repro]; expected a list of https:// links, empty if nobody",
     ),
+    "Kind": ("misuse", "a failure that is 'misuse' lacks 'documented'; expected the address that documents it"),
     "Affected releases": ("lightning 2.1", "affected = ['lightning 2.1'] in [tool.repro]; expected a list of version"),
     "Processes": ("two", "processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more"),
     "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),

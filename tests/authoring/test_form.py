@@ -24,6 +24,8 @@ ANSWERS = {
     "Family": "lightning",
     "Upstream threads": "- https://github.com/Lightning-AI/pytorch-lightning/issues/19813\n\n"
     "https://github.com/Lightning-AI/pytorch-lightning/issues/19912",
+    "Kind": "misuse",
+    "Where the behaviour is documented": "https://example.org/docs",
     "Packages": "lightning, torch",
     "Affected releases": "lightning>=2.1,<2.4\ntorch>=2.1",
     "Required releases": "torch>=2.1",
@@ -73,10 +75,13 @@ def test_every_field_of_the_form_is_known() -> None:
 def test_the_fields_are_the_keys_of_the_header() -> None:
     tables = {place for place, _ in form.KEYS.values()}
     asked = {key for table, key in tables if table == "tool.repro"}
-    assert asked == REPRO.keys() - {"id", "variants"}, "`new` chooses the id, the variants are tables"
+    chosen = {"id", "variants"}  # `new` chooses the id, the variants are tables
+    history = {"upstream.introduced_by", "upstream.fixed_by", "upstream.unreleased_fix", "upstream.related"}
+    later = {key for key in REPRO if key.startswith("pasted.")} | {"finds"}  # measured once the script is there
+    assert asked == REPRO.keys() - chosen - history - later
     of_variants = {key for table, key in tables if ".variants." in table}
     # A variant's own strategies, devices and ranges are for authors who know that they differ.
-    own = {"outcome", "strategies", "devices", "affected", "requires"}
+    own = {"outcome", "strategies", "devices", "affected", "requires", "finds"}
     assert of_variants == VARIANT.keys() - own
 
 
@@ -100,10 +105,12 @@ def test_a_filled_form(end: str) -> None:
     repro, failing = "tool.repro", "tool.repro.variants.failing"
     assert dict(filled.values) == {
         (repro, "title"): ANSWERS["Title"],
-        (repro, "upstream"): [
+        (repro, "upstream.reports"): [
             "https://github.com/Lightning-AI/pytorch-lightning/issues/19813",
             "https://github.com/Lightning-AI/pytorch-lightning/issues/19912",
         ],
+        (repro, "kind"): "misuse",
+        (repro, "documented"): "https://example.org/docs",
         (repro, "packages"): ["lightning", "torch"],
         (repro, "affected"): ["lightning>=2.1,<2.4", "torch>=2.1"],
         (repro, "requires"): ["torch>=2.1"],

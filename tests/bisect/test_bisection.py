@@ -38,7 +38,8 @@ SCRIPT = dedent('''\
     # [tool.repro]
     # id = "RPR-9201"
     # title = "A tiny library fails"
-    # upstream = ["https://example.org/1"]
+    # kind = "bug"
+    # upstream.reports = ["https://example.org/1"]
     # packages = ["tinylib"]
     # affected = ["tinylib<9"]
     # home = "current"

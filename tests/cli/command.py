@@ -25,7 +25,8 @@ CLAIMED = dedent('''\
     # [tool.repro]
     # id = "RPR-0007"
     # title = "A script of one's own"
-    # upstream = ["https://example.org/1"]
+    # kind = "bug"
+    # upstream.reports = ["https://example.org/1"]
     # packages = ["torch"]
     # affected = ["torch>=2.1"]
     # home = "2023-12"

@@ -28,7 +28,8 @@ AGREEING = dedent('''\
     # [tool.repro]
     # id = "RPR-9101"
     # title = "Nothing in it disagrees"
-    # upstream = ["https://example.org/1"]
+    # kind = "bug"
+    # upstream.reports = ["https://example.org/1"]
     # packages = ["torch"]
     # affected = ["torch>=2.1"]
     # home = "2023-12"

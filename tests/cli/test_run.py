@@ -62,10 +62,10 @@ expected  returns, since this variant is a fix
 observed  1 of 1 rank, launched cold, in 1.0 s (deadline 120 s)
           rank 0: raised after 1.0 s
             ValueError: as documented
-              at {here}/own.py:32 <module>
+              at {here}/own.py:33 <module>
 log of rank 0, its last 4 lines:
   | Traceback (most recent call last):
-  |   File "{here}/own.py", line 32, in <module>
+  |   File "{here}/own.py", line 33, in <module>
   |     raise ValueError("as documented")
   | ValueError: as documented
 all logs  {folder}/RPR-0007-fixed-ddp-cpu-2023-12

@@ -9,7 +9,7 @@ import pytest
 from repros import evidence
 from repros.docs import readme, tables
 from repros.engine.catalogue import Catalogue
-from repros.model import Device, Outcome
+from repros.model import Device, Outcome, Upstream
 from repros.stacks import load_stacks
 from tests import factories
 
@@ -23,11 +23,10 @@ CATALOGUE = Catalogue(
             affected=factories.requirements("lightning<2.4,>=2.1", "torch>=2"),
             strategies=("ddp", "ddp_spawn"),
             devices=(Device.CUDA, Device.SIM),
-            upstream=(
-                "https://github.com/Lightning-AI/pytorch-lightning/issues/19813",
-                "https://github.com/Lightning-AI/pytorch-lightning/pull/19814",
-                "https://github.com/pytorch/pytorch/issues/1",
-                "https://example.org/thread",
+            upstream=Upstream(
+                reports=("https://github.com/Lightning-AI/pytorch-lightning/issues/19813",),
+                fixed_by=("https://github.com/Lightning-AI/pytorch-lightning/pull/19814",),
+                related=("https://github.com/pytorch/pytorch/issues/1", "https://example.org/thread"),
             ),
             variants=(
                 factories.variant(),

@@ -17,7 +17,7 @@ from packaging.version import Version
 from repros import evidence
 from repros.engine.catalogue import load
 from repros.export.osv import osv_record
-from repros.model import Repro
+from repros.model import Repro, Upstream
 from tests import factories as make
 from tests.evidence.samples import MEASUREMENT
 
@@ -47,10 +47,10 @@ KNOWN = {MEASUREMENT.unit: MEASUREMENT}
 def test_the_whole_record() -> None:
     repro = replace(
         affected("lightning>=2.1,<2.4", "torch>=2.1"),
-        upstream=(
-            "https://github.com/a/b/issues/1",
-            "https://github.com/a/b/pull/2",
-            "https://github.com/a/b/discussions/3",
+        upstream=Upstream(
+            reports=("https://github.com/a/b/issues/1",),
+            fixed_by=("https://github.com/a/b/pull/2",),
+            related=("https://github.com/a/b/discussions/3",),
         ),
     )
     note = "Note: affected only together with torch>=2.1, which OSV cannot express."

@@ -6,7 +6,6 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.match import Confidence, LogMatch, match_log
-from repros.match.hints import HINTS
 from repros.match.log import decode_lines
 from repros.match.pasted import MOST_LINES
 from repros.match.reasons import confidence_reason
@@ -76,9 +75,3 @@ def test_a_message_with_many_causes_is_at_most_possible() -> None:
     (candidate,) = found(text).candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0031", Confidence.POSSIBLE)
     assert "this message has many other causes" in confidence_reason(candidate)
-
-
-def test_hints_are_of_documented_failures_and_their_words_are_in_lower_case() -> None:
-    assert set(HINTS) <= {repro.id for repro in CATALOGUE}
-    for hints in HINTS.values():
-        assert [word for word in hints.words if word != word.lower()] == []

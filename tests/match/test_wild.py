@@ -28,7 +28,7 @@ def test_a_positive_names_documented_failures_and_no_other_does() -> None:
 
 
 def test_none_is_from_a_thread_that_the_catalogue_links() -> None:
-    linked = {link for repro in CATALOGUE for link in repro.upstream}
+    linked = {link for repro in CATALOGUE for link in repro.upstream.links}
     linked |= {variant.source for repro in CATALOGUE for variant in repro.variants if variant.source}
     assert [log.name for log in LOGS if log.source.partition("#")[0] in linked] == []
 

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9019"
 # title = "A good run with a bad exit code"
-# upstream = ["https://example.org/toys/9019"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9019"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

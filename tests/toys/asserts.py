@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9002"
 # title = "A silent wrong result"
-# upstream = ["https://example.org/toys/9002"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9002"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9017"
 # title = "A script that writes where it should not"
-# upstream = ["https://example.org/toys/9017"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9017"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9004"
 # title = "Rank 1 dies by SIGSEGV"
-# upstream = ["https://example.org/toys/9004"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9004"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

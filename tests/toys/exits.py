@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9003"
 # title = "An exit code and no exception"
-# upstream = ["https://example.org/toys/9003"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9003"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

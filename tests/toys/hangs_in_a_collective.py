@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9005"
 # title = "Two ranks wait for each other"
-# upstream = ["https://example.org/toys/9005"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9005"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9006"
 # title = "A process that obeys no signal"
-# upstream = ["https://example.org/toys/9006"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9006"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

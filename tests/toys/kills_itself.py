@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9009"
 # title = "SIGKILL"
-# upstream = ["https://example.org/toys/9009"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9009"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

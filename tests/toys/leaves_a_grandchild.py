@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9008"
 # title = "A process is left behind"
-# upstream = ["https://example.org/toys/9008"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9008"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

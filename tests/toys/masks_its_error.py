@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9012"
 # title = "One error hides another"
-# upstream = ["https://example.org/toys/9012"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9012"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9015"
 # title = "A rank that never ran"
-# upstream = ["https://example.org/toys/9015"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9015"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9020"
 # title = "A rank that outlives the main process"
-# upstream = ["https://example.org/toys/9020"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9020"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

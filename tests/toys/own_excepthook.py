@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9016"
 # title = "A script with an excepthook of its own"
-# upstream = ["https://example.org/toys/9016"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9016"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

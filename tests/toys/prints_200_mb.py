@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9007"
 # title = "A flood of output"
-# upstream = ["https://example.org/toys/9007"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9007"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9018"
 # title = "Bytes that are not text"
-# upstream = ["https://example.org/toys/9018"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9018"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

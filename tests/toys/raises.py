@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9001"
 # title = "A plain exception"
-# upstream = ["https://example.org/toys/9001"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9001"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9011"
 # title = "A re-launched rank raises"
-# upstream = ["https://example.org/toys/9011"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9011"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

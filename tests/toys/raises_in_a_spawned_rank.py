@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9010"
 # title = "A spawned rank raises"
-# upstream = ["https://example.org/toys/9010"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9010"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9014"
 # title = "A rank dies and its peer notices"
-# upstream = ["https://example.org/toys/9014"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9014"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9021"
 # title = "A thread outlives the script's last line"
-# upstream = ["https://example.org/toys/9021"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9021"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9013"
 # title = "An exception without a message"
-# upstream = ["https://example.org/toys/9013"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9013"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -55,7 +55,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
             "devices": list(evidence.devices),
             "documented_only": list(evidence.documented_only),
         },
-        "upstream": list(repro.upstream),
+        "upstream": list(repro.upstream.links),
     }
 
 

@@ -63,7 +63,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
             "text": " ".join(filter(None, map(repro.sections.get, ("Symptom", "Cause")))) or repro.title
         },
         "help": {"text": remedy},
-        "helpUri": repro.upstream[0],
+        "helpUri": repro.upstream.links[0],
         "properties": {"tags": list(dict.fromkeys([repro.family, *repro.packages, *silent]))},
     }
 

@@ -5,10 +5,9 @@
 # [tool.repro]
 # id = "RPR-0013"
 # title = "A deep copy of a hooked model computes with the original's weights"
-# upstream = [
-#     "https://github.com/huggingface/accelerate/issues/1835",
-#     "https://github.com/huggingface/accelerate/pull/1971",
-# ]
+# kind = "bug"
+# upstream.reports = ["https://github.com/huggingface/accelerate/issues/1835"]
+# upstream.fixed_by = ["https://github.com/huggingface/accelerate/pull/1971"]
 # packages = ["accelerate"]
 # affected = ["accelerate<0.24"]
 # home = "2023-05"

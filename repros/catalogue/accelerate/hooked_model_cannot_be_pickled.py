@@ -5,10 +5,10 @@
 # [tool.repro]
 # id = "RPR-0038"
 # title = "A model with accelerate's hooks cannot be handed to spawned ranks"
-# upstream = [
-#     "https://github.com/huggingface/accelerate/pull/2613",
-#     "https://github.com/IVGSZ/Flash-VStream/issues/7",
-# ]
+# kind = "limitation"
+# documented = "https://github.com/huggingface/accelerate/pull/2613"
+# upstream.reports = ["https://github.com/IVGSZ/Flash-VStream/issues/7"]
+# upstream.related = ["https://github.com/huggingface/accelerate/pull/2613"]
 # packages = ["accelerate"]
 # affected = []
 # home = "2023-12"
@@ -16,6 +16,7 @@
 # cold = ["ddp_spawn"]
 # devices = ["cpu"]
 # processes = 2
+# pasted.texts = ["it's not the same object as torch.nn.modules"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0002"
 # title = "accelerate's hooks pin a model's inputs to one device"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20276"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20276"]
+# upstream.fixed_by = ["https://github.com/huggingface/accelerate/pull/3907"]
 # packages = ["accelerate", "lightning"]
 # affected = ["accelerate<1.13"]
 # requires = ["torch>=2.1", "lightning>=2.1", "accelerate>=0.20"]

@@ -5,13 +5,20 @@
 # [tool.repro]
 # id = "RPR-0011"
 # title = "A no_grad forward inside autocast takes the next forward's weight gradient away"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/65766",
 #     "https://github.com/pytorch/pytorch/issues/105211",
 #     "https://github.com/pytorch/pytorch/issues/112583",
 #     "https://github.com/pytorch/pytorch/issues/158232",
-#     "https://github.com/pytorch/pytorch/pull/165068",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20644",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19517",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20251",
+# ]
+# upstream.fixed_by = ["https://github.com/pytorch/pytorch/pull/165068"]
+# upstream.related = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/20921",
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21616",
 # ]
 # packages = ["torch"]
 # affected = ["torch<2.11"]

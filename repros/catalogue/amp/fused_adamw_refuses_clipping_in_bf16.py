@@ -5,11 +5,13 @@
 # [tool.repro]
 # id = "RPR-0039"
 # title = "Lightning refuses to clip a fused optimizer's gradients in bf16, where they need no unscaling"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21435",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/15501",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/15555",
 # ]
+# upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/15555"]
+# upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21436"]
 # packages = ["lightning"]
 # affected = []
 # home = "current"

@@ -5,13 +5,16 @@
 # [tool.repro]
 # id = "RPR-0037"
 # title = "A 4-bit layer cannot load the state dict that it wrote"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1946",
+#     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/438",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19271",
+# ]
+# upstream.related = [
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1958",
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/864",
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/753",
-#     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/438",
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19271",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/19886",
 # ]
 # packages = ["bitsandbytes"]

@@ -5,13 +5,14 @@
 # [tool.repro]
 # id = "RPR-0036"
 # title = "An 8-bit layer that has computed once can no longer be loaded"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/axolotl-ai-cloud/axolotl/issues/16",
 #     "https://github.com/tloen/alpaca-lora/issues/457",
 #     "https://github.com/huggingface/accelerate/issues/1333",
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/411",
-#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159",
 # ]
+# upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
 # affected = []
 # home = "current"

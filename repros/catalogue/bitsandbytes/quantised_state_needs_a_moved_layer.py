@@ -5,11 +5,13 @@
 # [tool.repro]
 # id = "RPR-0035"
 # title = "A quantised 8-bit state dict cannot be loaded into a layer that was not moved yet"
-# upstream = [
-#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159",
+# kind = "by design"
+# documented = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
+# upstream.reports = [
 #     "https://github.com/axolotl-ai-cloud/axolotl/issues/1154",
 #     "https://github.com/tloen/alpaca-lora/issues/617",
 # ]
+# upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
 # affected = []
 # home = "current"

@@ -5,18 +5,23 @@
 # [tool.repro]
 # id = "RPR-0033"
 # title = "DDP's search for unused parameters counts those of reentrant checkpoints as unused"
-# upstream = [
+# kind = "limitation"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+# upstream.reports = [
 #     "https://github.com/huggingface/peft/issues/313",
 #     "https://github.com/huggingface/accelerate/issues/2017",
 #     "https://github.com/huggingface/accelerate/issues/389",
-#     "https://github.com/huggingface/transformers/pull/4659",
 # ]
+# upstream.related = ["https://github.com/huggingface/transformers/pull/4659"]
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
+# pasted.texts = ["has been marked as ready twice", "hooks have fired for this particular parameter"]
+# pasted.words = ["lora", "peft", "transformers", "gradient_checkpointing", "find_unused_parameters"]
+# pasted.usual_cause = true
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,11 +5,13 @@
 # [tool.repro]
 # id = "RPR-0017"
 # title = "Calling ddp.module bypasses DDP: no gradient is ever synchronised"
-# upstream = [
+# kind = "misuse"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+# upstream.reports = [
 #     "https://github.com/kohya-ss/sd-scripts/issues/924",
-#     "https://github.com/k2-fsa/icefall/issues/226",
-#     "https://github.com/pytorch/pytorch/pull/20282",
+#     "https://github.com/huggingface/trl/issues/7245",
 # ]
+# upstream.related = ["https://github.com/pytorch/pytorch/pull/20282"]
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"

@@ -5,11 +5,13 @@
 # [tool.repro]
 # id = "RPR-0014"
 # title = "no_sync around the backward pass alone does not stop synchronisation"
-# upstream = [
-#     "https://github.com/huggingface/accelerate/pull/1726",
+# kind = "misuse"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html#torch.nn.parallel.DistributedDataParallel.no_sync"
+# upstream.reports = [
 #     "https://github.com/pytorch/PiPPy/issues/1133",
 #     "https://github.com/speechbrain/speechbrain/issues/1802",
 # ]
+# upstream.related = ["https://github.com/huggingface/accelerate/pull/1726"]
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0032"
 # title = "Under DDP a block that is checkpointed twice marks its parameters ready twice"
-# upstream = [
+# kind = "limitation"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+# upstream.reports = [
 #     "https://github.com/huggingface/transformers/issues/23018",
 #     "https://github.com/huggingface/peft/issues/313",
 #     "https://github.com/microsoft/FocalNet/issues/4",
@@ -17,6 +19,7 @@
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
+# pasted.texts = ["has been marked as ready twice", "hooks have fired for this particular parameter"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,7 +5,13 @@
 # [tool.repro]
 # id = "RPR-0034"
 # title = "DDP reduces only one backward of a block that is checkpointed twice"
-# upstream = [
+# kind = "limitation"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+# upstream.reports = [
+#     "https://github.com/pytorch/pytorch/issues/121594",
+#     "https://github.com/pytorch/pytorch/issues/109191",
+# ]
+# upstream.related = [
 #     "https://github.com/huggingface/transformers/issues/23018",
 #     "https://github.com/huggingface/peft/issues/313",
 # ]

@@ -5,20 +5,22 @@
 # [tool.repro]
 # id = "RPR-0031"
 # title = "Under DDP a second forward overwrites batch norm buffers saved for the first one's backward"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/175024",
 #     "https://github.com/pytorch/pytorch/issues/66504",
 #     "https://github.com/pytorch/pytorch/issues/22095",
 #     "https://github.com/pytorch/pytorch/issues/65907",
 #     "https://github.com/pytorch/pytorch/issues/110363",
-#     "https://github.com/pytorch/pytorch/pull/175851",
 # ]
+# upstream.fixed_by = ["https://github.com/pytorch/pytorch/pull/175851"]
 # packages = ["torch"]
 # affected = ["torch<2.12"]
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
+# pasted.common_message = true
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-0005"
 # title = "Calling a submodule of a Fabric module skips gradient synchronisation"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20293"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20293"]
 # packages = ["lightning"]
 # affected = []
 # requires = ["lightning>=2.0"]

@@ -5,10 +5,9 @@
 # [tool.repro]
 # id = "RPR-0010"
 # title = "AsyncCheckpointIO stores the weights of a later step"
-# upstream = [
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20953",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21079",
-# ]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20953"]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21079"]
 # packages = ["lightning"]
 # affected = ["lightning<2.5.4"]
 # home = "2023-12"

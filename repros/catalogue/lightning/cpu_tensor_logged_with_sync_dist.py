@@ -5,10 +5,9 @@
 # [tool.repro]
 # id = "RPR-0019"
 # title = "A CPU tensor that is logged with sync_dist cannot be reduced"
-# upstream = [
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/18803",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/17334",
-# ]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18803"]
+# upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/17334"]
 # packages = ["lightning"]
 # affected = ["lightning>=2.1"]
 # requires = ["torch>=2.1"]
@@ -17,6 +16,7 @@
 # devices = ["cuda", "sim"]
 # processes = 2
 # minimum = 1
+# pasted.words = ["_sync_ddp", "sync_dist"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

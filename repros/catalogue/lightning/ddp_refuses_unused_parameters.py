@@ -5,10 +5,14 @@
 # [tool.repro]
 # id = "RPR-0024"
 # title = "Parameters that a loss does not use stop DDP in the second step"
-# upstream = [
+# kind = "by design"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/17212",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20328",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/16611",
+# ]
+# upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/16611"]
+# upstream.related = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/18399",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/21794",
 # ]
@@ -18,6 +22,8 @@
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
+# pasted.texts = ["parameters that were not used in producing"]
+# pasted.words = ["find_unused_parameters"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

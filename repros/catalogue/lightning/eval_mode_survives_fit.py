@@ -5,12 +5,14 @@
 # [tool.repro]
 # id = "RPR-0006"
 # title = "A model in eval mode trains in eval mode"
-# upstream = [
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/18951",
+# kind = "by design"
+# documented = "https://github.com/Lightning-AI/pytorch-lightning/releases/tag/2.2.0"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20105",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20573",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20986",
 # ]
+# upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/18951"]
 # packages = ["lightning"]
 # affected = ["lightning>=2.2"]
 # home = "current"

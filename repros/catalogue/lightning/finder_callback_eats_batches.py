@@ -5,11 +5,12 @@
 # [tool.repro]
 # id = "RPR-0027"
 # title = "The LearningRateFinder callback takes its batches out of the first epoch"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19575",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20355",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21056",
 # ]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21056"]
 # packages = ["lightning"]
 # affected = ["lightning>=2.1,<2.5.3"]
 # home = "2023-12"

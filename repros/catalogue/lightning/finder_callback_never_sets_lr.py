@@ -5,10 +5,12 @@
 # [tool.repro]
 # id = "RPR-0018"
 # title = "The LearningRateFinder callback's suggestion never reaches the optimizer"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21030",
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/16787",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/15856",
 # ]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21068"]
 # packages = ["lightning"]
 # affected = ["lightning<2.5.4"]
 # home = "2023-12"

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0003"
 # title = "A fit inside init_module shuffles with a generator of the wrong device"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19373"]
+# kind = "misuse"
+# documented = "https://lightning.ai/docs/pytorch/stable/advanced/model_init.html"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19373"]
 # packages = ["lightning"]
 # affected = []
 # requires = ["lightning>=2.1", "torch>=2.1"]

@@ -5,10 +5,11 @@
 # [tool.repro]
 # id = "RPR-0021"
 # title = "Tuner.lr_find dies of its own exit exception in ranks that a launcher started"
-# upstream = [
+# kind = "bug"
+# upstream.reports = []
+# upstream.related = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/15304",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/11089",
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/10560",
 # ]
 # packages = ["lightning"]
 # affected = []

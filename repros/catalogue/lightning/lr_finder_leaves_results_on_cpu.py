@@ -5,11 +5,13 @@
 # [tool.repro]
 # id = "RPR-0001"
 # title = "The LR finder leaves logged results on the CPU"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19813",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19912",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/19814",
 # ]
+# upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/17334"]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/19814"]
 # packages = ["lightning"]
 # affected = ["lightning>=2.1,<2.4"]
 # requires = ["torch>=2.1"]
@@ -18,6 +20,7 @@
 # devices = ["cuda", "sim"]
 # processes = 2
 # minimum = 1
+# pasted.words = ["lr_find", "lr_finder"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

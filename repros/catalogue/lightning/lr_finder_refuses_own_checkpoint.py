@@ -5,17 +5,20 @@
 # [tool.repro]
 # id = "RPR-0023"
 # title = "The LR finder cannot load the checkpoint that it has just saved"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21757",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21758",
 #     "https://github.com/ourownstory/neural_prophet/issues/1686",
 # ]
+# upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21758"]
+# upstream.related = ["https://github.com/CUNY-CL/yoyodyne/issues/305"]
 # packages = ["lightning"]
 # affected = ["lightning!=2.4.*,!=2.5.*", "torch>=2.6"]
 # home = "current"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1
+# pasted.words = ["lr_find", "lr_finder"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,12 +5,13 @@
 # [tool.repro]
 # id = "RPR-0020"
 # title = "A metric that keeps its state on the CPU cannot be gathered from GPUs"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/torchmetrics/issues/2477",
 #     "https://github.com/Lightning-AI/torchmetrics/issues/1088",
-#     "https://github.com/Lightning-AI/torchmetrics/pull/2510",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/18803",
 # ]
+# upstream.related = ["https://github.com/Lightning-AI/torchmetrics/pull/2510"]
 # packages = ["torchmetrics"]
 # affected = []
 # requires = ["torch>=2.1"]
@@ -19,6 +20,7 @@
 # devices = ["cuda", "sim"]
 # processes = 2
 # minimum = 1
+# pasted.words = ["torchmetrics/", "gather_all_tensors"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,13 +5,17 @@
 # [tool.repro]
 # id = "RPR-0022"
 # title = "A resume refuses the hyperparameters that Lightning itself has saved"
-# upstream = [
+# kind = "by design"
+# documented = "https://pytorch.org/docs/stable/notes/serialization.html"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20450",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20058",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/20010",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21072",
 #     "https://github.com/sktime/pytorch-forecasting/issues/1998",
 #     "https://github.com/pytorch-tabular/pytorch_tabular/issues/621",
+# ]
+# upstream.related = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/20010",
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21072",
 # ]
 # packages = ["lightning"]
 # affected = ["lightning!=2.4.*,!=2.5.*", "torch>=2.6"]
@@ -19,6 +23,7 @@
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1
+# pasted.words = ["ckpt_path", "resume", "hyper_parameters"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -5,8 +5,10 @@
 # [tool.repro]
 # id = "RPR-0008"
 # title = "The first epoch after a resume repeats the order of epoch 0"
-# upstream = [
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/21938",
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/21938"]
+# upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/20775"]
+# upstream.related = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/21941",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/21960",
 # ]

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0015"
 # title = "A custom sampler's set_epoch is never called under DDP"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/21454"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/21454"]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21456"]
 # packages = ["lightning"]
 # affected = ["lightning<2.6.1"]
 # home = "2023-12"

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0016"
 # title = "A Trainer that was stopped early does not train again"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18727"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18727"]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/19177"]
 # packages = ["lightning"]
 # affected = ["lightning<2.5.1"]
 # home = "2023-12"

@@ -5,10 +5,12 @@
 # [tool.repro]
 # id = "RPR-0007"
 # title = "static_graph and manual optimisation leave the first gradients unsynchronised"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/18086",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21251",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20704",
 # ]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21251"]
 # packages = ["lightning"]
 # affected = ["lightning<2.6"]
 # home = "2023-12"

@@ -5,14 +5,15 @@
 # [tool.repro]
 # id = "RPR-0026"
 # title = "A checkpoint that is saved every n steps is scored by the previous validation"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20185",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20919",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/17417",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/7694",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/14431",
-#     "https://github.com/Lightning-AI/pytorch-lightning/pull/21106",
 # ]
+# upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21106"]
 # packages = ["lightning"]
 # affected = []
 # home = "2023-12"

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0009"
 # title = "A validation between accumulated batches erases their gradients"
-# upstream = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18713"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18713"]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/18710"]
 # packages = ["lightning"]
 # affected = ["lightning<2.1"]
 # home = "2023-05"

@@ -5,10 +5,10 @@
 # [tool.repro]
 # id = "RPR-0029"
 # title = "Loading an unfused checkpoint switches an optimizer's fused flag off, and GradScaler fails"
-# upstream = [
-#     "https://github.com/pytorch/pytorch/pull/88015",
-#     "https://github.com/ultralytics/ultralytics/pull/25375",
-# ]
+# kind = "bug"
+# upstream.reports = []
+# upstream.introduced_by = ["https://github.com/pytorch/pytorch/pull/88015"]
+# upstream.related = ["https://github.com/ultralytics/ultralytics/pull/25375"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

@@ -5,12 +5,15 @@
 # [tool.repro]
 # id = "RPR-0004"
 # title = "Fused AdamW's step counter stays on the CPU after a resume"
-# upstream = [
+# kind = "bug"
+# upstream.reports = [
 #     "https://github.com/FoundationVision/VAR/issues/127",
 #     "https://github.com/pytorch/pytorch/issues/104767",
 #     "https://github.com/pytorch/pytorch/issues/103256",
-#     "https://github.com/pytorch/pytorch/pull/102619",
+#     "https://github.com/huggingface/transformers/issues/24708",
+#     "https://github.com/huggingface/transformers/issues/26171",
 # ]
+# upstream.fixed_by = ["https://github.com/pytorch/pytorch/pull/102619"]
 # packages = ["torch"]
 # affected = ["torch>=2.0,<2.1"]
 # requires = ["torch>=2.0"]

@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0030"
 # title = "A fused optimizer on the CPU pairs weights and momenta by their place in memory"
-# upstream = [
+# kind = "bug"
+# upstream.reports = []
+# upstream.related = [
 #     "https://github.com/pytorch/pytorch/issues/106951",
 #     "https://github.com/pytorch/pytorch/issues/126585",
 #     "https://github.com/pytorch/pytorch/issues/110758",

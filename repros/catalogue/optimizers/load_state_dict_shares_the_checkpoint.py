@@ -5,7 +5,9 @@
 # [tool.repro]
 # id = "RPR-0012"
 # title = "Optimizer.load_state_dict goes on writing into the dict it was given"
-# upstream = ["https://github.com/pytorch/pytorch/issues/196083"]
+# kind = "bug"
+# upstream.reports = ["https://github.com/pytorch/pytorch/issues/196083"]
+# upstream.introduced_by = ["https://github.com/pytorch/pytorch/pull/106082"]
 # packages = ["torch"]
 # affected = ["torch>=2.1"]
 # home = "2023-12"

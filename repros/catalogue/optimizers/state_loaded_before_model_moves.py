@@ -5,10 +5,13 @@
 # [tool.repro]
 # id = "RPR-0028"
 # title = "An optimizer state that is loaded before the model is moved stays on the CPU"
-# upstream = [
+# kind = "misuse"
+# documented = "https://pytorch.org/docs/stable/optim.html"
+# upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/2830",
 #     "https://github.com/pytorch/pytorch/issues/8741",
 #     "https://github.com/rasbt/LLMs-from-scratch/issues/232",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19225",
 # ]
 # packages = ["torch"]
 # affected = []

@@ -12,7 +12,7 @@ from typing import Any
 from repros.engine.digest.python import normal_form
 from repros.engine.digest.sources import PythonSources, cpp_digest, sha256
 from repros.engine.header.block import Block
-from repros.engine.header.keys import REPRO, VARIANT, Key
+from repros.engine.header.keys import REPRO, VARIANT, Key, flattened
 from repros.model import Device, Repro, Stack
 from repros.stacks.lock import read_lock
 
@@ -52,7 +52,7 @@ def script(path: Path) -> str:
 
 def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
     """Return the part of a header's table that decides a verdict."""
-    found = {key: value for key, value in table.items() if key in keys and keys[key].decides}
+    found = {key: value for key, value in flattened(table, keys).items() if key in keys and keys[key].decides}
     if variants := table.get("variants"):
         found["variants"] = {name: _decisive(variant, VARIANT) for name, variant in variants.items()}
     return found

@@ -16,7 +16,7 @@ from packaging.requirements import InvalidRequirement
 
 from repros.engine.header.block import Block, HeaderError
 from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
-from repros.model.repro import Outcome, Repro, Signature, Variant
+from repros.model.repro import Kind, Outcome, Pasted, Repro, Signature, Upstream, Variant
 
 __all__ = ["HeaderError", "has_header", "read"]
 
@@ -55,14 +55,7 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
     if not isinstance(values["variants"], Mapping) or "failing" not in values["variants"]:
         raise block.error(at, None, "expected a table [tool.repro.variants.failing]")
     values["minimum"] = values["minimum"] or values["processes"]
-    if values["minimum"] > values["processes"]:
-        problem = f"minimum = {values['minimum']} in [{at}]; expected at most processes = {values['processes']}"
-        raise block.error(at, "minimum", problem)
-    if unknown := [name for name in values["cold"] if name not in values["strategies"]]:
-        problem = (
-            f"cold names {unknown[0]!r}; expected some of the repro's strategies: {', '.join(values['strategies'])}"
-        )
-        raise block.error(at, "cold", problem)
+    _check_together(block, at, values)
     try:
         dependencies = requirements(block.data.get("dependencies"))
     except (TypeError, InvalidRequirement):
@@ -81,8 +74,30 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
         dependencies=dependencies,
         doc=doc,
         variants=tuple(_variant(block, name, data, values, failing) for name, data in variants.items()),
-        **values,
+        upstream=Upstream(**_inner(values, "upstream")),
+        pasted=Pasted(**_inner(values, "pasted")),
+        finds=values["finds"] or (),
+        **{key: value for key, value in values.items() if "." not in key and key != "finds"},
     )
+
+
+def _check_together(block: Block, at: str, values: Mapping[str, Any]) -> None:
+    """Refuse values of the repro's keys that are right alone and wrong together."""
+    if values["kind"] is not Kind.BUG and values["documented"] is None:
+        kind = values["kind"].value
+        problem = f"a failure that is {kind!r} lacks 'documented'; expected the address that documents it"
+        raise block.error(at, "kind", problem)
+    if values["minimum"] > values["processes"]:
+        problem = f"minimum = {values['minimum']} in [{at}]; expected at most processes = {values['processes']}"
+        raise block.error(at, "minimum", problem)
+    if unknown := [name for name in values["cold"] if name not in values["strategies"]]:
+        known = ", ".join(values["strategies"])
+        raise block.error(at, "cold", f"cold names {unknown[0]!r}; expected some of the repro's strategies: {known}")
+
+
+def _inner(values: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """Return the values of the dotted keys of an inner table."""
+    return {key.removeprefix(f"{table}."): value for key, value in values.items() if key.startswith(f"{table}.")}
 
 
 def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
@@ -100,6 +115,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
             )
             raise block.error(table, key, problem)
     own = _signature(block, name, values)
+    inherited = repro["finds"] if values["outcome"] is Outcome.FAILS else None
     return Variant(
         name=name,
         outcome=values["outcome"],
@@ -111,6 +127,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
         signature=own or failing,
         claim=values["claim"],
         source=values["source"],
+        finds=(inherited if values["finds"] is None else values["finds"]) or (),
     )
 
 

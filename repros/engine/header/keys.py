@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.engine.header.block import Block
 from repros.engine.signature import normalise
-from repros.model import Device, End, Outcome
+from repros.model import Device, End, Kind, Outcome
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """A strategy's or a variant's name."""
@@ -100,15 +100,34 @@ def _end(value: Any) -> End:
     return End.parse(_matching(_ENDS)(value))
 
 
-_LINKS = Key("a list of https:// links", _list_of(_matching(_LINK), empty=False), required=True, decides=False)
+def _lower_case(value: Any) -> str:
+    if _text(value) != value.lower():
+        raise ValueError
+    return str(value)
+
+
+def _links(expected: str, *, required: bool = False) -> Key:
+    return Key(expected, _list_of(_matching(_LINK)), required=required, default=(), decides=False)
+
+
+_A_LINK = "an https:// link"
+_LINKS = "a list of https:// links"
 _RANGES = 'a list of version ranges such as ["lightning>=2.1,<2.4"]'
 _NAMES = "a list of names in lower case"
 _DEVICES = "a list of devices out of: " + ", ".join(Device)
+_FINDS = Key("a list of names of checks in lower case", _list_of(_matching(NAME)), decides=False)
 
+# A key with a dot is one of a table in the repro's: `upstream.reports`.
 REPRO: Mapping[str, Key] = {
     "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
     "title": Key("a sentence", _text, required=True, decides=False),
-    "upstream": _LINKS,
+    "kind": Key("one of: " + ", ".join(Kind), Kind, required=True, decides=False),
+    "documented": Key(_A_LINK, _matching(_LINK), decides=False),
+    "upstream.reports": _links(f"{_LINKS}, empty if nobody has reported the failure", required=True),
+    "upstream.introduced_by": _links(_LINKS),
+    "upstream.fixed_by": _links(_LINKS),
+    "upstream.unreleased_fix": _links(_LINKS),
+    "upstream.related": _links(_LINKS),
     "packages": Key("a list of package names", _list_of(_text, empty=False), required=True, decides=False),
     "affected": Key(_RANGES, _list_of(_version_range), required=True),
     "requires": Key(_RANGES, _list_of(_version_range), default=()),
@@ -120,6 +139,11 @@ REPRO: Mapping[str, Key] = {
     "minimum": Key("a number of devices, 1 or more", _positive_integer),
     "deadline": Key("a number of seconds, 1 or more", _positive_integer, default=120),
     "silent": Key("true or false", _boolean, default=False, decides=False),
+    "finds": _FINDS,
+    "pasted.texts": Key("a list of further parts of the message", _list_of(_match_text), default=(), decides=False),
+    "pasted.words": Key("a list of words in lower case", _list_of(_lower_case), default=(), decides=False),
+    "pasted.usual_cause": Key("true or false", _boolean, default=False, decides=False),
+    "pasted.common_message": Key("true or false", _boolean, default=False, decides=False),
     "variants": Key("tables [tool.repro.variants.NAME]", lambda value: value, required=True),
 }
 
@@ -135,7 +159,8 @@ VARIANT: Mapping[str, Key] = {
         decides=False,
     ),
     "claim": Key("what the documented solution promises", _text, decides=False),
-    "source": Key("an https:// link", _matching(_LINK), decides=False),
+    "source": Key(_A_LINK, _matching(_LINK), decides=False),
+    "finds": _FINDS,
     "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False)),
     "devices": Key(_DEVICES, _list_of(Device, empty=False)),
     "affected": Key(_RANGES, _list_of(_version_range)),
@@ -153,6 +178,18 @@ def requirements(value: Any) -> tuple[Requirement, ...]:
     return _list_of(_requirement, empty=False)(value)
 
 
+def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Return a table with the keys of its inner tables as dotted keys, where the keys that it may have are dotted."""
+    inner = {key.partition(".")[0] for key in keys if "." in key}
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in inner and isinstance(value, Mapping):
+            flat.update({f"{key}.{name}": item for name, item in value.items()})
+        else:
+            flat[key] = value
+    return flat
+
+
 def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
     """Check a table against its keys and convert every value to the model's.
 
@@ -161,6 +198,7 @@ def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict
     """
     if not isinstance(data, Mapping):
         raise block.error(table, None, f"expected a table [{table}]")
+    data = flattened(data, keys)
     for key in data:
         if key not in keys:
             raise block.error(table, key, f"unknown key {key!r} in [{table}]; expected one of: {', '.join(keys)}")

@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "RPR-9100"
 # title = "The target of injected faults"
-# upstream = ["https://example.org/toys/9100"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/toys/9100"]
 # packages = ["torch"]
 # affected = []
 # home = "current"

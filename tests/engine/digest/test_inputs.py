@@ -94,12 +94,23 @@ def test_prose_of_a_script_does_not_count(
 def test_no_verdict_depends_on_these_keys() -> None:
     assert {key for key, rule in REPRO.items() if not rule.decides} == {
         "title",
-        "upstream",
+        "kind",
+        "documented",
+        "upstream.reports",
+        "upstream.introduced_by",
+        "upstream.fixed_by",
+        "upstream.unreleased_fix",
+        "upstream.related",
         "packages",
         "home",
         "silent",
+        "finds",
+        "pasted.texts",
+        "pasted.words",
+        "pasted.usual_cause",
+        "pasted.common_message",
     }
-    assert {key for key, rule in VARIANT.items() if not rule.decides} == {"about", "claim", "source", "frames"}
+    assert {key for key, rule in VARIANT.items() if not rule.decides} == {"about", "claim", "source", "frames", "finds"}
 
 
 def test_versions_of_the_lock_count_and_its_comments_do_not(

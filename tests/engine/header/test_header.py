@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.header import HeaderError, has_header, read
-from repros.model import Device, End, Outcome, Signature
+from repros.model import Device, End, Kind, Outcome, Pasted, Signature, Upstream
 from tests.engine.header.scripts import read_text, refusal, replaced
 from tests.factories import VALID, requirements
 
@@ -57,6 +57,44 @@ def test_a_signature_may_have_frames(script: Path) -> None:
     repro = read_text(script, replaced('# raises = "RuntimeError"', f'# raises = "RuntimeError"\n# frames = {frames}'))
     expected = ("new_forward", "accelerate/hooks.py:pre_forward", "train.py:<module>")
     assert [variant.signature.frames for variant in repro.variants] == [expected] * 3
+
+
+def test_the_threads_are_split_by_what_they_have_to_do_with_the_failure(script: Path) -> None:
+    old = '# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19813"]\n'
+    pairs = {"reports": "[]", "introduced_by": '["https://a.b/1"]', "fixed_by": '["https://a.b/2"]'}
+    pairs |= {"unreleased_fix": '["https://a.b/3"]', "related": '["https://a.b/4", "https://a.b/1"]'}
+    dotted = "".join(f"# upstream.{key} = {value}\n" for key, value in pairs.items())
+    table = "".join(f"# {key} = {value}\n" for key, value in pairs.items())
+    expected = Upstream(
+        (), ("https://a.b/1",), ("https://a.b/2",), ("https://a.b/3",), ("https://a.b/4", "https://a.b/1")
+    )
+    assert read_text(script, replaced(old, dotted)).upstream == expected
+    text = replaced(old, "").replace("# deadline = 90\n", f"# deadline = 90\n#\n# [tool.repro.upstream]\n{table}")
+    assert read_text(script, text).upstream == expected
+    assert expected.links == tuple(f"https://a.b/{number}" for number in range(1, 5))
+
+
+def test_a_failure_by_design_names_what_documents_it(script: Path) -> None:
+    repro = read_text(script, replaced('"bug"', '"by design"\n# documented = "https://a.b/docs"'))
+    assert (repro.kind, repro.documented) == (Kind.BY_DESIGN, "https://a.b/docs")
+
+
+def test_what_fails_is_found_by_the_checks_of_its_repro_unless_it_has_its_own(script: Path) -> None:
+    text = replaced("# deadline = 90", '# deadline = 90\n# finds = ["devices", "ranks"]')
+    failing, fixed, checked = read_text(script, text).variants
+    assert (failing.finds, fixed.finds, checked.finds) == (("devices", "ranks"), (), ("devices", "ranks"))
+    text = text.replace("# affected = []", "# affected = []\n# finds = []")
+    assert read_text(script, text).variants[2].finds == ()
+
+
+def test_what_else_tells_it_in_a_pasted_log(script: Path) -> None:
+    assert read_text(script, VALID).pasted == Pasted()
+    lines = ['texts = ["no backend type"]', 'words = ["lr_find"]', "usual_cause = true", "common_message = true"]
+    dotted = "".join(f"\n# pasted.{line}" for line in lines)
+    text = replaced("# deadline = 90", f"# deadline = 90{dotted}")
+    assert read_text(script, text).pasted == Pasted(
+        ("no backend type",), ("lr_find",), usual_cause=True, common_message=True
+    )
 
 
 @pytest.mark.parametrize("ends", ["hang", "exit 3", "signal SIGSEGV"])
