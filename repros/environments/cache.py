@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import platformdirs
-
 VARIABLE = "REPROS_CACHE_DIR"
 """Environment variable that names the folder; `~` and relative paths are allowed."""
 
@@ -18,4 +16,8 @@ def cache_folder() -> Path:
     working directory, uses the same folder.
     """
     chosen = os.environ.get(VARIABLE)
-    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_cache_path("repros")
+    if not chosen:
+        import platformdirs  # late: a machine with nothing but a training stack names the folder itself
+
+        return platformdirs.user_cache_path("repros")
+    return Path(chosen).expanduser().absolute()

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 
-from uv import find_uv_bin
-
 from repros.environments.pip_settings import uv_settings
 from repros.errors import ReprosError
 
@@ -48,6 +46,8 @@ def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
     Raises:
         UvError: uv ended with an error.
     """
+    from uv import find_uv_bin  # late: a user's own environment needs no uv
+
     environ = {**os.environ, **uv_settings(os.environ), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
     environ.pop("VIRTUAL_ENV", None)  # every command here names its own environment
     command = [find_uv_bin(), *(str(argument) for argument in arguments)]

@@ -104,20 +104,27 @@ def run(
     results = []
     for sample in list(samples(operator, dtype, requires_grad=form == "backward")):
         try:
-            results.append((sample, _call(call, operator, sample, reference.device)))
+            results.append((sample, call_on(call, operator, sample, reference.device)))
         except Exception:  # noqa: BLE001, S112 # samples that the reference refuses are left out
             continue
     passed(len(results))
     for sample, here in results:
         try:
-            there = _call(call, operator, sample, DEVICE)
+            there = call_on(call, operator, sample, DEVICE)
         except Exception as error:  # noqa: BLE001 # any error of the device is a difference
             yield f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             continue
         yield difference(here, there, values=reference.computes and operator.name not in UNDEFINED)
 
 
-def _call(call: Any, operator: Any, sample: Any, device: str) -> Any:
+def call_on(call: Any, operator: Any, sample: Any, device: str) -> Any:
+    """Return the result of a form's function for a copy of the sample on a device.
+
+    Raises:
+        NotDenseError: the sample or the result has a tensor that is not strided.
+        NotSupportedError: the sample has nothing to place.
+        Exception: the operator's own error.
+    """
     arguments = place_sample(operator, sample, device)
     seed()
     result = call(operator, *arguments)

@@ -42,6 +42,8 @@ class Found(NamedTuple):
     """The number of those that the device does not pass."""
     first: str = ""
     """The first difference. Without samples: how the reference ended the process."""
+    layouts: tuple[str, ...] = ()
+    """The layout of each sample's result, from workers that record it."""
 
 
 def torch_version_and_operators() -> tuple[str, list[str]]:
@@ -119,7 +121,8 @@ def _run_chunk(worker: tuple[str, ...], environment: Mapping[str, str], chunk: t
                 passed = line["samples"]
             else:
                 begun = None
-                found.append(_result(line["end"], line["samples"], line["wrong"], *line["first"]))
+                ended = _result(line["end"], line["samples"], line["wrong"], *line["first"])
+                found.append(ended._replace(layouts=tuple(line.get("layouts", ()))))
         if begun is None and done.returncode:
             raise SystemExit(
                 f"a worker for the operators {chunk[0]} to {chunk[1]} failed to start:\n{done.stderr[-2000:]}"

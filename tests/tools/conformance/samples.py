@@ -52,7 +52,7 @@ def seed() -> None:
     """
     random.seed(0)
     torch.default_generator.manual_seed(0)
-    torch.sim.manual_seed_all(0)
+    getattr(torch, "sim", torch.cuda).manual_seed_all(0)
 
 
 def place_sample(operator: Any, sample: Any, device: str) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -1,0 +1,40 @@
+"""`python -m tests.tools.gpu record --out DIR` on a machine with a GPU, then `... take DIR` in a checkout.
+
+`record` needs an NVIDIA GPU, no network, and a Python from 3.11 on with torch, lightning and accelerate. It writes at
+most eight small files, each as soon as it is complete, and stops in time: what came too late is missing, nothing else.
+`take` puts the files into the repository, as evidence and as records that the tests compare with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import files, record
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one of the two commands; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.gpu", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("record", help="record what this machine's GPU does")
+    recording.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write to")
+    recording.add_argument("--minutes", type=float, default=9.0, help="stop after this time (default: 9)")
+    recording.add_argument("--part", action="append", choices=record.PARTS, help="only this part; may be repeated")
+    recording.add_argument("--operators", default="", help="only operators whose name contains one of these texts")
+    taking = commands.add_parser("take", help="put the recorded files into this checkout")
+    taking.add_argument("folder", type=Path, metavar="DIR", help="a folder that `record` wrote")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "record":
+            return record.record(options.out, options.minutes, options.part or record.PARTS, options.operators)
+        from . import take  # not on the machine with the GPU: it needs more of the project
+
+        return take.take(options.folder)
+    except files.RefusedError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
