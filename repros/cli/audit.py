@@ -95,8 +95,7 @@ def audit(
 def _read_subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
         executable = find_interpreter(python)
-        # With a name, because an environment without torch can be audited, too.
-        return environment_subject(probe(executable, str(executable), sim=False))
+        return environment_subject(probe(executable, sim=False, needs_torch=False))
     return read_source(file if file is not None else find_source(Path()))
 
 

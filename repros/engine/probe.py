@@ -29,17 +29,18 @@ class ProbeError(ReprosError):
         super().__init__(f"{python}: {why}; expected the path of a Python interpreter that has torch installed.")
 
 
-def probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Environment:
+def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_torch: bool = True) -> Environment:
     """Describe the environment of an interpreter.
 
     Args:
         python: the interpreter.
         stack: name of the stack that the environment was made from; None for the user's own environment.
         sim: whether to look for the simulated accelerator, which may have to be compiled first (about half a minute).
+        needs_torch: whether the user's own environment is refused if it has no torch.
 
     Raises:
-        ProbeError: the interpreter does not exist, is too old or does not answer; or it lacks torch and is the user's
-            own. (A stack's environment without torch is `broken` instead.)
+        ProbeError: the interpreter does not exist, is too old or does not answer; or it is the user's
+            own and lacks the torch that it needs. (A stack's environment without torch is `broken` instead.)
     """
     # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
@@ -66,7 +67,7 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Enviro
         raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})") from None
     if _release(environment.python_version) < _OLDEST:
         raise ProbeError(python, _too_old_message(environment.python_version))
-    if stack is None and environment.broken:
+    if stack is None and needs_torch and environment.broken:
         raise ProbeError(python, "torch is not installed there")
     return environment
 

@@ -17,7 +17,7 @@ def cache_folder() -> Path:
     """
     chosen = os.environ.get(VARIABLE)
     if not chosen:
-        import platformdirs  # late: a machine with nothing but a training stack names the folder itself
+        import platformdirs  # noqa: PLC0415 # a machine with only a training stack lacks it, and names the folder
 
         return platformdirs.user_cache_path("repros")
     return Path(chosen).expanduser().absolute()

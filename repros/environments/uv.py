@@ -46,7 +46,7 @@ def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
     Raises:
         UvError: uv ended with an error.
     """
-    from uv import find_uv_bin  # late: a user's own environment needs no uv
+    from uv import find_uv_bin  # noqa: PLC0415 # cells in the user's own environment run without uv
 
     environ = {**os.environ, **uv_settings(os.environ), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
     environ.pop("VIRTUAL_ENV", None)  # every command here names its own environment

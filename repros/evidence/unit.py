@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from repros.model import Cell, Device
+from repros.model import Cell, Device, cell_label
 
 
 @dataclass(frozen=True, order=True)
@@ -23,7 +23,7 @@ class Unit:
 
     def cell_label(self, variant: str) -> str:
         """Return the label of one variant's cell: `RPR-0001 failing ddp sim 2023-12`."""
-        return f"{self.repro} {variant} {self.strategy} {self.device} {self.stack}"
+        return cell_label(self.repro, variant, self.strategy, self.device, self.stack)
 
     def __str__(self) -> str:
         """Return the label that the unit's cells share: `RPR-0001 ddp sim 2023-12`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from repros.model.cell import Cell, Expectation, Unavailable
+from repros.model.cell import Cell, Expectation, Unavailable, cell_label
 from repros.model.environment import Environment
 from repros.model.observation import Ending, Launch, Observation, Process, ProcessRole, Raised
 from repros.model.repro import Device, End, Kind, Outcome, Pasted, Repro, Role, Signature, Upstream, Variant
@@ -35,4 +35,5 @@ __all__ = [
     "Upstream",
     "Variant",
     "Verdict",
+    "cell_label",
 ]

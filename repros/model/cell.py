@@ -47,7 +47,12 @@ class Cell:
     @property
     def label(self) -> str:
         """The cell in one line: `RPR-0001 failing ddp sim 2023-12`."""
-        return f"{self.repro.id} {self.variant.name} {self.strategy} {self.device} {self.environment.name}"
+        return cell_label(self.repro.id, self.variant.name, self.strategy, self.device, self.environment.name)
+
+
+def cell_label(repro: str, variant: str, strategy: str, device: Device, environment: str) -> str:
+    """Return the one line that names a cell: `RPR-0001 failing ddp sim 2023-12`."""
+    return f"{repro} {variant} {strategy} {device} {environment}"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from repros.cli.shared.output import show_text
 from repros.cli.shared.results_file import begin_results
 from repros.engine import record
 from repros.engine.pipeline import Observer
-from repros.model import Cell, Result, Unavailable, Verdict
+from repros.model import Cell, Result, Unavailable, Verdict, cell_label
 from repros.text import table
 from repros.text.explain import explain
 from repros.text.wording import count, relative_to_cwd
@@ -148,5 +148,5 @@ class LiveReporter(Observer):
 
 def _label(cell: Cell) -> str:
     """Return the cell's label, with the name of the environment's folder instead of an interpreter's path."""
-    stack = table.short_environment_name(cell.environment.name)
-    return f"{cell.repro.id} {cell.variant.name} {cell.strategy} {cell.device} {stack}"
+    environment = table.short_environment_name(cell.environment.name)
+    return cell_label(cell.repro.id, cell.variant.name, cell.strategy, cell.device, environment)
