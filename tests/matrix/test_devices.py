@@ -10,6 +10,7 @@ import pytest
 from repros.evidence import Evidence, VariantVerdict, read
 from repros.model import Device, Verdict
 from tests.evidence.samples import MEASUREMENT
+from tests.tools.gpu import take
 
 
 def differences(evidence: Evidence) -> Iterator[str]:
@@ -34,8 +35,34 @@ def test_a_difference_in_verdict_or_signature_is_found() -> None:
     assert found == f"RPR-0001 fixed ddp cuda 2023-12: {unfixed} on cuda, {clean} on sim"
 
 
+def unseen(gpus: Evidence, stacks: Evidence) -> Iterator[str]:
+    """Yield each variant that showed on a GPU what no stack's simulated accelerator showed.
+
+    A GPU's environment is no stack: its versions may lie between two stacks, so that one of them has to agree.
+    """
+    for unit, real in gpus.items():
+        simulated = [
+            one
+            for known, one in stacks.items()
+            if (known.repro, known.strategy, known.device) == (unit.repro, unit.strategy, Device.SIM)
+        ]
+        for name, seen in real.variants.items():
+            if simulated and all(one.variants.get(name) != seen for one in simulated):
+                yield f"{unit.cell_label(name)}: {seen}, which sim shows on no stack"
+
+
+def test_what_only_a_gpu_showed_is_found() -> None:
+    unit = replace(MEASUREMENT.unit, device=Device.CUDA, stack="nvidia-h200-torch-2.11.0")
+    real = replace(MEASUREMENT, unit=unit)
+    stacks = {MEASUREMENT.unit: MEASUREMENT}
+    assert list(unseen({unit: real}, stacks)) == []
+    clean = VariantVerdict(Verdict.CLEAN)
+    other = replace(real, variants={"failing": clean})
+    assert list(unseen({unit: other}, stacks)) == [f"{unit.cell_label('failing')}: {clean}, which sim shows on no stack"]
+
+
 def test_the_simulated_accelerator_agrees_with_real_gpus() -> None:
-    evidence = read()
-    if not any(unit.device is Device.CUDA for unit in evidence):
+    evidence, gpus = read(), read(take.ROOT / take.EVIDENCE)
+    if not gpus and not any(unit.device is Device.CUDA for unit in evidence):
         pytest.skip("no evidence of a real GPU yet")
-    assert list(differences(evidence)) == []
+    assert [*differences(evidence), *unseen(gpus, evidence)] == []
