@@ -20,6 +20,7 @@ from repros.audit.subject import Subject
 from repros.cli.shared.inputs import find_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo
 from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
 
@@ -86,7 +87,7 @@ def audit(
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
     shown = choose_format(chosen, width=out.width, verbose=verbose)(report)
     if isinstance(shown, str):
-        click.echo(shown)
+        echo(shown)
     else:
         show_text(out, shown)
     return _exit_code(report, strict=strict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import platform
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.cli.shared.streams import echo_json
 from repros.engine.catalogue import Catalogue
 from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
@@ -144,7 +144,7 @@ def _answer_question(question: Question, *, every: bool, as_json: bool) -> int:
         return interruption_exit_code(interruption)
     if as_json:
         today = str(dt.datetime.now().astimezone().date())
-        click.echo(json.dumps(bisection_record(bisection, platform.platform(), today), indent=1, ensure_ascii=False))
+        echo_json(bisection_record(bisection, platform.platform(), today), indent=1)
     else:
         show_text(out, f"\n{describe_outcome(bisection)}")
     return DISAGREES if bisection.finding.begins is None else AGREES

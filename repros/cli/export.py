@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -11,10 +10,12 @@ from repros import evidence
 from repros.cli.shared.inputs import find_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import write_new
+from repros.cli.shared.streams import echo
 from repros.engine.probe import probe
 from repros.export import osv, script
 from repros.model import Repro
 from repros.stacks import stack
+from repros.text.control import dump_json
 
 
 @click.command(
@@ -62,16 +63,16 @@ def export(
     repro = load_catalogue(places).find(id_)
     if as_osv:
         record = osv.osv_record(repro, evidence.read())
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        text = dump_json(record) + "\n"
         file = output or Path(f"{record['id']}.json")
     else:
         text = script.export_script(repro, _choose_pins(repro, stack_name, python), variant)
         file = output or script.script_file_name(repro)
     if str(file) == "-":
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     write_new(file, text, force=force)
-    click.echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
+    echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
 def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from repros import evidence
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo, echo_json
 from repros.docs.tables import failures_table
 from repros.engine.catalogue import Catalogue
 from repros.errors import refuse_unknown
@@ -81,9 +81,9 @@ def list_repros(
     chosen = Filter(families, strategies, packages, silent).choose(load_catalogue(places))
     if as_json:
         values = [json_values.repro_summary(repro) for repro in chosen]
-        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        echo_json(values)
     elif markdown:
-        click.echo(failures_table(chosen), nl=False)
+        echo(failures_table(chosen), nl=False)
     else:
         _print_list(chosen)
 

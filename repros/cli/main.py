@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
+import signal
+import tempfile
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -13,7 +16,10 @@ from repros import __version__
 from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.options import example
 from repros.cli.shared.signals import interruption_exit_code
+from repros.cli.shared.streams import drop_output, echo, flush, prepare_streams
 from repros.errors import ReprosError, UnknownNameError
+
+_LONGEST_MESSAGE = 300
 
 _COMPLETION = "_REPROS_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
@@ -73,7 +79,7 @@ class _Commands(click.Group):
 def cli(context: click.Context) -> None:
     """Run documented failures of PyTorch training frameworks and report, with evidence, which are present."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        echo(context.get_help())
 
 
 def load_commands() -> dict[str, click.Command]:
@@ -86,10 +92,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0: every cell that was run agrees. 1: a cell does not agree, or could not be judged. 2: the request cannot be met;
-    one line on stderr states why. 130: Ctrl-C; 128 plus its number: another signal.
+    one line on stderr states why. 130: Ctrl-C; 128 plus its number: another signal. 141: the reader of the output has
+    closed it (`repros list | head -1`), as if by SIGPIPE.
     """
     try:
+        return _run(arguments)
+    finally:
+        drop_output()
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run a command; return its exit code, or that of the error that it ended with."""
+    try:
+        prepare_streams()
         code = cli.main(arguments, prog_name="repros", standalone_mode=False)
+        flush()
     except click.ClickException as error:
         return _refuse(error.format_message(), _help_hint(error))
     except ReprosError as error:
@@ -99,15 +116,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.Abort:
         return interruption_exit_code(KeyboardInterrupt())
     except BrokenPipeError:
-        # The reader has closed the pipe (`repros list | head`); flushing the rest at exit must not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 128 + signal.SIGPIPE
+    except Exception as error:  # noqa: BLE001 - the last catch: Python's own exit code, 1, means "affected" to CI
+        return _refuse(f"{_describe_unexpected(error)}; {_save_details(error)}.")
     return code if isinstance(code, int) else 0
 
 
 def _refuse(problem: str, hint: str = "") -> int:
-    click.echo(f"repros: {problem}{hint}", err=True)
+    with contextlib.suppress(OSError, ReprosError):  # stderr may be as broken as stdout
+        echo(f"repros: {problem}{hint}", err=True)
     return BAD_INPUT
+
+
+def _describe_unexpected(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this input"
+    message = " ".join(str(error).split())
+    return f"unexpected {type(error).__name__}{f': {message[:_LONGEST_MESSAGE]}' if message else ''}"
+
+
+def _save_details(error: Exception) -> str:
+    """Write an error's traceback to a new file, readable for the user only; return where it is."""
+    details = traceback.format_exception(error)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="repros-", suffix=".txt", delete=False, errors="replace") as file:
+            file.writelines(details)
+    except OSError as problem:
+        return f"the details could not be written ({problem.strerror})"
+    return f"the details are in {file.name}"
 
 
 def _help_hint(error: click.ClickException) -> str:

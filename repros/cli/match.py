@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo, echo_json
 from repros.match import log, match_log
 from repros.match.json_format import match_to_json
 from repros.match.text import format_match
@@ -49,7 +49,7 @@ def match(file: Path, python: Path | None, places: tuple[Path, ...], *, confirm:
         from repros.cli.shared.confirm import run_candidates  # noqa: PLC0415 - nothing else here needs the engine
     if as_json:
         confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
-        click.echo(json.dumps({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})}, indent=2))
+        echo_json({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})})
     else:
         out = console()
         show_text(out, format_match(found, out.width))
@@ -65,5 +65,5 @@ def _read_log(file: Path) -> bytes:
     if file != Path("-"):
         return log.read_file(file)
     if sys.stdin.isatty():
-        click.echo("reading a log from the terminal; Ctrl-D ends it", err=True)
+        echo("reading a log from the terminal; Ctrl-D ends it", err=True)
     return log.read_stream(sys.stdin.buffer)

@@ -13,6 +13,7 @@ from repros.authoring.template import write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo
 from repros.engine.catalogue import CATALOGUE
 from repros.errors import ReprosError
 
@@ -54,7 +55,7 @@ def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Pat
     path = write_script(catalogue, family, slug, [CATALOGUE], lambda template: _fill(template, form))
     is_in_package = path.resolve().is_relative_to(CATALOGUE)
     command = f"repros run {slug}" if is_in_package else f"repros run {slug} --catalogue {catalogue}"
-    click.echo(f"{path}\nEdit it, run it with Python, then:\n  {command}")
+    echo(f"{path}\nEdit it, run it with Python, then:\n  {command}")
 
 
 def _fill(template: str, form: FilledForm | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from repros.cli.shared.options import catalogue_option, example, narrowing_optio
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.results_file import LATEST, read_results
 from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
 from repros.engine import record
 from repros.engine.catalogue import Catalogue
@@ -94,10 +94,10 @@ def report(
         lines = _run(catalogue, ids, where, strategies, devices)
     reports = list(_reports(catalogue, ids, lines, file))
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(report) for report in reports], indent=2))
+        echo_json([dataclasses.asdict(report) for report in reports])
         return
     chosen = Form(form) if form else None
-    click.echo("\n---\n\n".join(markdown(report, chosen) for report in reports), nl=False)
+    echo("\n---\n\n".join(markdown(report, chosen) for report in reports), nl=False)
 
 
 def _run(

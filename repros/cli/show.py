@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo_json
 from repros.text import json_values
 from repros.text.describe import describe
 
@@ -25,7 +25,7 @@ def show(id_: str, places: tuple[Path, ...], *, as_json: bool) -> None:
     """
     repro = load_catalogue(places).find(id_)
     if as_json:
-        click.echo(json.dumps(json_values.repro_details(repro), indent=2, ensure_ascii=False))
+        echo_json(json_values.repro_details(repro))
         return
     out = console()
     show_text(out, describe(repro, out.width))

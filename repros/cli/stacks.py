@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from rich.text import Text
 
 from repros import environments
 from repros.cli.shared.options import example, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo_json
 from repros.model.stack import Size, Stack
 from repros.stacks import load_stacks
 from repros.text import json_values
@@ -24,7 +23,7 @@ def stacks(*, as_json: bool) -> None:
     if as_json:
         folders = [environments.place(stack) if environments.ready(stack) else None for stack in known]
         values = [json_values.stack_details(stack, folder) for stack, folder in zip(known, folders, strict=True)]
-        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        echo_json(values)
         return
     out = console()
     for stack in known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.options import example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.results_file import LATEST, read_results
+from repros.cli.shared.streams import echo_json
 from repros.engine import record
 from repros.text.table import summary_table
 
@@ -28,7 +28,7 @@ def summary(file: Path, *, verbose: bool, as_json: bool) -> int:
     """
     lines = read_results(file)
     if as_json:
-        click.echo(json.dumps(record.latest(lines), indent=2, ensure_ascii=False))
+        echo_json(record.latest(lines))
     else:
         out = console()
         show_text(out, summary_table(lines, out.width, verbose=verbose))

@@ -72,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from repros.errors import ReprosError
     from repros.pytest_plugin.cells import selection_from
     from repros.stacks import stack
+    from repros.text.control import remove_controls
 
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = [str(CATALOGUE)]
@@ -83,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except HeaderError:
         pass  # reported at collection, with the script's name
     except ReprosError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.UsageError(remove_controls(str(error))) from error
     python = config.getoption("repro_python")
     if python is not None and not os.access(python, os.X_OK):
         raise pytest.UsageError(f"--repro-python {python}: expected the path of a Python interpreter.")

@@ -14,6 +14,7 @@ from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
 from repros.errors import ReprosError
 from repros.model import Category, Device, Result, Verdict
 from repros.pytest_plugin.runner import Runner
+from repros.text.control import remove_controls
 from repros.text.explain import explain
 
 _DEFAULT_STACKS = (HOME, "current")
@@ -38,7 +39,7 @@ class Script(pytest.File):
         try:
             repro = read(self.path)
         except HeaderError as error:
-            raise self.CollectError(str(error)) from error
+            raise self.CollectError(remove_controls(str(error))) from error
         try:
             specs = select(Catalogue((repro,)), selection_from(self.config))
         except ReprosError:
@@ -79,16 +80,16 @@ class CellItem(pytest.Item):
         if result.observation is not None:
             self.user_properties.append(("logs", str(result.observation.folder)))
         if result.verdict is Verdict.UNAVAILABLE:
-            pytest.skip(f"{result.verdict}: {result.reason}")
+            pytest.skip(remove_controls(f"{result.verdict}: {result.reason}"))
         if result.verdict.category is not Category.AGREES:
             raise DisagreementError(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Explain a disagreement; show an error of the user's input as its sentence alone."""
         if isinstance(excinfo.value, DisagreementError):
-            return explain(excinfo.value.result)
+            return remove_controls(explain(excinfo.value.result))
         if isinstance(excinfo.value, ReprosError):
-            return str(excinfo.value)
+            return remove_controls(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from repros.engine.catalogue import Catalogue, load
 from repros.errors import ReprosError
+from repros.text.control import remove_controls
 
 _catalogue = pytest.StashKey[Catalogue]()
 
@@ -19,7 +20,7 @@ def record_marks(items: Iterable[pytest.Item], report: pytest.CollectReport) -> 
             item.user_properties += _properties(item)
         except ReprosError as error:
             report.outcome, report.result = "failed", []
-            report.longrepr = f"{item.nodeid}: {error}"
+            report.longrepr = remove_controls(f"{item.nodeid}: {error}")
             return
 
 

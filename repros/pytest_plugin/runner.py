@@ -13,6 +13,7 @@ from repros.engine.launch import Servers
 from repros.engine.pipeline import new_log_folder
 from repros.engine.plan import CellSpec, plan
 from repros.model import Device, Environment, Launch, Result
+from repros.text.control import remove_controls
 
 
 class Runner:
@@ -79,4 +80,4 @@ class Runner:
         if reporter is not None and capture is not None:
             with capture.global_and_fixture_disabled():
                 reporter.ensure_newline()
-                reporter.write_line(f"repros: {line}")
+                reporter.write_line(f"repros: {remove_controls(line)}")

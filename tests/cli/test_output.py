@@ -64,4 +64,5 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
         ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m repros list --json | head -1"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert (done.stdout, done.stderr, done.returncode) == ("[\n", "", 0)
+    assert (done.stdout, done.stderr) == ("[\n", "")
+    assert done.returncode in {0, 141}, "0 if all of it fitted into the pipe before its reader ended"

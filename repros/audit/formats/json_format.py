@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.ignore import Ignore
 from repros.audit.report import AuditReport
 from repros.model.requirements import format_requirement
+from repros.text.control import dump_json
 
 SCHEMA = 2
 """Raised when a field changes its name or its meaning; the output without this field is version 1."""
@@ -27,7 +27,7 @@ def render_json(report: AuditReport) -> str:
         "unused": [_ignore(one) for one in report.unused],
         "unparsed": list(report.subject.unparsed),
     }
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return dump_json(value)
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

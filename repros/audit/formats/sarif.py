@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from repros.audit.formats.text import describe_workaround
 from repros.audit.ignore import Ignore
 from repros.audit.report import AuditReport
 from repros.audit.subject import Location
+from repros.text.control import dump_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # `open` is the specification's word for a rule that could not be evaluated; only `fail` may have a level.
@@ -46,7 +46,7 @@ def render_sarif(report: AuditReport) -> str:
             }
         ],
     }
-    return json.dumps(log, indent=2, ensure_ascii=False)
+    return dump_json(log)
 
 
 def _rule(finding: Finding) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class LiveReporter(Observer):
         self._done = 0
         self._running: dict[str, None] = {}
         # `isatty` and not `is_terminal`, which FORCE_COLOR makes true for logs.
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         self._progress = Progress(*columns, console=out, transient=True, disable=quiet or not out.file.isatty())
         self._task = self._progress.add_task("probing the environment")
 

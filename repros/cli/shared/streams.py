@@ -1,0 +1,79 @@
+"""The standard streams of the commands: plain text and JSON on stdout, sentences on stderr, without rich."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from repros.errors import ReprosError
+from repros.text.control import dump_json, remove_controls
+
+
+class OutputError(ReprosError):
+    """Standard output or error that takes no more: its disk is full, or its terminal is gone."""
+
+    def __init__(self, error: OSError) -> None:
+        """Compose the message."""
+        super().__init__(f"the output cannot be written ({error.strerror}); expected a file or a terminal with room.")
+
+
+def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print text for other programs and sentences for the user, without control characters."""
+    try:
+        click.echo(remove_controls(str(text)), nl=nl, err=err)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error) from error
+
+
+def echo_json(value: Any, *, indent: int = 2) -> None:
+    """Print a value as JSON, its control characters escaped."""
+    echo(dump_json(value, indent=indent))
+
+
+def prepare_streams() -> None:
+    """Make stdin, stdout and stderr usable, whatever the caller did to them.
+
+    Raises:
+        OutputError: stdout is closed. The next file that is opened would take its place and receive its output.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # What an encoding lacks is written as an escape (`\u00e9`) rather than refused.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for as long as the program
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - the same
+    if sys.stdout is None:
+        raise OutputError(OSError(errno.EBADF, "standard output is closed"))
+
+
+def flush() -> None:
+    """Write what is still buffered, while an error can be reported.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error) from error
+
+
+def drop_output() -> None:
+    """Send what is buffered, and all further output, to nowhere: flushing it at exit must not fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            os.dup2(nowhere, 1 if stream is sys.stdout else 2)
