@@ -20,7 +20,7 @@ def write_wheel(folder: Path, name: str, source: str = "", version: str = "1.0")
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    record = "".join(f"{member},,\n" for member in [*members, f"{info}/RECORD"])
+    record = "".join(f"{member},,{len(text.encode())}\n" for member, text in members.items()) + f"{info}/RECORD,,\n"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for member, text in {**members, f"{info}/RECORD": record}.items():
             wheel.writestr(member, text)

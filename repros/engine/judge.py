@@ -27,7 +27,8 @@ from repros.model import (
 
 _MACHINE_ERRORS = re.compile(
     r"No space left on device|Disk quota exceeded|Address already in use|EADDRINUSE|Too many open files"
-    r"|File too large|Cannot allocate memory"
+    r"|File too large|[Cc]annot allocate memory|failed to map segment from shared object|std::bad_alloc"
+    r"|can't start new thread"
     r"|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
     r"|CUDA out of memory|CUDA error: out of memory|CUDA-capable device\(s\) is/are busy"
 )
@@ -176,6 +177,10 @@ def _machine_failure(process: Process) -> str | None:
 def _machine_error(process: Process) -> Raised | None:
     """Return the exception of a process's chain that reports a failure of the machine: disk, memory, ports, files."""
     return next(
-        (raised for raised in process.chain if raised.name == "MemoryError" or _MACHINE_ERRORS.search(raised.message)),
-        None,
+        (raised for raised in process.chain if raised.name == "MemoryError" or is_machine_error(raised.message)), None
     )
+
+
+def is_machine_error(message: str) -> bool:
+    """Return whether an error's message reports a failure of the machine: disk, memory, ports, files."""
+    return _MACHINE_ERRORS.search(message) is not None

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from repros import inside
+from repros.engine.judge import is_machine_error
 from repros.environments import cache
 from repros.errors import ReprosError
 from repros.model import Device, Environment
@@ -24,9 +25,14 @@ _TIMEOUT = 600
 class ProbeError(ReprosError):
     """An interpreter that cannot run cells."""
 
-    def __init__(self, python: Path, why: str) -> None:
-        """Compose the message."""
-        super().__init__(f"{python}: {why}; expected the path of a Python interpreter that has torch installed.")
+    def __init__(self, python: Path, why: str, stack: str | None = None) -> None:
+        """Compose the message for the user's own interpreter, or for that of a stack's environment."""
+        way_out = (
+            f"'rm -r {python.parents[1]}' lets the next run make the environment of stack {stack} anew."
+            if stack and len(python.parents) > 1
+            else "expected the path of a Python interpreter that has torch installed."
+        )
+        super().__init__(f"{python}: {why}; {way_out}")
 
 
 def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_torch: bool = True) -> Environment:
@@ -57,18 +63,18 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_tor
             env=environ | {cache.VARIABLE: str(cache.cache_folder())},
         )
     except OSError as error:
-        raise ProbeError(python, f"cannot be run ({error.strerror})") from error
+        raise ProbeError(python, f"cannot be run ({error.strerror})", stack) from error
     except subprocess.TimeoutExpired as error:
-        raise ProbeError(python, f"did not answer within {_TIMEOUT} s") from error
+        raise ProbeError(python, f"did not answer within {_TIMEOUT} s", stack) from error
     try:
         environment = _environment(python, stack, json.loads(done.stdout.splitlines()[-1]))
     except (ValueError, IndexError, KeyError, TypeError):
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})") from None
+        raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})", stack) from None
     if _release(environment.python_version) < _OLDEST:
         raise ProbeError(python, _too_old_message(environment.python_version))
     if stack is None and needs_torch and environment.broken:
-        raise ProbeError(python, "torch is not installed there")
+        raise ProbeError(python, environment.broken)
     return environment
 
 
@@ -93,6 +99,10 @@ def _too_old_message(version: str) -> str:
     return f"is Python {version}, and repros needs {'.'.join(map(str, _OLDEST))} or newer there"
 
 
+def _missing_torch(name: str, stack: str | None) -> str:
+    return f"torch is not installed in {name}" if stack else "torch is not installed there"
+
+
 def _environment(python: Path, stack: str | None, found: dict[str, object]) -> Environment:
     name = stack or str(python)
     counts: dict[Device, int] = {}
@@ -102,8 +112,14 @@ def _environment(python: Path, stack: str | None, found: dict[str, object]) -> E
         raise TypeError
     if "torch" not in versions:
         return Environment(
-            name, python, str(found["python"]), versions, broken=f"torch is not installed in {name}", stack=stack
+            name, python, str(found["python"]), versions, broken=_missing_torch(name, stack), stack=stack
         )
+    problem = found.get("torch")
+    # Without memory nothing can be said about torch; its cells then end as failures of the machine.
+    if problem and not is_machine_error(str(problem)):
+        why = f"torch cannot be imported there ({problem})"
+        broken = str(ProbeError(python, why, stack)) if stack else why
+        return Environment(name, python, str(found["python"]), versions, broken=broken, stack=stack)
     counts[Device.CPU] = os.cpu_count() or 1
     counts[Device.CUDA] = cuda["count"]
     if cuda["absent"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from repros.environments.cache import cache_folder
+from repros.environments.integrity import find_damage
 from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError
 from repros.model.stack import Size, Stack
@@ -26,6 +27,18 @@ class EnvironmentFailedError(ReprosError):
     def __init__(self, stack: Stack, reason: str) -> None:
         """Compose the message."""
         super().__init__(f"the environment of stack {stack.name} could not be made: {reason}")
+
+
+class DamagedEnvironmentError(EnvironmentFailedError):
+    """A stack's environment that was complete and has lost something since."""
+
+    def __init__(self, stack: Stack, root: Path, damage: str) -> None:
+        """Compose the message; uv links files from its cache, so these may be damaged in both places."""
+        ReprosError.__init__(
+            self,
+            f"the environment of stack {stack.name} is damaged: {damage}; 'uv cache clean' and 'rm -r {root}' let the "
+            "next run make it anew.",
+        )
 
 
 def place(stack: Stack) -> Path:
@@ -49,12 +62,17 @@ def ensure(stack: Stack, say: Say) -> Path:
 
     Raises:
         EnvironmentFailedError: the disk is full, or uv could not resolve, reach or build something.
+        DamagedEnvironmentError: it is there, and files of it are gone or have another size than installed.
     """
     root = place(stack)
     try:
-        return _make_unless_complete(stack, root, say)
+        python = _make_unless_complete(stack, root, say)
+        damage = find_damage(root)
     except OSError as error:
         raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
+    if damage is not None:
+        raise DamagedEnvironmentError(stack, root, damage)
+    return python
 
 
 def drop(stack: Stack) -> bool:

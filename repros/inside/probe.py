@@ -23,12 +23,23 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _cuda() -> tuple[int, str | None]:
-    """Return the number of GPUs that torch can use, and why there are none."""
+def _import_problem() -> str | None:
+    """Import torch; return why that is impossible, or None. A damaged torch raises errors of any class."""
     try:
         import torch
-    except ImportError as error:
-        return 0, f"torch cannot be imported here: {error}"
+
+        torch.backends.cuda.is_built()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _cuda(problem: str | None) -> tuple[int, str | None]:
+    """Return the number of GPUs that torch can use, and why there are none."""
+    if problem is not None:
+        return 0, f"torch cannot be imported here: {problem}"
+    import torch
+
     if not torch.backends.cuda.is_built():
         return 0, f"torch {torch.__version__} is a build without CUDA"
     count = torch.cuda.device_count()
@@ -53,12 +64,14 @@ def _sim() -> str | None:
 
 def main() -> None:
     """Print the description."""
-    count, why_no_cuda = _cuda()
+    problem = _import_problem()
+    count, why_no_cuda = _cuda(problem)
     description = {
         "python": platform.python_version(),
         "executable": sys.executable,
         "platform": platform.platform(),
         "versions": _versions(),
+        "torch": problem,
         "cuda": {"count": count, "absent": why_no_cuda},
         "sim": {"absent": _sim()} if "sim" in sys.argv[1:] else None,
     }

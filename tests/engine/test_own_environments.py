@@ -8,6 +8,7 @@ GPUs, and for a torch too old to be installed beside the others (checked by hand
 from __future__ import annotations
 
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -53,17 +54,21 @@ def interpreter(folder: Path, script: str) -> Path:
     return path
 
 
+def torch_module(version: str, gpus: int) -> str:
+    return (
+        f"__version__ = {version!r}\n"
+        "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: True)\n"
+        f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n"
+    )
+
+
 def fake_torch(folder: Path, version: str, gpus: int | None = None) -> Path:
     """Write an environment with a fake torch: a name and a version, and with `gpus` a module that counts so many."""
     info = folder / "lib" / f"torch-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
     if gpus is not None:
-        (folder / "lib" / "torch.py").write_text(
-            f"__version__ = {version!r}\n"
-            "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: True)\n"
-            f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n"
-        )
+        (folder / "lib" / "torch.py").write_text(torch_module(version, gpus))
     return interpreter(folder, f'PYTHONPATH="{folder / "lib"}:$PYTHONPATH" exec {sys.executable} "$@"')
 
 
@@ -205,7 +210,38 @@ def venv(tmp_path: Path) -> Path:
     info = site / "torch-2.13.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
+    (site / "torch.py").write_text(torch_module("2.13.0", 0))
+    py_compile.compile(str(site / "torch.py"), doraise=True)  # as pip does
     return tmp_path / "venv"
+
+
+@pytest.mark.parametrize(
+    ("torch", "problem"),
+    [
+        ("from torch.version import __version__", "ModuleNotFoundError: No module named 'torch.version'"),
+        ("def cut(", "SyntaxError: '(' was never closed"),
+        ("", "AttributeError: module 'torch' has no attribute 'backends'"),
+    ],
+)
+def test_a_damaged_torch_is_named(torch: str, problem: str, repros: Run, venv: Path) -> None:
+    (file,) = venv.rglob("torch.py")
+    file.write_text(torch)
+    code, out, err = repros("run", "--catalogue", RAISES, "--python", venv)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"repros: {venv}/bin/python: torch cannot be imported there ({problem}")
+    assert err.endswith(f"; {EXPECTED}\n")
+
+
+def test_a_torch_without_memory_is_a_failure_of_the_machine(repros: Run, venv: Path) -> None:
+    (file,) = venv.rglob("torch.py")
+    why = "libtorch_cpu.so: failed to map segment from shared object"
+    file.write_text(f"raise ImportError({why!r})")
+    script = venv / "needs_torch.py"
+    script.write_text(Path(RAISES).read_text(encoding="utf-8").replace("import sys", "import sys, torch", 1))
+    code, out, _ = repros("run", "--catalogue", script, "--variant", "failing", "--launch", "cold", "--python", venv)
+    assert code == 1
+    assert "] infra       RPR-9001 failing plain cpu venv" in out
+    assert f"met a failure of the machine: ImportError: {why}" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("launch", ["cold", "warm"])

@@ -75,6 +75,24 @@ def test_an_environment_without_its_interpreter_is_made_anew(make_stack: MakeSta
     assert installed(ensure(stack, lambda _: None), "tiny_one")
 
 
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone"])
+def test_a_damaged_environment_is_named_with_the_way_out(damage: str, make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_one", "tiny_two")
+    root = ensure(stack, lambda _: None).parents[1]
+    (metadata,) = root.glob("lib/python*/site-packages/tiny_two-1.0.dist-info/METADATA")
+    text = metadata.read_bytes()
+    metadata.unlink()  # not in uv's cache, whose file this is
+    if damage != "gone":
+        metadata.write_bytes(text[: len(text) // 2] if damage == "cut" else b"")
+    with pytest.raises(EnvironmentFailedError) as raised:
+        ensure(stack, lambda _: None)
+    found = "is missing" if damage == "gone" else f"has {metadata.stat().st_size} bytes instead of {len(text)}"
+    assert str(raised.value).startswith(f"the environment of stack tiny is damaged: {metadata} {found}")
+    assert str(raised.value).endswith(f"; 'uv cache clean' and 'rm -r {root}' let the next run make it anew.")
+    drop(stack)
+    assert installed(ensure(stack, lambda _: None), "tiny_two")
+
+
 def test_a_dropped_environment_is_gone_and_can_be_made_again(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one")
     assert not drop(stack)

@@ -54,7 +54,7 @@ def shared_object() -> Path:
     torch = _installed_torch()
     folder = _cache_folder() / "sim" / _cache_key(torch)
     built = folder / f"_sim{sysconfig.get_config_var('EXT_SUFFIX')}"
-    if built.exists():
+    if _is_whole(built):
         return built
     try:
         import fcntl  # absent on Windows, which has been refused above
@@ -62,7 +62,7 @@ def shared_object() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not built.exists():
+            if not _is_whole(built):
                 _build(torch, folder, built)
     except OSError as error:
         msg = (
@@ -184,8 +184,34 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
                 f" the compiler's messages are in {log}"
             )
             raise SimUnavailableError(msg)
-        linked.replace(built)
+        _move_durably(linked, built)
     log.unlink()
+
+
+def _is_whole(built: Path) -> bool:
+    """Return whether a shared object is as it was linked: a crash or a full disk may have left it empty or cut."""
+    try:
+        return _checksum_file(built).read_bytes() == _checksum(built)
+    except OSError:
+        return False
+
+
+def _checksum_file(built: Path) -> Path:
+    return built.with_name(f"{built.name}.sha256")
+
+
+def _checksum(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).hexdigest().encode()
+
+
+def _move_durably(linked: Path, built: Path) -> None:
+    """Write the checksum and move both into place; on disk first, or a crash leaves names of empty files."""
+    checksum = _checksum_file(linked)
+    checksum.write_bytes(_checksum(linked))
+    for made, place in ((checksum, _checksum_file(built)), (linked, built)):
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        made.replace(place)
 
 
 def _write_units(work: Path) -> list[Path]:

@@ -58,7 +58,8 @@ def test_many_processes_at_once_build_once(
     assert (tmp_path / "calls").read_text().count("call") == 3  # two units and the link, by one process
     folder = cache / "sim"
     left = sorted(path.name for path in next(folder.iterdir()).iterdir())
-    assert left == sorted(["lock", Path(made.pop()).name])
+    name = Path(made.pop()).name
+    assert left == sorted(["lock", name, f"{name}.sha256"])
 
 
 @needs_torch
@@ -67,6 +68,23 @@ def test_what_is_built_is_not_built_again(cache: Any, tmp_path: Path, monkeypatc
     first = build.shared_object()
     assert build.shared_object() == first
     assert (tmp_path / "calls").read_text().count("call") == 3
+
+
+@needs_torch
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_one_is_built_again(damage: Any, cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two kilobytes, so that a half of it differs from the whole.
+    monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER.replace('"w").close()', '"w").write("x" * 2048)')))
+    built = build.shared_object()
+    whole = built.read_bytes()
+    for file in (built, built.with_name(f"{built.name}.sha256")):
+        calls = (tmp_path / "calls").read_text().count("call")
+        file.write_bytes(file.read_bytes()[:1000] if damage is None and file == built else damage or b"")
+        assert build.shared_object() == built
+        assert built.read_bytes() == whole
+        assert (tmp_path / "calls").read_text().count("call") == calls + 3
+    built.with_name(f"{built.name}.sha256").unlink()
+    assert build.shared_object().read_bytes() == whole
 
 
 @needs_torch
