@@ -83,7 +83,7 @@ def evidence(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
     """Run the project's own tests [-- pytest's options]."""
-    install(session, "tests")
+    install(session, "browser")
     # Before pytest, whose time limit for one test is too short for a download.
     session.run("python", "-m", "repros.environments", "current")
     session.run("pytest", *PYTEST, *session.posargs)
@@ -151,6 +151,13 @@ def bench(session: nox.Session) -> None:
     """Time cells, cold and warm [-- --catalogue --rounds N ...]."""
     install(session, "tests")
     session.run("python", "-m", "tests.bench", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def site(session: nox.Session) -> None:
+    """Build the site into the folder `build/site` [-- --without-matcher --address URL ...]."""
+    install(session, "site")
+    session.run("python", "-m", "repros.site", "build/site", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "repros"
 
 LAYERS = (
-    ("__main__",),
+    ("__main__", "site"),
     ("cli", "pytest_plugin"),
     ("match", "audit", "bisect", "matrix", "export", "issue", "authoring", "docs"),
     ("text",),
@@ -40,7 +40,7 @@ PRESENTERS = ("repros.text", "repros.audit.formats")
 """Packages that turn values into text."""
 VIEWS = {"text", "json_format", "markdown"}
 """Names of the modules that do so for one folder."""
-FRONT_ENDS = ("__main__", "cli", "docs", "pytest_plugin", "text")
+FRONT_ENDS = ("__main__", "cli", "docs", "pytest_plugin", "site", "text")
 """Folders whose purpose is to present: all of their modules may import presenters."""
 
 LOOSE_MODULES = {"__init__", "__main__", "errors"}

@@ -1,0 +1,37 @@
+"""`python -m repros.site FOLDER`: build the site."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from repros.site.build import Place, build
+from repros.site.npm import NpmError
+from repros.site.source import read_source
+
+
+def main() -> int:
+    """Build the site and print its size; return 2 if a part cannot be made."""
+    parser = argparse.ArgumentParser(prog="python -m repros.site", description=main.__doc__)
+    parser.add_argument("folder", type=Path, help="where the pages go; what a previous build left there is removed")
+    parser.add_argument("--address", default="", help="address that the site will have; feeds and records name it")
+    parser.add_argument("--repository", default="", help="address of the repository, which links to files lead to")
+    parser.add_argument("--without-matcher", action="store_true", help="leave out Pyodide: no npm, no download")
+    chosen = parser.parse_args()
+    began = time.perf_counter()
+    try:
+        place = Place(chosen.address, chosen.repository)
+        files = build(read_source(), chosen.folder, place, matcher=not chosen.without_matcher)
+    except NpmError as error:
+        print(f"site: {error} Without npm: --without-matcher.", file=sys.stderr)  # noqa: T201 - a program's output
+        return 2
+    size = sum(file.stat().st_size for file in files) / 1e6
+    seconds = time.perf_counter() - began
+    print(f"{len(files)} files, {size:.1f} MB in {chosen.folder}, {seconds:.1f} s")  # noqa: T201 - as above
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+// `repros match` in the browser: Pyodide runs the project's own code on the pasted log. On this thread and not in a
+// worker, because a worker is not bound by the page's Content-Security-Policy.
+import { loadPyodide } from "../pyodide/pyodide.mjs";
+
+const byId = (id) => document.getElementById(id);
+const state = byId("state");
+let python;
+
+async function load() {
+  state.textContent = "Loading Python...";
+  const runtime = await loadPyodide({ indexURL: new URL("../pyodide/", import.meta.url).href });
+  const [code, program] = await Promise.all([fetch("python.zip"), fetch("assets/match.py")]);
+  runtime.FS.writeFile("/python.zip", new Uint8Array(await code.arrayBuffer()));
+  // The catalogue is read with pathlib, so the code is unpacked rather than imported from the archive.
+  runtime.runPython(`import shutil, sys
+shutil.unpack_archive("/python.zip", "/code")
+sys.path.insert(0, "/code")`);
+  runtime.runPython(await program.text());
+  return runtime.globals.get("answer");
+}
+
+/** Return the report of `repros match --json` on a log. */
+export async function match(text) {
+  python ??= load();
+  python.catch(() => (python = undefined));
+  return JSON.parse((await python)(text));
+}
+globalThis.reprosMatch = match;
+
+function element(tag, name, ...children) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  made.append(...children);
+  return made;
+}
+
+function link(id) {
+  const made = element("a", "", id);
+  made.href = `failures/${id}.html`;
+  return made;
+}
+
+function code(text) {
+  return element("code", "", text);
+}
+
+function fact(name, ...values) {
+  return element("div", "", element("dt", "", name), ...values.map((value) => element("dd", "", ...[value].flat())));
+}
+
+function seen({ line, ranks, type, message }) {
+  const where = [`line ${line}`, ...ranks].join(", ");
+  return [`${where}: `, code([type, message].filter(Boolean).join(": "))];
+}
+
+function versions({ state: affected, versions: stated, ranges, missing }) {
+  const found = Object.entries(stated).map(([name, each]) => `${name} ${each.join(" and ")}`);
+  if (!ranges.length) return "every release is affected";
+  if (affected === "unknown" && missing.length)
+    return `unknown: the log does not state the version of ${missing.join(", ")} (affected: ${ranges.join(", ")})`;
+  return `${affected}: ${found.join(", ")} (affected: ${ranges.join(", ")})`;
+}
+
+function candidate(one) {
+  const facts = element(
+    "dl",
+    "summary",
+    fact("Why", one.why),
+    fact("Seen", [...seen(one.seen[0]), one.seen.length > 1 ? ` and ${one.seen.length - 1} more` : ""]),
+    fact("Versions", versions(one.affected)),
+  );
+  if (one.works.length)
+    facts.append(fact("Works", ...one.works.map(({ variant, about }) => [code(variant), ` ${about}`])));
+  if (one.does_not_fix.length)
+    facts.append(fact("Does not", ...one.does_not_fix.map(({ variant, claim }) => [code(variant), ` ${claim}`])));
+  if (one.rivals.length || one.confidence === "possible")
+    facts.append(fact("Apart", one.apart ?? "nothing in the log; run it with --confirm --python PATH"));
+  const heading = element("h2", "", link(one.id), ` ${one.title} `, element("span", `tag ${one.confidence}`, one.confidence));
+  return element("section", "candidate", heading, facts);
+}
+
+function show(found) {
+  const parts = found.candidates.map(candidate);
+  if (!parts.length) {
+    parts.push(element("h2", "", "No known repro"));
+    const list = found.exceptions.slice(0, 6).map((one) => element("li", "", ...seen(one)));
+    if (list.length) parts.push(element("p", "", "These exceptions were read:"), element("ul", "", ...list));
+    else parts.push(element("p", "", "Neither a traceback nor the last line of one was read."));
+  }
+  for (const { id, line } of found.ruled_out)
+    parts.push(element("p", "note", link(id), ` has the message of line ${line}, but was ruled out.`));
+  for (const note of found.notes) parts.push(element("p", "note", note));
+  byId("answer").replaceChildren(...parts);
+}
+
+async function answer() {
+  byId("answer").replaceChildren();
+  byId("go").disabled = true;
+  try {
+    const began = performance.now();
+    const found = await match(byId("log").value);
+    if (found.error) state.textContent = found.error;
+    else {
+      show(found);
+      state.textContent = `Read in ${((performance.now() - began) / 1000).toFixed(1)} s, on this machine.`;
+    }
+  } catch (error) {
+    state.textContent = `Python could not be loaded (${error.message}); run repros match on your machine.`;
+  }
+  byId("go").disabled = false;
+}
+
+async function example(id) {
+  byId("log").value = await (await fetch(`failures/${id}.log`)).text();
+  await answer();
+}
+
+byId("match").addEventListener("submit", (event) => {
+  event.preventDefault();
+  answer();
+});
+byId("file").addEventListener("change", async ({ target }) => {
+  byId("log").value = await target.files[0].text();
+  answer();
+});
+byId("example").addEventListener("change", ({ target }) => target.value && example(target.value));
+const asked = new URLSearchParams(location.search).get("log");
+if (asked && /^RPR-\d{4}$/.test(asked)) example(asked);
+navigator.serviceWorker?.register("sw.js");

@@ -1,0 +1,185 @@
+"""The build: every page and file of the site, in order."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from repros import __version__
+from repros.site import commands, failure, machine, overview
+from repros.site.matcher import add_matcher
+from repros.site.prose import Prose, highlight, highlight_styles
+from repros.site.simulated import refusals
+from repros.site.source import Source
+
+_HERE = Path(__file__).parent
+_PACKAGE = _HERE.parent
+
+PROSE: Mapping[str, str] = {
+    "CONTRIBUTING.md": "contributing.html",
+    "docs/architecture.md": "architecture.html",
+    "docs/evidence.md": "evidence.html",
+    "docs/given-a-repro.md": "given-a-repro.html",
+    "docs/glossary.md": "glossary.html",
+    "docs/matching.md": "matching.html",
+    "docs/releasing.md": "releasing.html",
+    "docs/seeds.md": "seeds.html",
+    "docs/verdicts.md": "verdicts.html",
+    "docs/watch.md": "watch.html",
+    "docs/simulate.md": "simulate.html",
+    "repros/catalogue/NOT_REPRODUCED.md": "not-reproduced.html",
+    "repros/inside/sim/README.md": "simulated-accelerator.html",
+    "tests/tools/library_tests/RESULTS.md": "simulated-accelerator-libraries.html",
+}
+"""Markdown pages of the checkout and their addresses; one that is not there has no page."""
+
+MENU = (
+    ("Failures", "index.html"),
+    ("Match", "match.html"),
+    ("Heat map", "matrix.html"),
+    ("Commands", "commands.html"),
+    ("About", "about.html"),
+)
+"""The links at the top of every page."""
+
+ABOUT: Mapping[str, tuple[str, ...]] = {
+    "Use it": ("given-a-repro.html", "watch.html", "simulate.html", "commands.html", "matching.html"),
+    "The evidence": ("verdicts.html", "evidence.html", "seeds.html", "not-reproduced.html", "benchmarks.html"),
+    "The simulated accelerator": (
+        "simulated-accelerator.html",
+        "simulated-accelerator-errors.html",
+        "simulated-accelerator-libraries.html",
+    ),
+    "The project": ("architecture.html", "glossary.html", "contributing.html", "releasing.html"),
+    "For programs": ("failures.json", "failures.schema.json", "osv.json", "news.atom", "llms.txt"),
+}
+"""The table of contents, by heading."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the site and its sources will be; empty where that is not known."""
+
+    address: str = ""
+    """The site's address, which absolute links begin with."""
+    repository: str = ""
+    """The repository's address."""
+
+    @property
+    def base(self) -> str:
+        """The address with one slash at its end, or nothing."""
+        return f"{self.address.rstrip('/')}/" if self.address else ""
+
+
+def build(source: Source, folder: Path, place: Place = Place(), *, matcher: bool = True) -> list[Path]:
+    """Write the site and return its files.
+
+    Args:
+        source: the data.
+        folder: where the site is written; its contents are replaced.
+        place: where it will be published.
+        matcher: whether `repros match` for the browser is included.
+
+    Raises:
+        NpmError: Pyodide cannot be downloaded.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(_HERE / "assets", folder / "assets")
+    with (folder / "assets/style.css").open("a", encoding="utf-8") as style:
+        style.write(highlight_styles() + "\n")
+    titles: dict[str, str] = {}
+    environment = _environment(place, titles)
+    environment.globals["has_matcher"] = matcher
+    for address, template, context in _pages(source, place, titles, matcher=matcher):
+        text = environment.get_template(template).render(page=address, up="../" * address.count("/"), **context)
+        _write(folder / address, text)
+    for address, text in _files(source, place):
+        _write(folder / address, text)
+    if matcher:
+        add_matcher(folder, _PACKAGE)
+        _write(folder / "sw.js", _service_worker(folder))
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _environment(place: Place, titles: Mapping[str, str]) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("repros.site"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["thread"] = failure.thread_name
+    environment.globals.update(menu=MENU, version=__version__, place=place, titles=titles, highlight=highlight)
+    return environment
+
+
+def _pages(
+    source: Source, place: Place, titles: dict[str, str], *, matcher: bool
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each page's address, template and values; prose first, because the table of contents names its titles."""
+    pages = {file: address for file, address in PROSE.items() if (source.root / file).is_file()}
+    prose = Prose(source.root, pages, place.repository)
+    for file, address in pages.items():
+        title, body = prose.convert(file)
+        titles[address] = title
+        yield address, "prose.html", {"title": title, "body": body}
+    rows = [overview.row(repro, source) for repro in source.catalogue]
+    choices = overview.choices(source.catalogue)
+    yield "index.html", "index.html", {"rows": rows, "stacks": source.stacks, "choices": choices, "matcher": matcher}
+    yield "matrix.html", "matrix.html", {"rows": rows, "stacks": source.stacks}
+    for repro in source.catalogue:
+        yield f"failures/{repro.id}.html", "failure.html", failure.page(repro, source)
+    lines, releases = refusals(source.root)
+    titles["simulated-accelerator-errors.html"] = "What CUDA refuses, and in which words"
+    yield "simulated-accelerator-errors.html", "refusals.html", {"lines": lines, "releases": releases}
+    titles |= {"commands.html": "Commands", "benchmarks.html": "Benchmarks"}
+    yield "commands.html", "commands.html", {"commands": [*commands.reference()]}
+    yield "benchmarks.html", "benchmarks.html", {"plots": overview.plots(source)}
+    if matcher:
+        yield "match.html", "match.html", {"logs": sorted(source.logs)}
+    known = {
+        heading: [one for one in pages if one in titles or ("." in one and not one.endswith(".html"))]
+        for heading, pages in ABOUT.items()
+    }
+    yield "about.html", "about.html", {"contents": known}
+    yield "404.html", "404.html", {}
+
+
+def _files(source: Source, place: Place) -> Iterator[tuple[str, str]]:
+    """Yield the address and the text of each file that is no page."""
+    yield "failures.json", machine.dump(machine.all_json(source))
+    yield "failures.schema.json", (_HERE / "failures.schema.json").read_text(encoding="utf-8")
+    records = machine.osv_records(source)
+    yield "osv.json", machine.dump([*records.values()])
+    for repro in source.catalogue:
+        yield f"failures/{repro.id}.json", machine.dump(machine.failure_json(repro, source))
+        yield f"failures/{repro.id}.osv.json", machine.dump(records[repro.id])
+        yield f"failures/{repro.id}.py", failure.standalone_script(repro, source)
+    for id_, log in source.logs.items():
+        yield f"failures/{id_}.log", log
+    yield "news.atom", machine.feed(source, place.base)
+    yield "llms.txt", machine.plain_text(source)
+
+
+def _service_worker(folder: Path) -> str:
+    """Return the service worker with the list of what the matcher's page needs without a network."""
+    files = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in {".html", ".css", ".js", ".mjs", ".py", ".wasm", ".zip", ".svg"}
+    ]
+    kept = [file for file in files if file.parent.name != "failures" or file.suffix == ".html"]
+    kept += [folder / "pyodide/pyodide-lock.json"]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in kept)).hexdigest()[:16]
+    names = [file.relative_to(folder).as_posix() for file in kept]
+    template = (_HERE / "sw.js").read_text(encoding="utf-8")
+    return template.replace("__VERSION__", digest).replace('"__FILES__"', ", ".join(f'"{name}"' for name in names))
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")

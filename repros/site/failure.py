@@ -1,0 +1,204 @@
+"""One failure's page: its story, its measured fixes, its evidence and what to run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from repros.cli.main import load_commands
+from repros.evidence import StackStatus
+from repros.export.script import ExportError, export_script, pins_of_stack
+from repros.model import Device, Repro, Role, Variant
+from repros.site.overview import affected_text, kind_of, strip
+from repros.site.prose import highlight, inline
+from repros.site.source import Source
+from repros.text.difference import difference
+from repros.text.wording import count, own_requirements
+
+_MOST_LOG_LINES = 60
+_THREAD = re.compile(r"https://github\.com/[^/]+/(?P<name>[^/]+)/(?P<what>issues|pull|discussions)/(?P<number>\d+)")
+_UPSTREAM = {
+    "reports": "Reports",
+    "introduced": "Introduced by",
+    "fix": "Fixed by",
+    "fixes": "Fixed by",
+    "documented": "Documented in",
+    "related": "Related",
+}
+"""Kinds of upstream links in a header, and their headings."""
+_FAILING = {StackStatus.FAILS, StackStatus.DIFFERS}
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One documented solution and what was measured of it."""
+
+    variant: Variant
+    text: Markup
+    needs: str
+    """What it requires beyond the repro itself."""
+    measured: str
+    """The verdicts, counted: `Measured on 3 stacks with the failure: clean in 3 runs on sim`."""
+    agrees: bool
+    """Whether every measured verdict is the documented one."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release on a time line."""
+
+    version: str
+    date: str
+    answer: str
+    """`yes`: it has the failure, `no`, `unknown`, or empty: not tried."""
+    why: str
+
+
+def page(repro: Repro, source: Source) -> dict[str, Any]:
+    """Return what the template `failure.html` shows."""
+    sections = {name: inline(text[:1].upper() + text[1:]) for name, text in repro.sections.items()}
+    script = standalone_script(repro, source)
+    return {
+        "repro": repro,
+        "title": inline(repro.title),
+        "kind": kind_of(repro),
+        "affected": affected_text(repro),
+        "doc": None if sections else inline(repro.doc),
+        "lead": _lead(repro),
+        "sections": sections,
+        "squares": strip(repro, source),
+        "works": [_fix(repro, one, source) for one in repro.variants if one.role is Role.WORKS],
+        "does_not": [_fix(repro, one, source) for one in repro.variants if one.role is Role.DOES_NOT_FIX],
+        "others": [_fix(repro, one, source) for one in repro.variants if one.role is Role.FAILS],
+        "diff": highlight("\n".join(difference(repro.path)) + "\n", "diff") if difference(repro.path) else None,
+        "timelines": [_timeline(record) for record in source.bisections.get(repro.id, ())],
+        "evidence": _evidence_rows(repro, source),
+        "upstream": upstream_links(repro),
+        "script": highlight(script, "python"),
+        "needs_gpu": Device.CPU not in repro.devices,
+        "log": _shorten(source.logs.get(repro.id, "")),
+        "watched": "watch" in load_commands(),
+        "pins": _home_pins(repro, source),
+    }
+
+
+def _lead(repro: Repro) -> Markup:
+    """Return the docstring's first sentences, before its labelled paragraphs."""
+    first = repro.doc.strip().split("\n\n")[0]
+    return Markup("") if re.match(r"\w+:\s", first) else inline(" ".join(first.split()))
+
+
+def standalone_script(repro: Repro, source: Source) -> str:
+    """Return the script pinned to its home stack, which `uv run` runs; or as it is, if it cannot be pinned."""
+    home = source.stack(repro.home)
+    if home is not None:
+        with suppress(ExportError):
+            return export_script(repro, pins_of_stack(repro, home), documented=False)
+    return repro.path.read_text(encoding="utf-8")
+
+
+def _fix(repro: Repro, variant: Variant, source: Source) -> Fix:
+    """Return a solution with what was measured of it on the stacks that have the failure; the others say nothing."""
+    having = {square.stack.name for square in strip(repro, source) if square.status in _FAILING}
+    counted: Counter[tuple[str, str]] = Counter()
+    for unit, measurement in source.evidence.items():
+        if unit.repro == repro.id and unit.stack in having and variant.name in measurement.variants:
+            counted[measurement.variants[variant.name].verdict.value, unit.device.value] += 1
+    parts = [
+        f"{'failed' if verdict == 'reproduced' else verdict} in {count(number, 'run')} on {device}"
+        for (verdict, device), number in sorted(counted.items())
+    ]
+    where = f"on {count(len(having), 'stack')} with the failure"
+    return Fix(
+        variant,
+        inline(variant.claim or variant.about),
+        ", ".join(own_requirements(repro, variant)),
+        f"Measured {where}: {', '.join(parts)}" if parts else "Not measured on a stack with the failure",
+        all(verdict in {"reproduced", "clean"} for verdict, _ in counted),
+    )
+
+
+def _timeline(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a bisection as years of releases, and its answer in a sentence."""
+    years: dict[str, list[Release]] = {}
+    for version, date in record["candidates"].items():
+        answer = record["answers"].get(version, {})
+        release = Release(version, date, answer.get("answer", ""), answer.get("why", ""))
+        years.setdefault(str(date)[:4], []).append(release)
+    return {"record": record, "years": years, "outcome": _outcome(record), "why": record.get("explanation", "")}
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    begins, ends, package = record["begins"], record["ends"], record["package"]
+    first = f"{package} {begins['affected']} is the first release with the failure" if begins else ""
+    if begins and begins["free"] is None:
+        first = f"{package} {begins['affected']}, the oldest release tried, has the failure"
+    if not ends:
+        return first
+    if ends["free"] is None:
+        return f"{first}; {ends['affected']}, the newest, still has it."
+    return f"{first}; {ends['affected']} is the last, {ends['free']} is free of it."
+
+
+def _evidence_rows(repro: Repro, source: Source) -> list[dict[str, Any]]:
+    order = [stack.name for stack in source.stacks]
+    found = sorted(
+        (item for item in source.evidence.items() if item[0].repro == repro.id),
+        key=lambda item: (order.index(item[0].stack) if item[0].stack in order else -1, item[0]),
+    )
+    return [
+        {
+            "unit": unit,
+            "measurement": one,
+            "versions": ", ".join(f"{name} {version}" for name, version in sorted(one.versions.items())),
+            "verdicts": sorted(Counter(seen.verdict.value for seen in one.variants.values()).items()),
+            "failing": one.variants.get("failing"),
+        }
+        for unit, one in found
+    ]
+
+
+def upstream_links(repro: Repro) -> dict[str, list[tuple[str, str]]]:
+    """Return the upstream links by heading, each as address and text."""
+    upstream = repro.upstream
+    if isinstance(upstream, Mapping):
+        groups = {str(kind): tuple(urls) for kind, urls in upstream.items()}
+    else:
+        split = {kind: getattr(upstream, kind) for kind in _UPSTREAM if hasattr(upstream, kind)}
+        groups = split or {"Upstream": tuple(upstream)}
+    links = ((_UPSTREAM.get(kind, kind), urls) for kind, urls in groups.items())
+    return {heading: [(url, thread_name(url)) for url in urls] for heading, urls in links if urls}
+
+
+def thread_name(url: str) -> str:
+    """Return `pytorch #123` for an address of GitHub; another address without its scheme."""
+    thread = _THREAD.match(url)
+    return f"{thread['name']} #{thread['number']}" if thread else url.removeprefix("https://")
+
+
+def _shorten(log: str) -> str:
+    """Return the end of a log, with a line in place of what was left out."""
+    lines = log.splitlines()
+    if len(lines) <= _MOST_LOG_LINES:
+        return log
+    left_out = len(lines) - _MOST_LOG_LINES
+    return "\n".join([f"[{left_out} lines are left out]", *lines[-_MOST_LOG_LINES:]]) + "\n"
+
+
+def _home_pins(repro: Repro, source: Source) -> list[str]:
+    """Return the home stack's pins of the packages that the failure is in, as lines of a requirements file."""
+    home = source.stack(repro.home)
+    return list(_pins(repro, home.requirements)) if home else []
+
+
+def _pins(repro: Repro, requirements: Any) -> Iterator[str]:
+    named = {*repro.packages, *(requirement.name for requirement in repro.affected), "torch"}
+    for requirement in requirements:
+        if requirement.name in named:
+            yield str(requirement)

@@ -1,0 +1,73 @@
+"""Everything that the pages are made from, read once."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repros import evidence
+from repros.engine.catalogue import Catalogue, load
+from repros.evidence import Evidence
+from repros.model import Repro, Stack
+from repros.stacks import load_stacks
+
+ROOT = Path(__file__).parents[2]
+"""The checkout: prose, golden logs and the simulated accelerator's figures are not in the package."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The data of one build."""
+
+    catalogue: Catalogue
+    stacks: tuple[Stack, ...]
+    """The oldest first, `current` last."""
+    evidence: Evidence
+    bisections: Mapping[str, tuple[Mapping[str, Any], ...]]
+    """The kept bisections of each repro, by id."""
+    logs: Mapping[str, str]
+    """A log that each failure left in a real run, by id."""
+    root: Path = ROOT
+
+    def stack(self, name: str) -> Stack | None:
+        """Return the stack of that name, or None."""
+        return next((stack for stack in self.stacks if stack.name == name), None)
+
+
+def read_source(root: Path = ROOT) -> Source:
+    """Read the catalogue, the stacks, the evidence, the bisections and the logs of a checkout."""
+    catalogue = load()
+    bisections: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    for file in sorted((evidence.FOLDER / "bisections").glob("*.json")):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        bisections[record["repro"]] = (*bisections.get(record["repro"], ()), record)
+    return Source(
+        catalogue=catalogue,
+        stacks=tuple(load_stacks().values()),
+        evidence=evidence.read(),
+        bisections=bisections,
+        logs=_read_logs(root / "tests/match/golden", catalogue),
+        root=root,
+    )
+
+
+def _read_logs(folder: Path, catalogue: Catalogue) -> dict[str, str]:
+    """Return a log of each repro: of its failing variant, started by hand, on its home stack, where there is one."""
+    kept: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in tomllib.loads((folder / "index.toml").read_text(encoding="utf-8"))["log"]:
+        if entry.get("script", "").startswith("RPR-") and entry["expected"] == [entry["script"]]:
+            kept.setdefault(entry["script"], []).append(entry)
+
+    def rank(repro: Repro, entry: Mapping[str, Any]) -> tuple[bool, ...]:
+        return (entry["arguments"][0] != "failing", entry["how"] != "hand", entry["stack"] != repro.home)
+
+    chosen = {
+        repro.id: min(kept[repro.id], key=lambda entry, repro=repro: rank(repro, entry))  # type: ignore[misc]
+        for repro in catalogue
+        if repro.id in kept
+    }
+    return {id_: (folder / f"{entry['name']}.log").read_text(encoding="utf-8") for id_, entry in chosen.items()}

@@ -1,0 +1,129 @@
+"""The pages of the site: addresses that stay, links that lead somewhere, no code inside a page, sizes and times."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urldefrag, urlsplit
+
+import pytest
+
+from repros.engine.catalogue import Catalogue
+from repros.site.build import MENU, Place, build
+from repros.site.source import Source
+
+ADDRESSES = Path(__file__).with_name("addresses.txt").read_text(encoding="utf-8").split()
+"""Every address that was ever published, ID for any repro; a line is added and never removed."""
+OF_THE_MATCHER = {"match.html"}
+MOST_INDEX_BYTES = 150_000
+MOST_SECONDS = 30
+
+
+class Page(HTMLParser):
+    """What the tests look at in one page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.inline: list[str] = []
+        self.policy = ""
+        self._script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids += [str(values["id"])] if "id" in values else []
+        self.links += [str(values[name]) for name in ("href", "src") if name in values]
+        self.inline += [f"{tag} {name}" for name in values if name == "style" or name.startswith("on")]
+        self.inline += [tag] if tag == "style" or (tag == "script" and "src" not in values) else []
+        if values.get("http-equiv") == "Content-Security-Policy":
+            self.policy = str(values["content"])
+
+
+def read_pages(site: Path) -> dict[str, Page]:
+    return {file.relative_to(site).as_posix(): Page(file.read_text("utf-8")) for file in site.rglob("*.html")}
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    return read_pages(site)
+
+
+def test_no_address_is_lost(site: Path, source: Source) -> None:
+    ids = [repro.id for repro in source.catalogue]
+    wanted = {address.replace("ID", id_) for address in ADDRESSES for id_ in (ids if "ID" in address else [""])}
+    assert {address for address in wanted - OF_THE_MATCHER if not (site / address).is_file()} == set()
+
+
+def test_every_page_is_on_the_list(pages: dict[str, Page]) -> None:
+    found = {re.sub(r"RPR-\d{4}", "ID", address) for address in pages}
+    assert found - set(ADDRESSES) == set(), "add them to addresses.txt"
+
+
+def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
+    wrong = []
+    for address, page in pages.items():
+        for link in page.links:
+            if urlsplit(link).scheme:
+                continue
+            path, anchor = urldefrag(link.partition("?")[0] if "#" not in link else link)
+            target = (site / address).parent / path if path else site / address
+            name = target.resolve().relative_to(site.resolve()).as_posix()
+            if name in OF_THE_MATCHER:
+                continue
+            if not target.is_file() or (anchor and anchor not in pages[name].ids):
+                wrong.append(f"{address}: {link}")
+    assert wrong == []
+
+
+def test_ids_are_unique_within_a_page(pages: dict[str, Page]) -> None:
+    assert {address: page.ids for address, page in pages.items() if len(page.ids) != len(set(page.ids))} == {}
+
+
+def test_no_page_has_code_inside_or_loads_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
+    assert {address: page.inline for address, page in pages.items() if page.inline} == {}
+    for address, page in pages.items():
+        assert page.policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';"), address
+    loaded = re.compile(r"""(?:src="|import\(?["']|url\()(?:https?:)?//""")
+    files = [*site.rglob("*.html"), *site.glob("assets/*")]
+    assert [file for file in files if loaded.search(file.read_text("utf-8"))] == []
+
+
+def test_every_page_of_the_menu_exists(pages: dict[str, Page]) -> None:
+    assert {address for _, address in MENU} - OF_THE_MATCHER <= set(pages)
+
+
+def test_every_failure_has_what_a_reader_asks_for(source: Source, pages: dict[str, Page]) -> None:
+    for repro in source.catalogue:
+        page = pages[f"failures/{repro.id}.html"]
+        wanted = {"stacks", "works", "run", "know", "script", "evidence", "upstream"}
+        assert wanted <= set(page.ids), repro.id
+        assert set(repro.upstream) <= set(page.links), repro.id
+
+
+def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
+    here = str(Path(__file__).parents[2])
+    texts = {file for file in site.rglob("*") if file.suffix in {".html", ".json", ".txt", ".atom", ".py"}}
+    assert {file for file in texts if here in file.read_text("utf-8")} == set()
+
+
+def test_a_hundred_failures_are_built_in_time_and_their_index_is_small(source: Source, tmp_path: Path) -> None:
+    repros = source.catalogue.repros
+    many = Catalogue(tuple(replace(repros[n % len(repros)], id=f"RPR-{n + 1:04}") for n in range(100)))
+    began = time.perf_counter()
+    build(replace(source, catalogue=many), tmp_path / "site", Place(), matcher=False)
+    assert time.perf_counter() - began < MOST_SECONDS
+    asked = ["index.html", *(f"assets/{name}" for name in ("style.css", "theme.js", "page.js", "index.js", "icon.svg"))]
+    assert sum((tmp_path / "site" / name).stat().st_size for name in asked) < MOST_INDEX_BYTES
+
+
+def test_two_builds_are_equal(source: Source, site: Path, tmp_path: Path) -> None:
+    from tests.site.conftest import PLACE
+
+    files = build(source, tmp_path / "site", PLACE, matcher=False)
+    for file in files:
+        assert file.read_bytes() == (site / file.relative_to(tmp_path / "site")).read_bytes(), file
