@@ -15,7 +15,7 @@ from repros.cli.main import load_commands
 from repros.evidence import StackStatus
 from repros.export.script import ExportError, export_script, pins_of_stack
 from repros.model import Device, Repro, Role, Variant
-from repros.site.overview import affected_text, kind_of, strip
+from repros.site.overview import affected_text, strip
 from repros.site.prose import highlight, inline
 from repros.site.source import Source
 from repros.text.difference import difference
@@ -25,10 +25,9 @@ _MOST_LOG_LINES = 60
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<name>[^/]+)/(?P<what>issues|pull|discussions)/(?P<number>\d+)")
 _UPSTREAM = {
     "reports": "Reports",
-    "introduced": "Introduced by",
-    "fix": "Fixed by",
-    "fixes": "Fixed by",
-    "documented": "Documented in",
+    "introduced_by": "Introduced by",
+    "fixed_by": "Fixed by",
+    "unreleased_fix": "Fixed by, in no release yet",
     "related": "Related",
 }
 """Kinds of upstream links in a header, and their headings."""
@@ -67,7 +66,6 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
     return {
         "repro": repro,
         "title": inline(repro.title),
-        "kind": kind_of(repro),
         "affected": affected_text(repro),
         "doc": None if sections else inline(repro.doc),
         "lead": _lead(repro),
@@ -83,7 +81,7 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "script": highlight(script, "python"),
         "needs_gpu": Device.CPU not in repro.devices,
         "log": _shorten(source.logs.get(repro.id, "")),
-        "watched": "watch" in load_commands(),
+        "finds": repro.finds if "watch" in load_commands() else (),
         "pins": _home_pins(repro, source),
     }
 
@@ -166,14 +164,9 @@ def _evidence_rows(repro: Repro, source: Source) -> list[dict[str, Any]]:
 
 def upstream_links(repro: Repro) -> dict[str, list[tuple[str, str]]]:
     """Return the upstream links by heading, each as address and text."""
-    upstream = repro.upstream
-    if isinstance(upstream, Mapping):
-        groups = {str(kind): tuple(urls) for kind, urls in upstream.items()}
-    else:
-        split = {kind: getattr(upstream, kind) for kind in _UPSTREAM if hasattr(upstream, kind)}
-        groups = split or {"Upstream": tuple(upstream)}
-    links = ((_UPSTREAM.get(kind, kind), urls) for kind, urls in groups.items())
-    return {heading: [(url, thread_name(url)) for url in urls] for heading, urls in links if urls}
+    groups = {heading: getattr(repro.upstream, kind) for kind, heading in _UPSTREAM.items()}
+    groups["Documented"] = (repro.documented,) if repro.documented else ()
+    return {heading: [(url, thread_name(url)) for url in urls] for heading, urls in groups.items() if urls}
 
 
 def thread_name(url: str) -> str:

@@ -15,7 +15,7 @@ from repros.evidence import StackStatus
 from repros.export.osv import osv_record
 from repros.model import Repro, Role
 from repros.site.failure import upstream_links
-from repros.site.overview import affected_text, kind_of, strip
+from repros.site.overview import affected_text, strip
 from repros.site.source import Source
 from repros.text import json_values
 
@@ -32,7 +32,7 @@ def failure_json(repro: Repro, source: Source) -> dict[str, Any]:
         "schema": SCHEMA_VERSION,
         "page": f"failures/{repro.id}.html",
         **details,
-        "kind": kind_of(repro) or None,
+        "kind": repro.kind.value,
         "upstream": {heading: [url for url, _ in links] for heading, links in upstream_links(repro).items()},
         "stacks": {
             square.stack.name: square.status.value if square.status else None for square in strip(repro, source)
@@ -151,6 +151,7 @@ def plain_text(source: Source) -> str:
     ]
     for repro in source.catalogue:
         lines += ["", f"## {repro.id} {repro.title}", "", f"Affected: {affected_text(repro)}"]
+        lines += [f"Kind: {repro.kind.value}"]
         lines += [f"{'Silent' if repro.silent else 'Shows'}: {repro.failing.signature}"]
         lines += [f"{name}: {text}" for name, text in repro.sections.items()]
         lines += [f"Works: {one.name}: {one.about}" for one in repro.variants if one.role is Role.WORKS]

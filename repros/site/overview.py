@@ -63,7 +63,6 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
     return {
         "repro": repro,
         "title": inline(repro.title),
-        "kind": kind_of(repro),
         "affected": affected_text(repro),
         "squares": squares,
         "fails_on": " ".join(square.stack.name for square in squares if square.status is StackStatus.FAILS),
@@ -72,12 +71,6 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
         "devices": measured_devices(repro, source.evidence),
         "searched": " ".join(dict.fromkeys(" ".join(searched).lower().split())),
     }
-
-
-def kind_of(repro: Repro) -> str:
-    """Return what upstream takes the failure for (`bug`, `by design`, ...); empty if the header does not say."""
-    kind = getattr(repro, "kind", None)
-    return str(getattr(kind, "value", kind) or "")
 
 
 def affected_text(repro: Repro) -> str:
@@ -91,7 +84,7 @@ def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:
     return {
         "packages": sorted({package for repro in known for package in repro.packages}),
         "strategies": sorted({strategy for repro in known for strategy in repro.strategies}),
-        "kinds": sorted({kind_of(repro) for repro in known} - {""}),
+        "kinds": sorted({repro.kind.value for repro in known}),
     }
 
 

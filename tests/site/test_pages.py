@@ -102,7 +102,7 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, pages: dict[st
         page = pages[f"failures/{repro.id}.html"]
         wanted = {"stacks", "works", "run", "know", "script", "evidence", "upstream"}
         assert wanted <= set(page.ids), repro.id
-        assert set(repro.upstream) <= set(page.links), repro.id
+        assert set(repro.upstream.links) <= set(page.links), repro.id
 
 
 def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
