@@ -22,6 +22,7 @@ from repros.model import (
     Upstream,
     Variant,
 )
+from repros.settings import CATALOGUE
 
 SIGNATURE = Signature(raises="RuntimeError", match=("the documented failure",))
 
@@ -92,7 +93,7 @@ def variant(name: str = "failing", outcome: Outcome = Outcome.FAILS, **given: An
 
 def repro(id_: str = "RPR-0001", **given: Any) -> Repro:
     values: dict[str, Any] = {
-        "path": Path(f"/nowhere/toys/toy_{id_[-4:]}.py"),
+        "path": CATALOGUE / f"toys/toy_{id_[-4:]}.py",
         "title": "A toy",
         "kind": Kind.BUG,
         "documented": None,

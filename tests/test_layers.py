@@ -25,6 +25,7 @@ LAYERS = (
     ("engine",),
     ("environments", "stacks"),
     ("model",),
+    ("settings",),
     ("errors", "inside"),
     ("__init__",),
 )
@@ -43,7 +44,7 @@ VIEWS = {"text", "json_format", "markdown"}
 FRONT_ENDS = ("__main__", "cli", "docs", "pytest_plugin", "site", "text")
 """Folders whose purpose is to present: all of their modules may import presenters."""
 
-LOOSE_MODULES = {"__init__", "__main__", "errors"}
+LOOSE_MODULES = {"__init__", "__main__", "errors", "settings"}
 MOST_LINES, MOST_FUNCTION_LINES = 300, 40
 
 

@@ -9,6 +9,7 @@ from string import Template
 
 from repros.engine.header import has_header, read
 from repros.errors import ReprosError
+from repros.settings import OWN_PREFIX
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -19,6 +20,7 @@ def write_script(
     slug: str,
     other_catalogues: Iterable[Path] = (),
     fill: Callable[[str], str] = str,
+    prefix: str = OWN_PREFIX,
 ) -> Path:
     """Write the script and return its path.
 
@@ -28,6 +30,7 @@ def write_script(
         slug: the file's stem: what goes wrong, in lower case.
         other_catalogues: further catalogues whose ids are taken.
         fill: returns the text to write for the template's text.
+        prefix: start of the id: `RPR`, or that of a private catalogue.
 
     Raises:
         ReprosError: an invalid name, an existing script, or a path that is not a folder.
@@ -39,7 +42,7 @@ def write_script(
         raise ReprosError(f"{catalogue} is not a folder; go to a checkout, or name a folder with --catalogue.")
     path = catalogue / family / f"{slug}.py"
     title = slug.replace("_", " ").capitalize()
-    text = fill(_TEMPLATE.substitute(id=next_id([catalogue, *other_catalogues]), title=title))
+    text = fill(_TEMPLATE.substitute(id=next_id([catalogue, *other_catalogues], prefix), title=title))
     if path.exists():
         raise ReprosError(f"{path} already exists; choose another name, or edit that file.")
     try:
@@ -53,11 +56,12 @@ def write_script(
     return path
 
 
-def next_id(catalogues: Iterable[Path]) -> str:
-    """Return the id after the highest one in use. Gaps are ids that were given up; they are not used again."""
+def next_id(catalogues: Iterable[Path], prefix: str = OWN_PREFIX) -> str:
+    """Return the id after the highest of a prefix. Gaps are ids that were given up; they are not used again."""
     scripts = {path.resolve() for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path)}
-    highest = max((int(read(path).id.removeprefix("RPR-")) for path in scripts), default=0)
-    return f"RPR-{highest + 1:04d}"
+    ids = [read(path).id.partition("-") for path in scripts]
+    highest = max((int(number) for start, _, number in ids if start == prefix), default=0)
+    return f"{prefix}-{highest + 1:04d}"
 
 
 # The comments are for the author, who deletes them when the script is finished.

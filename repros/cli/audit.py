@@ -61,7 +61,6 @@ def audit(
     python: Path | None,
     format_name: str,
     ignores: tuple[tuple[str, dt.datetime, str], ...],
-    places: tuple[Path, ...],
     *,
     as_json: bool,
     strict: bool,
@@ -78,7 +77,7 @@ def audit(
     """
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
-    catalogue = load_catalogue(places)
+    catalogue = load_catalogue()
     subject = _read_subject(file, python)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()

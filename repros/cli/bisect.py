@@ -77,7 +77,6 @@ def bisect_repro(
     variant: str,
     strategy: str | None,
     device: str | None,
-    places: tuple[Path, ...],
     *,
     every: bool,
     dry_run: bool,
@@ -93,7 +92,7 @@ def bisect_repro(
     Exit code: 0 if the failure was found, 1 if the first release to be tried does not show it, 2 if the request is
     invalid.
     """
-    catalogue = load_catalogue(places)
+    catalogue = load_catalogue()
     repro = catalogue.find(id_)
     spec = _select_cell(catalogue, repro, variant, strategy, device)
     question = _build_question(spec, _choose_package(repro, package), stack_name, good, bad)

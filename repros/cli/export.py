@@ -12,8 +12,10 @@ from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import write_new
 from repros.cli.shared.streams import echo
 from repros.engine.probe import probe
+from repros.errors import ReprosError
 from repros.export import osv, script
 from repros.model import Repro
+from repros.settings import catalogue_places
 from repros.stacks import stack
 from repros.text.control import dump_json
 
@@ -48,7 +50,6 @@ def export(
     stack_name: str | None,
     python: Path | None,
     output: Path | None,
-    places: tuple[Path, ...],
     *,
     as_osv: bool,
     force: bool,
@@ -60,7 +61,7 @@ def export(
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
-    repro = load_catalogue(places).find(id_)
+    repro = load_catalogue().find(id_)
     if as_osv:
         record = osv.osv_record(repro, evidence.read())
         text = dump_json(record) + "\n"
@@ -68,6 +69,8 @@ def export(
     else:
         text = script.export_script(repro, _choose_pins(repro, stack_name, python), variant)
         file = output or script.script_file_name(repro)
+        if str(file) != "-":
+            _refuse_a_catalogue(file, repro)
     if str(file) == "-":
         echo(text, nl=False)
         return
@@ -78,4 +81,18 @@ def export(
 def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
     if python is not None:
         return script.pins_of_environment(repro, probe(find_interpreter(python), sim=False))
-    return script.pins_of_stack(repro, stack(stack_name or repro.home))
+    chosen = stack(stack_name or repro.home)
+    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read())
+    return script.pins_of_stack(repro, chosen, measured=measured)
+
+
+def _refuse_a_catalogue(file: Path, repro: Repro) -> None:
+    """Refuse a file in a catalogue, where it would be a second script with the repro's id.
+
+    Raises:
+        ReprosError: the file would be read as a part of a catalogue in use.
+    """
+    for place in catalogue_places():
+        if place.is_dir() and file.resolve().is_relative_to(place.resolve()):
+            problem = f"{file} is in the catalogue {place}, where it would be a second {repro.id}"
+            raise ReprosError(f"{problem}; name a file elsewhere with --output.")

@@ -14,14 +14,14 @@ from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.docs.tables import failures_table
-from repros.engine.catalogue import Catalogue
+from repros.engine.catalogue import CATALOGUE, Catalogue
 from repros.errors import refuse_unknown
 from repros.matrix.text import describe_stacks
 from repros.model import Repro
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading
-from repros.text.wording import wrap
+from repros.text.wording import relative_to_cwd, wrap
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ def list_repros(
     families: tuple[str, ...],
     strategies: tuple[str, ...],
     packages: tuple[str, ...],
-    places: tuple[Path, ...],
     *,
     silent: bool,
     markdown: bool,
@@ -78,7 +77,7 @@ def list_repros(
 
     A failure must fit all of the options that are given, and one value of a repeated option.
     """
-    chosen = Filter(families, strategies, packages, silent).choose(load_catalogue(places))
+    chosen = Filter(families, strategies, packages, silent).choose(load_catalogue())
     if as_json:
         values = [json_values.repro_summary(repro) for repro in chosen]
         echo_json(values)
@@ -93,13 +92,19 @@ def _print_list(repros: Sequence[Repro]) -> None:
     for repro in repros:
         for line in heading(repro.id, repro.title, out.width):
             show_text(out, line)
-        parts = [f"{repro.family}/{repro.slug}", f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"]
+        parts = [_shown_path(repro.path), f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"]
         parts += ["silent: a wrong result without an error"] if repro.silent else []
         for part in (*parts, describe_stacks(repro, stacks, known)):
             for row in wrap(part, out.width, HANGING):
                 show_text(out, row, "dim")
     if not repros:
         show_text(out, "no documented failure fits", "dim")
+
+
+def _shown_path(script: Path) -> str:
+    """Return `lightning/eval_mode_survives_fit` for a script of the package, and the whole path of any other."""
+    own = script.is_relative_to(CATALOGUE)
+    return str(script.relative_to(CATALOGUE).with_suffix("") if own else relative_to_cwd(script))
 
 
 def _overlap(wanted: Sequence[str], names: Sequence[str]) -> bool:

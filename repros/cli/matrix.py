@@ -18,13 +18,13 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.results_file import read_results
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine.cells import JOBS
-from repros.engine.plan import NothingToRunError, Selection, select
+from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest
-from repros.evidence import Evidence
+from repros.evidence import Evidence, Measurement
 from repros.matrix.check import find_disagreements
-from repros.matrix.measure import measure
+from repros.matrix.measure import Store, measure
 from repros.matrix.text import worklist_lines
-from repros.matrix.worklist import Worklist, build_worklist
+from repros.matrix.worklist import Worklist, build_worklist, find_trouble
 from repros.model import Category, Device, Result, Verdict
 from repros.stacks import load_stacks, stack
 from repros.text.table import counts_line
@@ -41,7 +41,8 @@ class MeasureOptions:
     check: bool
     again: bool
     keep: bool
-    folder: Path
+    folder: Path | None
+    """Folder for the evidence; None for that of each script's catalogue."""
     results: Path
     jobs: int
 
@@ -75,9 +76,8 @@ class MeasureOptions:
     "--evidence",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=evidence.FOLDER,
     metavar="FOLDER",
-    help="Folder with the evidence; the package's own if not given.",
+    help="Folder with the evidence; if not given the folder `evidence` of each script's catalogue.",
 )
 @click.option(
     "--results",
@@ -98,12 +98,11 @@ class MeasureOptions:
 @catalogue_option
 def matrix(
     ids: tuple[str, ...],
-    places: tuple[Path, ...],
     stacks: tuple[str, ...],
     strategies: tuple[str, ...],
     devices: tuple[str, ...],
     recorded: Path | None,
-    folder: Path,
+    folder: Path | None,
     results: Path,
     jobs: int,
     *,
@@ -130,7 +129,7 @@ def matrix(
         return _compare_with_evidence(out, read_results(recorded), known)
     selection = Selection(ids, (), strategies, tuple(map(Device, devices)))
     try:
-        specs = select(load_catalogue(places), selection)
+        specs = select(load_catalogue(), selection)
     except NothingToRunError as error:
         if not allow_empty:
             raise
@@ -139,8 +138,35 @@ def matrix(
     worklist = build_worklist(specs, [*map(stack, stacks)] or [*load_stacks().values()], known)
     for line in worklist_lines(worklist, known, include_fresh=again or check):
         show_text(out, line, "dim")
+    if worklist.obsolete and not check:
+        _remove_obsolete(out, worklist, specs, folder, dry_run=dry_run)
     options = MeasureOptions(check=check, again=again, keep=keep, folder=folder, results=results, jobs=jobs)
-    return AGREES if dry_run else _measure(out, worklist, known, options)
+    code = AGREES if dry_run else _measure(out, worklist, known, options)
+    trouble = not check and _show_trouble(out, worklist, evidence.read(folder))
+    return DISAGREES if trouble and not dry_run and code == AGREES else code
+
+
+def _remove_obsolete(
+    out: Console, worklist: Worklist, specs: Sequence[CellSpec], folder: Path | None, *, dry_run: bool
+) -> None:
+    """Remove the evidence of what cannot run any more, or say what would be removed."""
+    repros = {spec.repro.id: spec.repro for spec in specs}
+    for one in worklist.obsolete:
+        if not dry_run:
+            own = evidence.folder_for(repros[one.unit.repro], stack(one.unit.stack))
+            evidence.remove(one.unit, folder or own)
+        verb = "to be removed" if dry_run else "removed"
+        show_text(out, f"{verb}: the evidence of {one.unit}, which cannot run there any more", "yellow")
+
+
+def _show_trouble(out: Console, worklist: Worklist, known: Evidence) -> bool:
+    """Name the evidence of another failure than the documented one; return whether there is any."""
+    found = list(find_trouble(worklist, known))
+    for unit, variant in found:
+        verdict = known[unit].variants[variant].verdict
+        problem = f"the evidence of {unit.cell_label(variant)} is {verdict}, which tells nothing about a range"
+        show_text(out, f"{problem}; mend the script, or exclude these versions with requires", "red")
+    return bool(found)
 
 
 def _measure(out: Console, worklist: Worklist, known: Evidence, options: MeasureOptions) -> int:
@@ -150,7 +176,7 @@ def _measure(out: Console, worklist: Worklist, known: Evidence, options: Measure
         worklist,
         options.results,
         observer,
-        lambda measurement: None if options.check else evidence.write([measurement], options.folder),
+        _writer(worklist, options),
         include_fresh=options.include_fresh,
         jobs=options.jobs,
         keep_environments=options.keep,
@@ -171,6 +197,20 @@ def _measure(out: Console, worklist: Worklist, known: Evidence, options: Measure
     else:
         code = DISAGREES if disagreeing(observer.lines) else AGREES
     return DISAGREES if broken or observer.lost else code
+
+
+def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
+    """Return the function that keeps a measurement, beside the catalogue that it belongs to."""
+    repros = {spec.repro.id: spec.repro for entry in worklist.entries for spec in entry.specs}
+    stacks = {one.name: one for one in worklist.stacks}
+
+    def write(measurement: Measurement) -> None:
+        if not options.check:
+            unit = measurement.unit
+            own = evidence.folder_for(repros[unit.repro], stacks[unit.stack])
+            evidence.write([measurement], options.folder or own)
+
+    return write
 
 
 def _report_results(out: Console, running: Iterable[Result], observer: LiveReporter) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.engine.catalogue import CATALOGUE
 from repros.errors import ReprosError
+from repros.settings import DEFAULT_PREFIX, OWN_PREFIX, catalogue_words, read_settings, use_catalogue
+from repros.text.wording import relative_to_cwd
 
 
 @click.command(
@@ -33,12 +36,11 @@ from repros.errors import ReprosError
 @click.option(
     "--catalogue",
     type=click.Path(file_okay=False, path_type=Path),
-    default=CHECKOUT,
-    show_default=True,
     metavar="PATH",
-    help="Catalogue for the script.",
+    help="Catalogue for the script; default: the first folder that REPROS_CATALOGUE or pyproject.toml names, else "
+    f"{CHECKOUT}.",
 )
-def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Path) -> None:
+def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Path | None) -> None:
     """Write a new repro script from a template, with the next free id.
 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync. With
@@ -52,10 +54,18 @@ def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Pat
         raise click.UsageError("Missing argument 'SLUG'.")
     if family is None:
         raise click.UsageError("Missing option '--family'.")
-    path = write_script(catalogue, family, slug, [CATALOGUE], lambda template: _fill(template, form))
-    is_in_package = path.resolve().is_relative_to(CATALOGUE)
-    command = f"repros run {slug}" if is_in_package else f"repros run {slug} --catalogue {catalogue}"
+    settings = read_settings()
+    folders = [place for place in settings.catalogue if place.is_dir()]
+    catalogue = catalogue or (relative_to_cwd(folders[0]) if folders else CHECKOUT)
+    own = catalogue == CHECKOUT or catalogue.resolve().is_relative_to(CATALOGUE)
+    prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
+    use_catalogue([catalogue])
+    path = write_script(catalogue, family, slug, [*folders, CATALOGUE], lambda template: _fill(template, form), prefix)
+    command = shlex.join(["repros", "run", slug, *catalogue_words(path)])
     echo(f"{path}\nEdit it, run it with Python, then:\n  {command}")
+    if prefix == DEFAULT_PREFIX:
+        hint = 'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml'
+        show_text(console(stderr=True), hint, "dim")
 
 
 def _fill(template: str, form: FilledForm | None) -> str:

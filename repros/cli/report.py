@@ -69,7 +69,6 @@ def report(
     devices: tuple[Device, ...],
     results: Path | None,
     form: str | None,
-    places: tuple[Path, ...],
     *,
     as_json: bool,
 ) -> None:
@@ -79,7 +78,7 @@ def report(
     latest run are reported; without an ID, all of them that show a failure. Progress goes to stderr. Secrets, and
     what identifies you or your machine, are redacted; still, read the block before you post it.
     """
-    catalogue = load_catalogue(places)
+    catalogue = load_catalogue()
     if python is None and not stacks:
         if strategies or devices:
             raise click.UsageError("--strategy and --device restrict a run; add --python or --stack to run.")

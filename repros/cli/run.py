@@ -104,7 +104,6 @@ def run(
     launch: str,
     repeat: int,
     require: tuple[Device, ...],
-    places: tuple[Path, ...],
     *,
     append: bool,
     allow_empty: bool,
@@ -122,7 +121,7 @@ def run(
         raise click.UsageError("--quiet and --verbose exclude each other.")
     where = choose_where(stacks, python)
     selection = Selection(ids, variants, strategies, devices)
-    catalogue = load_catalogue(places)
+    catalogue = load_catalogue()
     options = RunOptions(jobs, None if launch == AUTO else Launch(launch), repeat, require)
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
     running = run_selection(catalogue, selection, where, results, observer, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 
 import click
 
@@ -18,12 +17,12 @@ from repros.text.describe import describe
 @click.argument("id_", metavar="ID")
 @json_option
 @catalogue_option
-def show(id_: str, places: tuple[Path, ...], *, as_json: bool) -> None:
+def show(id_: str, *, as_json: bool) -> None:
     """Show one failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
 
     ID is an id such as RPR-0005, or the name of the script.
     """
-    repro = load_catalogue(places).find(id_)
+    repro = load_catalogue().find(id_)
     if as_json:
         echo_json(json_values.repro_details(repro))
         return

@@ -6,28 +6,45 @@ import click
 from rich.text import Text
 
 from repros import environments
-from repros.cli.shared.options import example, json_option
+from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.streams import echo_json
+from repros.cli.shared.streams import echo, echo_json
+from repros.environments.resolve import write_lock
 from repros.model.stack import Size, Stack
-from repros.stacks import load_stacks
+from repros.stacks import load_stacks, stack
 from repros.text import json_values
 from repros.text.wording import wrap
 
 
 @click.command(epilog=example("repros stacks"))
+@click.option(
+    "--lock",
+    "locked",
+    multiple=True,
+    metavar="NAME",
+    help="Resolve this stack anew and write its lock; for a stack of your own. Repeatable.",
+)
 @json_option
-def stacks(*, as_json: bool) -> None:
-    """List the sets of library versions to run on: their packages, their sizes, and which are ready."""
+@catalogue_option
+def stacks(locked: tuple[str, ...], *, as_json: bool) -> None:
+    """List the sets of library versions to run on: their packages, their sizes, and which are ready.
+
+    A private catalogue may have stacks of its own: `stacks/NAME.toml` in it with about, python, requirements and until,
+    the last day whose releases count, and beside it the lock that --lock writes.
+    """
+    for name in locked:
+        echo(write_lock(stack(name)))
+    if locked:
+        return
     known = load_stacks().values()
     if as_json:
-        folders = [environments.place(stack) if environments.ready(stack) else None for stack in known]
-        values = [json_values.stack_details(stack, folder) for stack, folder in zip(known, folders, strict=True)]
+        folders = [environments.place(one) if environments.ready(one) else None for one in known]
+        values = [json_values.stack_details(one, folder) for one, folder in zip(known, folders, strict=True)]
         echo_json(values)
         return
     out = console()
-    for stack in known:
-        for line in _stack_lines(stack, out.width):
+    for one in known:
+        for line in _stack_lines(one, out.width):
             show_text(out, line)
 
 
@@ -44,6 +61,8 @@ def _stack_lines(stack: Stack, width: int) -> list[Text]:
 
 def _cost(stack: Stack) -> str:
     """Return the size of the environment with torch's CUDA build and with its CPU build."""
+    if stack.cuda is None:
+        return "its size is not measured"
     cpu = f"; with UV_TORCH_BACKEND=cpu {_format_size(stack.cpu)}" if stack.cpu else ""
     return f"{_format_size(stack.cuda)}{cpu}"
 

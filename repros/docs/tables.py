@@ -97,8 +97,8 @@ def _costs(stack: Stack, known: Evidence, folder: Path) -> tuple[float, ...]:
     return (
         sum(len(measurement.variants) for measurement in measurements),
         sum(measurement.seconds for measurement in measurements),
-        stack.cuda.download,
-        stack.cuda.unpacked,
+        stack.cuda.download if stack.cuda else 0,
+        stack.cuda.unpacked if stack.cuda else 0,
         sum(file.stat().st_size for file in folder.glob(f"{stack.name}/*.toml")),
     )
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.header import HeaderError, has_header, read
-from repros.errors import UnknownNameError
+from repros.engine.header import has_header, read
+from repros.errors import ReprosError, UnknownNameError
 from repros.model import Repro
+from repros.settings import CATALOGUE
 
-CATALOGUE = Path(__file__).parents[1] / "catalogue"
-"""The catalogue that comes with the package."""
+__all__ = ["CATALOGUE", "Catalogue", "load"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Catalogue:
     """Repros in the order of their ids."""
 
     repros: tuple[Repro, ...]
+    clashes: tuple[str, ...] = ()
+    """A sentence for each script that was left out because another has its id."""
 
     def __iter__(self) -> Iterator[Repro]:
         """Iterate in the order of ids."""
@@ -29,27 +31,37 @@ class Catalogue:
 
         Raises:
             UnknownNameError: no repro has that id or slug; the message names the nearest.
+            ReprosError: several have that slug, which two catalogues may have.
         """
-        for repro in self.repros:
-            if name.upper() == repro.id or name == repro.slug:
-                return repro
+        found = [repro for repro in self.repros if name.upper() == repro.id or name == repro.slug]
+        if len(found) > 1:
+            raise ReprosError(f"{name} is the name of {', '.join(repro.id for repro in found)}; choose one by its id.")
+        if found:
+            return found[0]
         raise UnknownNameError("repro", name, [r.id for r in self] + [r.slug for r in self])
 
 
 def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
     """Load every repro script at or below the given files and folders.
 
+    Of two scripts with one id the first is loaded. The other is left out and named in `clashes`, so that it does not
+    stop what is not about it.
+
     Raises:
-        HeaderError: a header is invalid, or two scripts claim the same id.
+        HeaderError: a header is invalid.
     """
-    taken: dict[str, Repro] = {}
+    by_id: dict[str, Repro] = {}
+    clashes = []
     for path in _scripts(places):
         repro = read(path)
-        if repro.id in taken:
-            problem = f"id {repro.id} is taken by {taken[repro.id].path}; expected one that no other script has"
-            raise HeaderError(path, _line_of_id(path), problem)
-        taken[repro.id] = repro
-    return Catalogue(tuple(taken[id_] for id_ in sorted(taken)))
+        if other := by_id.get(repro.id):
+            clashes.append(
+                f"{path}:{_line_of_id(path)}: id {repro.id} is also that of {other.path}; this script is left out, "
+                f"give one of the two another id"
+            )
+        else:
+            by_id[repro.id] = repro
+    return Catalogue(tuple(by_id[id_] for id_ in sorted(by_id)), tuple(clashes))
 
 
 def _scripts(places: Iterable[Path]) -> Iterator[Path]:

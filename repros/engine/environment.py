@@ -31,6 +31,8 @@ class Where:
 def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Callable[[Repro], Sequence[Environment]]:
     """Make and probe every environment that the specs need; return a function from a repro to its environments.
 
+    A stack whose lock meets the requirements of none of its specs is not made, because nothing could run on it.
+
     Raises:
         UnknownNameError: an unknown stack.
         ProbeError: the user's own interpreter does not answer.
@@ -40,7 +42,12 @@ def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Callable[[Repr
         own = _probe(where.python, None, sim=sim, say=say)
         return lambda _: [own]
     names = dict.fromkeys(name for spec in specs for name in stack_names(spec.repro, where.stacks))
-    made = {name: _make(stack(name), sim=sim, say=say) for name in names}
+    made = {}
+    for name in names:
+        locked = locked_environment(stack(name))
+        here = (spec for spec in specs if name in stack_names(spec.repro, where.stacks))
+        useful = any(not locked.unmet((*spec.variant.requires, *spec.repro.dependencies)) for spec in here)
+        made[name] = _make(stack(name), sim=sim, say=say) if useful else locked
     return lambda repro: [made[name] for name in stack_names(repro, where.stacks)]
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from repros.environments.uv import run_uv
 from repros.environments.withdrawn import constraints
 from repros.model.stack import Stack
-from repros.stacks import load_stacks, stack
+from repros.stacks import is_private, load_stacks, stack
 
 _HEADER = """\
 # Every version of stack {name} on Python {python}, nothing younger than {until}. Made by `nox -s lock`.
@@ -67,14 +68,25 @@ def portable(lines: Iterable[str]) -> list[str]:
     ]
 
 
-def main(names: Iterable[str]) -> None:
-    """Write the locks of the named stacks, or of all stacks if no name is given."""
-    # A lock must not depend on this machine's wheels or its choice of a build, which would pin `torch==2.13.0+cpu`.
-    os.environ["UV_FIND_LINKS"] = ""  # empty rather than removed, so that pip's setting is not used either
+def write_lock(wanted: Stack) -> Path:
+    """Resolve a stack anew, write its lock and return the file."""
+    # A lock must not depend on this machine's choice of a build, which would pin `torch==2.13.0+cpu`.
     os.environ.pop("UV_TORCH_BACKEND", None)
+    if not is_private(wanted):
+        # Nor on its wheels, unless they are the private packages of a private stack. Empty rather than removed, so
+        # that pip's setting is not used either.
+        os.environ["UV_FIND_LINKS"] = ""
+    wanted.lock.write_text(lock(wanted), encoding="utf-8")
+    return wanted.lock
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the locks of the named stacks, or of all stacks if no name is given."""
+    parser = argparse.ArgumentParser(prog="python -m repros.environments.resolve", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a stack; all if not given")
+    names = parser.parse_args(arguments).names
     for wanted in [stack(name) for name in names] or load_stacks().values():
-        wanted.lock.write_text(lock(wanted), encoding="utf-8")
-        sys.stdout.write(f"{wanted.lock.name}\n")
+        sys.stdout.write(f"{write_lock(wanted).name}\n")
 
 
 if __name__ == "__main__":

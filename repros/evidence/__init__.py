@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from repros.evidence.files import FOLDER, read, write
+from repros.evidence.files import FOLDER, folder_for, read, remove, write
 from repros.evidence.measurement import Evidence, Measurement, VariantVerdict
 from repros.evidence.status import StackStatus, measured_devices, stack_status
 from repros.evidence.unit import Unit
@@ -14,8 +14,10 @@ __all__ = [
     "StackStatus",
     "Unit",
     "VariantVerdict",
+    "folder_for",
     "measured_devices",
     "read",
+    "remove",
     "stack_status",
     "write",
 ]

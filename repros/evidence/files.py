@@ -15,22 +15,37 @@ from pathlib import Path
 from repros.errors import ReprosError
 from repros.evidence.measurement import Evidence, Measurement, VariantVerdict
 from repros.evidence.unit import Unit
-from repros.model import Device, Verdict
+from repros.model import Device, Repro, Stack, Verdict
+from repros.settings import folder_of, private_folders
+from repros.stacks import is_private
 
 FOLDER = Path(__file__).parent
 """The evidence that comes with the package."""
 
+_FILES = "*/*-[0-9][0-9][0-9][0-9].toml"
+"""The files of all stacks: a folder for each, in it a file for each id."""
 _HEAD = "# {repro} on {stack}, as measured. Written by `repros matrix`.\n"
 
 
-def read(folder: Path = FOLDER) -> Evidence:
-    """Read all evidence below a folder.
+def folder_for(repro: Repro, stack: Stack) -> Path:
+    """Return the folder for the evidence of a repro on a stack: the package's only if both are of the package."""
+    if is_private(stack):
+        return stack.lock.parents[1] / "evidence"
+    private = folder_of(repro.path)
+    return FOLDER if private is None else private / "evidence"
+
+
+def read(folder: Path | None = None) -> Evidence:
+    """Read all evidence below a folder; by default that of the package and that of the private catalogues in use.
+
+    Of two measurements of one unit, which clashing ids lead to, the package's counts.
 
     Raises:
         ReprosError: A file is damaged.
     """
-    measurements = (one for file in sorted(folder.glob("*/RPR-*.toml")) for one in _read_file(file))
-    return {measurement.unit: measurement for measurement in measurements}
+    folders = [folder] if folder else [*(private / "evidence" for private in reversed(private_folders())), FOLDER]
+    files = (file for one in folders for file in sorted(one.glob(_FILES)))
+    return {measurement.unit: measurement for file in files for measurement in _read_file(file)}
 
 
 def write(measurements: Iterable[Measurement], folder: Path = FOLDER) -> None:
@@ -43,16 +58,36 @@ def write(measurements: Iterable[Measurement], folder: Path = FOLDER) -> None:
     for (stack, repro), group in groupby(by_unit, key=lambda one: (one.unit.stack, one.unit.repro)):
         file = folder / stack / f"{repro}.toml"
         known = {one.unit: one for one in _read_file(file)} if file.exists() else {}
-        known |= {one.unit: one for one in group}
-        tables = "".join(f"\n{_format_measurement(known[unit])}" for unit in sorted(known))
-        temporary = file.with_suffix(".tmp")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(_HEAD.format(repro=repro, stack=stack) + tables, encoding="utf-8")
-            temporary.replace(file)
-        except OSError as error:
-            problem = f"cannot write evidence to {folder} ({error.strerror}); name another folder with --evidence."
-            raise ReprosError(problem) from error
+        _write_file(file, known | {one.unit: one for one in group})
+
+
+def remove(unit: Unit, folder: Path = FOLDER) -> None:
+    """Remove the measurement of a unit, and its file with the last one; without one, do nothing.
+
+    Raises:
+        ReprosError: The file is damaged, or the folder cannot be written.
+    """
+    file = folder / unit.stack / f"{unit.repro}.toml"
+    known = {one.unit: one for one in _read_file(file)} if file.exists() else {}
+    if known.pop(unit, None):
+        _write_file(file, known)
+
+
+def _write_file(file: Path, known: Evidence) -> None:
+    """Replace a file in one step; remove it if nothing is known."""
+    tables = "".join(f"\n{_format_measurement(known[unit])}" for unit in sorted(known))
+    temporary = file.with_suffix(".tmp")
+    try:
+        if not known:
+            file.unlink()
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(_HEAD.format(repro=file.stem, stack=file.parent.name) + tables, encoding="utf-8")
+        temporary.replace(file)
+    except OSError as error:
+        folder = file.parents[1]
+        problem = f"cannot write evidence to {folder} ({error.strerror}); name another folder with --evidence."
+        raise ReprosError(problem) from error
 
 
 def _read_file(file: Path) -> Iterator[Measurement]:

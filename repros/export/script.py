@@ -46,11 +46,16 @@ class Pins:
     """Requirements for the dependencies of these; pinned, because newer releases may not be compatible."""
 
 
-def pins_of_stack(repro: Repro, stack: Stack) -> Pins:
+def pins_of_stack(repro: Repro, stack: Stack, *, measured: bool = False) -> Pins:
     """Return the stack's versions of the script's dependencies, direct and transitive.
 
     The lock names, for each distribution, the distributions that need it. It does not contain torch's CUDA packages,
     because torch pins them itself.
+
+    Args:
+        repro: the repro.
+        stack: the stack.
+        measured: whether there is evidence of the repro on this stack, which the script then says.
 
     Raises:
         ExportError: the stack lacks a dependency.
@@ -65,7 +70,7 @@ def pins_of_stack(repro: Repro, stack: Stack) -> Pins:
     while more := {pin.name for pin in pins.values() if pin.required_by & needed} - needed:
         needed |= more
     return Pins(
-        source=f"stack {stack.name}" + (", on which it was measured" if stack.name == repro.home else ""),
+        source=f"stack {stack.name}" + (", on which it was measured" if measured else ""),
         python=stack.python,
         direct=tuple(str(pins[name]) for name in direct),
         transitive=tuple(str(pins[name]) for name in sorted(needed - set(direct))),

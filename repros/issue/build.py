@@ -172,7 +172,7 @@ def _pinned_script(repro: Repro, lines: Sequence[RecordLine]) -> str:
     stack = load_stacks().get(environment["name"])
     try:
         pins = (
-            script.pins_of_stack(repro, stack)
+            script.pins_of_stack(repro, stack, measured=True)
             if stack
             else script.pins_of_versions(repro, environment["versions"], environment["python"])
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from repros.match import AffectedState, Candidate, Confidence
 from repros.model import Repro
+from repros.settings import catalogue_words
 
 
 def confidence_reason(candidate: Candidate) -> str:
@@ -44,8 +46,9 @@ def join_words(parts: Sequence[str]) -> str:
 
 def next_commands(repro: Repro) -> list[str]:
     """Return the commands to run next."""
+    where = "".join(f" {shlex.quote(word)}" for word in catalogue_words(repro.path))
     return [
-        f"repros show {repro.id}",
-        f"repros run {repro.id} --python PATH",
-        f"repros report {repro.id} --python PATH",
+        f"repros show {repro.id}{where}",
+        f"repros run {repro.id} --python PATH{where}",
+        f"repros report {repro.id} --python PATH{where}",
     ]

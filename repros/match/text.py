@@ -11,7 +11,7 @@ from repros.match import AffectedState, Candidate, Confidence, Failure, Link, Lo
 from repros.match.reasons import confidence_reason, join_words, next_commands
 from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
-from repros.text.layout import entries, entry, heading
+from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.wording import count, own_requirements, wrap
 
 _LONGEST_MESSAGE = 300
@@ -69,7 +69,7 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
         yield from entries(label, [_variant_text(repro, variant) for variant in variants], width)
     if candidate.rivals or confidence is Confidence.POSSIBLE:
         yield from entry("apart", distinguishing_text(repro), width)
-    yield from entries("next", next_commands(repro), width)
+    yield from label_lines("next", next_commands(repro))  # not wrapped: they are pasted
 
 
 def _variant_text(repro: Repro, variant: Variant) -> str:

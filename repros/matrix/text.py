@@ -75,6 +75,8 @@ def _totals(worklist: Worklist, evidence: Evidence, *, include_fresh: bool) -> s
 def _environment_cost(stack: Stack) -> str:
     if environments.ready(stack):
         return "ready"
+    if stack.cuda is None:
+        return "to be made"
     download, unpacked = stack.cuda.download / 1e9, stack.cuda.unpacked / 1e9
     return f"to be made: up to {download:.1f} GB to download, {unpacked:.1f} GB on disk"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
+from repros.engine.catalogue import Catalogue
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
-from repros.engine.plan import CellSpec, plan
+from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.evidence import Evidence, Measurement, Unit
-from repros.model import Cell, Stack
+from repros.model import Cell, Device, Environment, Repro, Stack
 
 _SECONDS_PER_CELL = 4.0
 """Assumed while there is no evidence at all."""
@@ -44,6 +46,8 @@ class Worklist:
     entries: tuple[WorklistEntry, ...]
     unavailable: int
     """Cells that these stacks or this machine cannot run."""
+    obsolete: tuple[Measurement, ...] = ()
+    """Measurements of units that no machine can run any more: the header or the stack has changed since."""
 
     def on_stack(self, stack: Stack) -> list[WorklistEntry]:
         """Return the entries of one stack."""
@@ -65,7 +69,24 @@ def build_worklist(specs: Sequence[CellSpec], stacks: Sequence[Stack], evidence:
             digest = inputs(item.repro, by_name[unit.stack], item.device)
             entries[unit] = WorklistEntry(unit, digest, evidence.get(unit))
         entries[unit].specs.append(CellSpec(item.repro, item.variant, item.strategy, item.device))
-    return Worklist(tuple(stacks), tuple(entries[unit] for unit in sorted(entries)), unavailable)
+    repros = list(dict.fromkeys(spec.repro for spec in specs))
+    obsolete = _find_obsolete(repros, environments, evidence)
+    return Worklist(tuple(stacks), tuple(entries[unit] for unit in sorted(entries)), unavailable, obsolete)
+
+
+def _find_obsolete(
+    repros: Sequence[Repro], environments: Sequence[Environment], evidence: Evidence
+) -> tuple[Measurement, ...]:
+    """Return the measurements of these repros on these stacks that could not be made on any machine."""
+    anywhere = [replace(one, counts=dict.fromkeys(Device, sys.maxsize)) for one in environments]
+    cells = (item for item in plan(select(Catalogue(tuple(repros)), Selection()), lambda _: anywhere))
+    possible = {Unit.of_cell(cell) for cell in cells if isinstance(cell, Cell)}
+    ids, names = {repro.id for repro in repros}, {one.name for one in environments}
+    return tuple(
+        one
+        for unit, one in sorted(evidence.items())
+        if unit.repro in ids and unit.stack in names and unit not in possible
+    )
 
 
 def pending(entries: Iterable[WorklistEntry], *, include_fresh: bool = False) -> list[WorklistEntry]:
@@ -78,3 +99,15 @@ def estimate_seconds(entries: Iterable[WorklistEntry], evidence: Evidence) -> fl
     per_cell = [one.seconds / len(one.variants) for one in evidence.values() if one.variants]
     average = sum(per_cell) / len(per_cell) if per_cell else _SECONDS_PER_CELL
     return sum(entry.last.seconds if entry.last else average * len(entry.specs) for entry in entries)
+
+
+def find_trouble(worklist: Worklist, evidence: Evidence) -> Iterator[tuple[Unit, str]]:
+    """Yield each unit and variant of the worklist whose evidence decides nothing: `different` and `flaky`.
+
+    What contradicts a header, :mod:`repros.matrix.ranges` finds.
+    """
+    for entry in worklist.entries:
+        measured = evidence.get(entry.unit)
+        for name, variant in sorted(measured.variants.items()) if measured else ():
+            if not (variant.verdict.shows_failure or variant.verdict.ran_clean):
+                yield entry.unit, name

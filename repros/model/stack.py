@@ -35,7 +35,7 @@ class Stack:
     """The lock contains nothing released after this day, so that it can be resolved again."""
     lock: Path
     """Every distribution but torch's own CUDA ones, one `name==version` per line."""
-    cuda: Size
-    """With torch's CUDA build."""
+    cuda: Size | None = None
+    """With torch's CUDA build; None where it has not been measured."""
     cpu: Size | None = None
     """With torch's CPU build; None where it has not been measured."""

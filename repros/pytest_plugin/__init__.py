@@ -22,6 +22,8 @@ import pytest
 
 _SELECTING_OPTIONS = ("repro", "repro_variant", "repro_strategy", "repro_device", "repro_stack", "repro_python")
 
+_catalogues = pytest.StashKey[tuple[Path, ...]]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; each selecting option that is given makes the plugin collect scripts."""
@@ -66,17 +68,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "repro(id, ...): this test is about a failure that the project repros documents")
     if not _has_selection(config):
         return
-    from repros.engine.catalogue import CATALOGUE, load
+    from repros.engine.catalogue import load
     from repros.engine.header import HeaderError
     from repros.engine.plan import HOME, select
     from repros.errors import ReprosError
     from repros.pytest_plugin.cells import selection_from
+    from repros.settings import catalogue_places, use_catalogue
     from repros.stacks import stack
     from repros.text.control import remove_controls
 
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args = [str(CATALOGUE)]
     try:
+        use_catalogue(folder=config.rootpath)
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            config.args = [str(place) for place in catalogue_places()]
         for name in config.getoption("repro_stack"):
             if name != HOME:
                 stack(name)
@@ -136,6 +140,20 @@ def _is_requested(path: Path, parent: pytest.Collector) -> bool:
     """Return whether a file is named on the command line, or its folder in the catalogue is, or an option selects."""
     if parent.session.isinitpath(path) or _has_selection(parent.config):
         return True
-    catalogue = Path(__file__).parents[1] / "catalogue"
-    folders = [folder for folder in path.parents if folder == catalogue or catalogue in folder.parents]
-    return any(parent.session.isinitpath(folder) for folder in folders)
+    # Only a file below a folder that is named there can be meant, and in most runs no such folder is a catalogue.
+    named = [folder for folder in path.parents if parent.session.isinitpath(folder)]
+    return bool(named) and any(folder.is_relative_to(place) for folder in named for place in _places(parent.config))
+
+
+def _places(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the catalogues in use; none if the project's settings are wrong, which whoever needs them reports."""
+    if _catalogues not in config.stash:
+        from repros.errors import ReprosError
+        from repros.settings import catalogue_places, use_catalogue
+
+        try:
+            use_catalogue(folder=config.rootpath)
+            config.stash[_catalogues] = catalogue_places()
+        except ReprosError:
+            config.stash[_catalogues] = ()
+    return config.stash[_catalogues]

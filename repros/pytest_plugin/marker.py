@@ -8,6 +8,7 @@ import pytest
 
 from repros.engine.catalogue import Catalogue, load
 from repros.errors import ReprosError
+from repros.settings import catalogue_places, use_catalogue
 from repros.text.control import remove_controls
 
 _catalogue = pytest.StashKey[Catalogue]()
@@ -35,7 +36,8 @@ def _properties(item: pytest.Item) -> Iterator[tuple[str, object]]:
 
 
 def _get_catalogue(config: pytest.Config) -> Catalogue:
-    """Return the package's catalogue, loaded for the first marked test."""
+    """Return the catalogues of the package and of the project, loaded for the first marked test."""
     if _catalogue not in config.stash:
-        config.stash[_catalogue] = load()
+        use_catalogue(folder=config.rootpath)
+        config.stash[_catalogue] = load(catalogue_places())
     return config.stash[_catalogue]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from repros.errors import ReprosError
+
 _PIN = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[^\s;#\\]+)(?:.*?# via (?P<via>.+))?")
 
 
@@ -27,8 +29,17 @@ class Pin:
 
 
 def read_lock(file: Path) -> dict[str, Pin]:
-    """Return the distributions of a lock by their canonical names."""
-    lines = file.read_text(encoding="utf-8").splitlines()
+    """Return the distributions of a lock by their canonical names.
+
+    Raises:
+        ReprosError: there is no such file.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        name = file.name.removesuffix(".lock.txt")
+        problem = f"stack {name} has no lock at {file}; make it with 'repros stacks --lock {name}'."
+        raise ReprosError(problem) from error
     pins = (_pin(found) for line in lines if (found := _PIN.match(line)))
     return {pin.name: pin for pin in pins}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from rich.text import Text
 
 from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
+from repros.settings import catalogue_words
 from repros.text.difference import difference
 from repros.text.layout import entry, heading
 from repros.text.wording import count, every_release_of, own_requirements, relative_to_cwd, wrap
@@ -75,9 +77,10 @@ def _variant_lines(repro: Repro, variant: Variant, width: int) -> Iterator[Text]
 
 
 def _command_lines(repro: Repro) -> Iterator[Text]:
+    where = "".join(f" {shlex.quote(word)}" for word in catalogue_words(repro.path))
     yield Text("Run it", "bold")
-    yield Text(f"  repros run {repro.id}")
-    yield Text(f"  repros run {repro.id} --python PATH   # in your environment")
+    yield Text(f"  repros run {repro.id}{where}")
+    yield Text(f"  repros run {repro.id}{where} --python PATH   # in your environment")
     by_hand = f"python {relative_to_cwd(repro.path)} failing {repro.strategies[0]}"
     devices = [device for device in repro.devices if device != "sim"]
     if devices:

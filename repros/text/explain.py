@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import assert_never
 
-from repros.engine.catalogue import CATALOGUE
 from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
 from repros.model.paths import path_in_package
 from repros.model.requirements import format_requirement
+from repros.settings import catalogue_words
 from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
 
@@ -50,9 +50,7 @@ def _rerun_command(cell: Cell) -> str:
     option = "--stack" if environment.stack else "--python"
     words = ["repros", "run", cell.repro.id, "--variant", cell.variant.name, "--strategy", cell.strategy]
     words += ["--device", cell.device.value, option, environment.name]
-    if not cell.repro.path.is_relative_to(CATALOGUE):
-        words += ["--catalogue", str(relative_to_cwd(cell.repro.path))]
-    return shlex.join(words)
+    return shlex.join([*words, *catalogue_words(cell.repro.path)])
 
 
 def _expected_lines(cell: Cell) -> list[str]:

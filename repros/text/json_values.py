@@ -56,7 +56,7 @@ def stack_details(stack: Stack, environment: Path | None) -> dict[str, Any]:
         "python": stack.python,
         "requirements": [str(requirement) for requirement in stack.requirements],
         "until": stack.until.isoformat(),
-        "cuda": _size(stack.cuda),
+        "cuda": _size(stack.cuda) if stack.cuda else None,
         "cpu": _size(stack.cpu) if stack.cpu else None,
         "ready": str(environment) if environment else None,
     }

@@ -29,7 +29,7 @@ RPR-0007 A script of one's own
   unaffected  torch<2.1
   workaround  fixed: fails all the same
   evidence    documented, not measured
-  more        repros show RPR-0007
+  more        repros show RPR-0007 --catalogue own.py
 
 requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
 """

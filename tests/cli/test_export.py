@@ -22,7 +22,7 @@ def test_a_script(repros: Command, here: Path) -> None:
         "repros: rpr_0005.py exists already; overwrite it with --force, or name another with --output.\n",
     )
     assert repros("export", "RPR-0005", "--stack", "current", "--force")[0] == 0
-    assert "pinned to stack current.\n" in (here / "rpr_0005.py").read_text()
+    assert "pinned to stack current, on which it was measured.\n" in (here / "rpr_0005.py").read_text()
 
 
 def test_an_osv_record(repros: Command, here: Path) -> None:

@@ -12,7 +12,7 @@ from tests.cli.command import RAISES, Command, lines_over
 def test_list(repros: Command) -> None:
     code, out, err = repros("list", "--catalogue", RAISES)
     assert (code, err) == (0, "")
-    assert out == "RPR-9001 A plain exception\n         toys/raises\n         plain on cpu\n         not measured yet\n"
+    assert out == f"RPR-9001 A plain exception\n         {RAISES}\n         plain on cpu\n         not measured yet\n"
 
 
 def test_list_in_markdown(repros: Command) -> None:

@@ -119,8 +119,9 @@ Options:
   --markdown        Print the README's table of failures.
   --json            Print JSON instead of text.
   --catalogue PATH  Script or folder of scripts to use
-                    instead of the package's own
-                    catalogue; repeatable.
+                    instead of the package's own catalogue
+                    and those that REPROS_CATALOGUE or
+                    pyproject.toml names; repeatable.
   -h, --help        Show this message and exit.
 
   Example:

@@ -48,10 +48,11 @@ def test_a_file(repros: Command, log: str) -> None:
     code, out, err = repros("match", log, "--catalogue", RAISES)
     assert (code, err) == (0, "")
     assert out.startswith(FOUND)
+    where = f" --catalogue {RAISES}"
     assert out.endswith(
-        "next      repros show RPR-9001\n"
-        "          repros run RPR-9001 --python PATH\n"
-        "          repros report RPR-9001 --python PATH\n"
+        f"next      repros show RPR-9001{where}\n"
+        f"          repros run RPR-9001 --python PATH{where}\n"
+        f"          repros report RPR-9001 --python PATH{where}\n"
     )
 
 
@@ -65,7 +66,8 @@ def test_a_pipe(repros: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[s
 def test_sixty_columns(repros: Command, log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = repros("match", log, "--catalogue", RAISES)
-    assert max(map(len, out.splitlines())) <= 60
+    # Commands are never broken, since readers paste them.
+    assert max(len(line) for line in out.splitlines() if "--catalogue" not in line) <= 60
 
 
 def test_no_known_repro(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,12 @@ def test_from_a_filled_form(repros: Command, here: Path) -> None:
     assert repros("new", "--from-issue", "issue.md", "--catalogue", ".") == (
         0,
         "toys/it_breaks_twice.py\nEdit it, run it with Python, then:\n  repros run it_breaks_twice --catalogue .\n",
-        "rejected: processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more\n",
+        (
+            "rejected: processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more\n"
+            'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml\n'
+        ),
     )
-    assert repros("show", "it_breaks_twice", "--catalogue", ".")[1].startswith("RPR-")
+    assert repros("show", "it_breaks_twice", "--catalogue", ".")[1].startswith("LOCAL-0001 It breaks, twice\n")
     assert repros("new", "again", "--from-issue", "issue.md", "--family", "other", "--catalogue", ".")[0] == 0
     assert (here / "other/again.py").is_file()
 

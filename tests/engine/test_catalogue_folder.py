@@ -6,7 +6,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.engine.header import HeaderError
-from repros.errors import UnknownNameError
+from repros.errors import ReprosError, UnknownNameError
 from tests.factories import VALID
 
 
@@ -48,13 +48,24 @@ def test_an_unknown_name_is_refused_with_the_nearest(catalogue: Path, name: str,
     assert str(caught.value) == sentence
 
 
-def test_an_id_that_two_scripts_claim_is_refused(catalogue: Path) -> None:
+def test_a_second_script_with_an_id_is_left_out_and_both_are_named(catalogue: Path) -> None:
     first, second = catalogue / "family" / "b_script.py", catalogue / "family" / "d_script.py"
     second.write_text(first.read_text())
-    with pytest.raises(HeaderError) as caught:
-        load([catalogue])
-    problem = f"id RPR-0002 is taken by {first}; expected one that no other script has"
-    assert str(caught.value) == f"{second}:6: {problem}"
+    loaded = load([catalogue])
+    assert [repro.path.name for repro in loaded] == ["c_script.py", "b_script.py", "a_script.py"]
+    assert loaded.clashes == (
+        f"{second}:6: id RPR-0002 is also that of {first}; this script is left out, give one of the two another id",
+    )
+
+
+def test_a_slug_of_two_catalogues_must_be_chosen_by_id(catalogue: Path) -> None:
+    other = catalogue / "other" / "b_script.py"
+    other.parent.mkdir()
+    other.write_text(VALID.replace("RPR-0001", "ACME-0001"))
+    loaded = load([catalogue])
+    assert loaded.find("acme-0001").path == other
+    with pytest.raises(ReprosError, match=r"^b_script is the name of ACME-0001, RPR-0002; choose one by its id\.$"):
+        loaded.find("b_script")
 
 
 def test_a_script_that_is_given_twice_is_loaded_once(catalogue: Path) -> None:

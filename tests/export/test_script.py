@@ -56,7 +56,7 @@ if __name__ == "__main__":
 
 def test_pins_direct_and_transitive_dependencies(own: Repro, tmp_path: Path) -> None:
     (tmp_path / "lock.txt").write_text(LOCK)
-    pins = export.pins_of_stack(own, replace(stack("2023-12"), lock=tmp_path / "lock.txt"))
+    pins = export.pins_of_stack(own, replace(stack("2023-12"), lock=tmp_path / "lock.txt"), measured=True)
     assert pins == export.Pins(
         "stack 2023-12, on which it was measured",
         "3.11",

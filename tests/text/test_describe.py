@@ -48,8 +48,8 @@ From failing to fixed
   +    fit()
 
 Run it
-  repros run RPR-0001
-  repros run RPR-0001 --python PATH   # in your environment
+  repros run RPR-0001 --catalogue slug.py
+  repros run RPR-0001 --catalogue slug.py --python PATH   # in your environment
   python slug.py failing ddp cuda"""
 
 

@@ -25,6 +25,7 @@ Extension modules: numpy.core (total: 1)
 """
 
 
+PRIVATE = Path("/nowhere/toys/toy_0001.py")
 AGAIN = "repros run RPR-0001 --variant failing --strategy ddp --device cpu"
 
 
@@ -110,6 +111,7 @@ def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
 
 def test_a_fix_outside_the_range_on_the_users_own_interpreter(logs: Path) -> None:
     cell = factories.cell(
+        repro=factories.repro(path=PRIVATE),
         variant=factories.variant(affected=factories.requirements("lightning>=99")),
         environment=factories.environment("/home/me/my env/bin/python"),
     )
@@ -130,7 +132,7 @@ def test_every_ending_has_a_text() -> None:
 
 
 def test_an_unavailable_cell_has_no_observation() -> None:
-    text = explain(Result(factories.cell(), Verdict.UNAVAILABLE, "no GPU here"))
+    text = explain(Result(factories.cell(repro=factories.repro(path=PRIVATE)), Verdict.UNAVAILABLE, "no GPU here"))
     assert text == (
         "RPR-0001 failing ddp cpu current: unavailable\n"
         "  no GPU here\n"

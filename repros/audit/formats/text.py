@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from functools import partial
 
@@ -10,7 +11,8 @@ from rich.text import Text
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
-from repros.text.layout import entry, heading
+from repros.settings import catalogue_words
+from repros.text.layout import entry, heading, label_lines
 from repros.text.wording import count, own_requirements, wrap
 
 _entry = partial(entry, margin=12, indent=2)
@@ -46,7 +48,8 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
     for number, variant in enumerate(finding.workarounds):
         yield from _entry("" if number else "workaround", describe_workaround(repro, variant), width)
     yield from _entry("evidence", str(finding.evidence), width)
-    yield from _entry("more", f"repros show {repro.id}", width)
+    command = shlex.join(["repros", "show", repro.id, *catalogue_words(repro.path)])
+    yield from label_lines("more", [command], margin=12, indent=2)  # not wrapped: it is pasted
     yield Text()
 
 

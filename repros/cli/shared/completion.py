@@ -6,14 +6,14 @@ click writes the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from repros.engine.catalogue import CATALOGUE, Catalogue, load
+from repros.engine.catalogue import load
 from repros.errors import ReprosError
 from repros.model import Repro
+from repros.settings import catalogue_places
 from repros.stacks import load_stacks
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
@@ -48,21 +48,16 @@ def add_completion(command: click.Command) -> None:
             parameter.type = _CatalogueName(offer)
 
 
-def _catalogue(ctx: click.Context) -> Catalogue:
-    places: tuple[Path, ...] = ctx.params.get("places") or (CATALOGUE,)
-    return load(places)
-
-
 def _repros(ctx: click.Context) -> Iterator[Repro]:
     """Yield the repros that the command line names, or all."""
     # An option without its value ends click's parsing: the words before it are then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
-    catalogue = _catalogue(ctx)
+    catalogue = load(catalogue_places())
     yield from [repro for repro in catalogue if not named.isdisjoint({repro.id, repro.slug})] or catalogue
 
 
-def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    for repro in _catalogue(ctx):
+def _ids(_: click.Context) -> Iterator[tuple[str, str]]:
+    for repro in load(catalogue_places()):
         yield repro.id, repro.title
         yield repro.slug, repro.title
 
@@ -82,8 +77,8 @@ def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
         yield "home", "each repro's own"
 
 
-def _families(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((repro.family, "") for repro in _catalogue(ctx))
+def _families(_: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((repro.family, "") for repro in load(catalogue_places()))
 
 
 def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:

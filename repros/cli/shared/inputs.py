@@ -5,22 +5,27 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from repros.engine.catalogue import CATALOGUE, Catalogue, load
+from repros.cli.shared.output import console, show_text
+from repros.engine.catalogue import Catalogue, load
 from repros.errors import ReprosError
+from repros.settings import catalogue_places
+from repros.stacks import stack_clashes
 
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
 
 
-def load_catalogue(paths: tuple[Path, ...]) -> Catalogue:
-    """Load the scripts at these paths, or the package's own catalogue if there is no path.
+def load_catalogue() -> Catalogue:
+    """Load the catalogues in use, and name on stderr the scripts and stacks that are left out.
 
     Raises:
         ReprosError: there is no script.
         HeaderError: a script's header is refused.
     """
-    paths = paths or (CATALOGUE,)
+    paths = catalogue_places()
     catalogue = load(paths)
+    for clash in (*catalogue.clashes, *stack_clashes()):
+        show_text(console(stderr=True), f"left out: {clash}", "yellow")
     if not catalogue.repros:
         below = ", ".join(map(str, paths))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")

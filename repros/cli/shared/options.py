@@ -9,21 +9,30 @@ from typing import Any, TypeVar
 import click
 
 from repros.model import Device
+from repros.settings import use_catalogue
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 """Add `--json`, for one JSON value instead of text."""
 
+
+def _use_catalogue(_: click.Context, __: click.Parameter, places: tuple[Path, ...]) -> None:
+    use_catalogue(places)
+
+
 catalogue_option = click.option(
     "--catalogue",
-    "places",
     type=click.Path(exists=True, path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Script or folder of scripts to use instead of the package's own catalogue; repeatable.",
+    callback=_use_catalogue,
+    is_eager=True,  # other options' completion needs it
+    expose_value=False,
+    help="Script or folder of scripts to use instead of the package's own catalogue and those that REPROS_CATALOGUE "
+    "or pyproject.toml names; repeatable.",
 )
-"""Add `--catalogue`, which replaces the catalogue that comes with the package."""
+"""Add `--catalogue`, which takes the place of all other catalogues for this command."""
 
 
 def to_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[Device, ...]:

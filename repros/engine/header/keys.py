@@ -16,7 +16,7 @@ from repros.model import Device, End, Kind, Outcome
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """A strategy's or a variant's name."""
 
-_ID = re.compile(r"RPR-\d{4}")
+_ID = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{4}")
 _ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
 _FRAME = re.compile(r"(?:[\w.+-]+(?:/[\w.+-]+)*\.py:)?(?:[A-Za-z_]\w*|<module>)")
 _FEWEST_LETTERS = 5

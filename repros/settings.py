@@ -1,0 +1,162 @@
+"""The catalogues in use: the package's own, and private ones with their evidence, stacks and golden logs beside them.
+
+A private catalogue is a folder of scripts. The folders `evidence`, `stacks` and `golden` in it hold what belongs to
+them, and nothing of it is ever written into the package. A project names its catalogues once, in `pyproject.toml`:
+
+    [tool.repros]
+    prefix = "ACME"
+    catalogue = ["failures"]
+
+The environment variable `REPROS_CATALOGUE` names them, too, and takes precedence. Both add to the package's own
+catalogue; the option `--catalogue` takes the place of all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from repros.errors import ReprosError
+
+CATALOGUE = Path(__file__).with_name("catalogue")
+"""The catalogue that comes with the package."""
+VARIABLE = "REPROS_CATALOGUE"
+"""Environment variable with the places of private catalogues, separated as in `PATH`."""
+OWN_PREFIX, DEFAULT_PREFIX = "RPR", "LOCAL"
+"""Prefix of the package's ids, and that of a private catalogue whose project sets none."""
+
+_PREFIX = re.compile(r"[A-Z][A-Z0-9]{1,9}")
+_KEYS = ("prefix", "catalogue", "audit")
+_BESIDE = ("evidence", "stacks", "golden")
+"""Folders in a catalogue that hold no scripts."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a project sets for its private catalogues."""
+
+    prefix: str = DEFAULT_PREFIX
+    """The start of new ids: `ACME` for `ACME-0001`."""
+    catalogue: tuple[Path, ...] = ()
+    """Files and folders, absolute."""
+
+
+class _Chosen:
+    """What the running command or pytest session was told; by default nothing."""
+
+    places: tuple[Path, ...] = ()
+    folder: Path | None = None
+
+
+def use_catalogue(places: Iterable[Path] = (), folder: Path | None = None) -> None:
+    """Use these places instead of all other catalogues, from now on; without places, those of the settings.
+
+    Args:
+        places: files and folders of scripts, from the option `--catalogue`.
+        folder: the folder whose project's settings count; the working directory by default.
+    """
+    _Chosen.places, _Chosen.folder = tuple(places), folder
+    _find_settings.cache_clear()
+
+
+def read_settings(folder: Path | None = None) -> Settings:
+    """Return the settings of the project around a folder, by default the working directory.
+
+    Raises:
+        ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
+    """
+    return _find_settings((folder or _Chosen.folder or Path.cwd()).absolute(), os.environ.get(VARIABLE, ""))
+
+
+def catalogue_places() -> tuple[Path, ...]:
+    """Return the files and folders whose scripts are in use."""
+    return _Chosen.places or (CATALOGUE, *read_settings().catalogue)
+
+
+def private_folders() -> tuple[Path, ...]:
+    """Return the folders of the private catalogues in use, each with its `evidence`, `stacks` and `golden`."""
+    places = _Chosen.places or read_settings().catalogue
+    return tuple(dict.fromkeys(_folder(place) for place in places if not _is_own(place)))
+
+
+def folder_of(script: Path) -> Path | None:
+    """Return the folder of the private catalogue that a script is in; None for a script of the package."""
+    if _is_own(script):
+        return None
+    holding = [folder for folder in private_folders() if script.resolve().is_relative_to(folder.resolve())]
+    # Of nested folders the innermost; a script outside of all is its own folder's catalogue.
+    return max(holding, key=lambda folder: len(folder.parts)) if holding else _folder(script)
+
+
+def catalogue_words(script: Path) -> tuple[str, ...]:
+    """Return the words with which a printed command finds a script again: `--catalogue PATH`, or none if needless."""
+    resolved = script.resolve()
+    known = (CATALOGUE, *read_settings().catalogue)
+    if any(resolved.is_relative_to(place.resolve()) for place in known):
+        return ()
+    given = [place for place in _Chosen.places if resolved.is_relative_to(place.resolve())]
+    place = given[0] if given else script
+    return ("--catalogue", os.path.relpath(place) if place.absolute().is_relative_to(Path.cwd()) else str(place))
+
+
+def _is_own(path: Path) -> bool:
+    return path.resolve().is_relative_to(CATALOGUE)
+
+
+def _folder(place: Path) -> Path:
+    """Return a place's folder; for a file the nearest one above it that has evidence, stacks or golden logs."""
+    if place.is_dir():
+        return place
+    above = [parent for parent in place.absolute().parents if any((parent / name).is_dir() for name in _BESIDE)]
+    return above[0] if above else place.absolute().parent
+
+
+@cache
+def _find_settings(folder: Path, variable: str) -> Settings:
+    found = Settings()
+    for parent in (folder, *folder.parents):
+        file = parent / "pyproject.toml"
+        if file.is_file() and (table := _read_table(file)) is not None:
+            found = _parse_settings(file, table)
+            break
+    if not variable:
+        return found
+    names = [name for name in variable.split(os.pathsep) if name]
+    return Settings(found.prefix, _places(VARIABLE, Path.cwd(), names))
+
+
+def _read_table(file: Path) -> dict[str, Any] | None:
+    """Return the table `[tool.repros]`; None if the file has none, or is not about this project and damaged."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        table = tomllib.loads(text).get("tool", {}).get("repros") if "repros" in text else None
+    except (OSError, UnicodeDecodeError, AttributeError, RecursionError, tomllib.TOMLDecodeError):
+        # Whoever needs this file for itself reports it: `repros audit` does.
+        return None
+    return table if isinstance(table, dict) else None
+
+
+def _parse_settings(file: Path, table: dict[str, Any]) -> Settings:
+    if unknown := [key for key in table if key not in _KEYS]:
+        raise ReprosError(f"{file}: unknown key {unknown[0]!r} in [tool.repros]; expected: {', '.join(_KEYS)}.")
+    prefix, names = table.get("prefix", DEFAULT_PREFIX), table.get("catalogue", [])
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix) or prefix == OWN_PREFIX:
+        expected = f"expected 2 to 10 capital letters and digits such as 'ACME', not {OWN_PREFIX!r}"
+        raise ReprosError(f"{file}: prefix = {prefix!r} in [tool.repros]; {expected}.")
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise ReprosError(f"{file}: catalogue = {names!r} in [tool.repros]; expected a list of folders or scripts.")
+    return Settings(prefix, _places(f"{file}: catalogue in [tool.repros]", file.parent, names))
+
+
+def _places(source: str, base: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    places = [base / Path(name).expanduser() for name in names]
+    for place in places:
+        if not place.exists():
+            raise ReprosError(f"{source} names {place}, which does not exist; make the folder, or correct the name.")
+    return tuple(places)
