@@ -5,7 +5,8 @@
 # [tool.repro]
 # id = "ACME-0001"
 # title = "The loader loses an incomplete last batch"
-# upstream = ["https://example.org/acme/1"]
+# kind = "bug"
+# upstream.reports = ["https://example.org/acme/1"]
 # packages = ["acme"]
 # affected = ["acme<1.2"]
 # home = "acme-2026"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
+from repros.engine.difference import difference
 from repros.model import Repro
-from repros.text.difference import difference
 
 FUNCTIONS = """\
 import torch
