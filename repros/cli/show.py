@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import click
 
 from repros.cli.shared.inputs import load_catalogue

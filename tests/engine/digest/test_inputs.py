@@ -263,6 +263,7 @@ BESIDE_THE_VERDICT = {
     "pipeline.py": "the order of the steps, and the log folders",
     "record.py": "records verdicts that have been decided",
     "digest": "the digests themselves",
+    "difference.py": "shows how a script's variants differ",
     "__init__.py": "a docstring",
 }
 """Modules of `engine/` that no verdict depends on, and why."""
