@@ -23,7 +23,7 @@ def fill_tables(page: str, catalogue: Catalogue) -> str:
     Raises:
         ValueError: The page has the marks of no table.
     """
-    stacks, known = [*load_stacks().values()], evidence.read()
+    stacks, known = [*load_stacks().values()], evidence.read(evidence.FOLDER)
     contents = {
         "failures": tables.failures_table(catalogue),
         "stacks": tables.stacks_table(catalogue, stacks, known),

@@ -12,13 +12,13 @@ from typing import Any
 from markupsafe import Markup
 
 from repros.cli.main import load_commands
+from repros.engine.difference import difference
 from repros.evidence import StackStatus
 from repros.export.script import ExportError, export_script, pins_of_stack
 from repros.model import Device, Repro, Role, Variant
 from repros.site.overview import affected_text, strip
 from repros.site.prose import highlight, inline
 from repros.site.source import Source
-from repros.text.difference import difference
 from repros.text.wording import count, own_requirements
 
 _MOST_LOG_LINES = 60

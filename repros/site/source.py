@@ -48,7 +48,7 @@ def read_source(root: Path = ROOT) -> Source:
     return Source(
         catalogue=catalogue,
         stacks=tuple(load_stacks().values()),
-        evidence=evidence.read(),
+        evidence=evidence.read(evidence.FOLDER),
         bisections=bisections,
         logs=_read_logs(root / "tests/match/golden", catalogue),
         root=root,
