@@ -22,7 +22,7 @@ PYODIDE = npm.Package(
 )
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 """What a page needs of Pyodide to run Python without further packages."""
-NEEDED = ("catalogue", "engine", "errors.py", "__init__.py", "match", "model")
+NEEDED = ("catalogue", "engine", "errors.py", "__init__.py", "match", "model", "settings.py")
 """What the matcher needs of this package, by the names at its top."""
 
 

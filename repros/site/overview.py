@@ -123,8 +123,9 @@ def plots(source: Source) -> list[dict[str, Any]]:
         )
     per_cell = [(n, notes[n], seconds[n] / cells[n]) for n in cells if cells[n]]
     medians = [(name, f"{len(each)} units", sorted(each)[len(each) // 2]) for name, each in sorted(launches.items())]
-    downloads = [(stack.name, notes[stack.name], stack.cuda.download / 1e9) for stack in stacks]
-    disk = [(stack.name, notes[stack.name], stack.cuda.unpacked / 1e9) for stack in stacks]
+    sizes = [(stack.name, notes[stack.name], stack.cuda) for stack in stacks]
+    downloads = [(name, note, size.download / 1e9) for name, note, size in sizes if size]
+    disk = [(name, note, size.unpacked / 1e9) for name, note, size in sizes if size]
     return [
         {
             "title": "Seconds for a cell, by stack",
