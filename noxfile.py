@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -140,6 +141,7 @@ def lint(session: nox.Session) -> None:
         "github-issue-config": [config],
         "github-issue-forms": sorted({*config.parent.glob("*.yml")} - {config}),
         "github-workflows": sorted(github.glob("workflows/*.yml")),
+        "github-actions": sorted(github.glob("actions/*/action.yml")),
     }
     for schema, checked in files.items():
         session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, checked))
@@ -158,6 +160,19 @@ def site(session: nox.Session) -> None:
     """Build the site into the folder `build/site` [-- --without-matcher --address URL ...]."""
     install(session, "site")
     session.run("python", "-m", "repros.site", "build/site", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def build(session: nox.Session) -> None:
+    """Build the sdist and the wheel into `dist`, check them, and test the installed wheel [-- pytest's options]."""
+    install(session, "build")
+    shutil.rmtree(HERE / "dist", ignore_errors=True)
+    session.run("uv", "build", "--quiet", "--out-dir", "dist")
+    made = sorted(str(file) for file in (HERE / "dist").glob("repros-*"))
+    session.run("twine", "check", "--strict", *made)
+    session.run(
+        "pytest", "--timeout", "600", "tests/test_distributions.py", *session.posargs, env={"REPROS_DIST": "dist"}
+    )
 
 
 @nox.session(python=PYTHON, default=False)

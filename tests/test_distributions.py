@@ -1,0 +1,118 @@
+"""The sdist and the wheel: their contents, and the wheel in an environment that has nothing else.
+
+`nox -s build` tests the files that it has built; otherwise they are built here.
+"""
+
+from __future__ import annotations
+
+import email
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from uv import find_uv_bin
+
+from repros import __version__
+from tests.match.golden_logs import GOLDEN
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+NOT_IN_THE_WHEEL = ("repros/site/",)
+AT_THE_TOP = {
+    *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md"),
+    *("CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md", "conftest.py", "docs", "noxfile.py", "pyproject.toml"),
+    *("repros", "tests"),
+}
+"""What the sdist has at its top."""
+MOST_WHEEL_BYTES = 2_000_000
+
+
+def call(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if given := os.environ.get("REPROS_DIST"):
+        return (ROOT / given).resolve()
+    folder = tmp_path_factory.mktemp("dist")
+    call(find_uv_bin(), "build", "--quiet", "--out-dir", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    return next(built.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel and its dependencies; the folder of its programs."""
+    folder = tmp_path_factory.mktemp("empty")
+    call(find_uv_bin(), "venv", "--quiet", "--python", sys.executable, "env", cwd=folder)
+    call(find_uv_bin(), "pip", "install", "--quiet", "--python", "env/bin/python", wheel, cwd=folder)
+    return folder / "env/bin"
+
+
+def tracked(folder: str) -> set[str]:
+    """Return the files of a folder that git has, or would have."""
+    listed = call("git", "ls-files", "--cached", "--others", "--exclude-standard", folder, cwd=ROOT)
+    return {line for line in listed.splitlines() if (ROOT / line).is_file()}
+
+
+def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == {name for name in tracked("repros") if not name.startswith(NOT_IN_THE_WHEEL)}
+    assert wheel.stat().st_size < MOST_WHEEL_BYTES
+
+
+def test_the_wheel_states_what_an_index_shows(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(f"repros-{__version__}.dist-info/METADATA").decode()
+    metadata = email.message_from_string(text)
+    assert (metadata["Name"], metadata["Version"]) == ("repros", __version__)
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert str(metadata.get_payload()).startswith("# repros")
+    assert not any("torch" in requirement for requirement in metadata.get_all("Requires-Dist"))
+
+
+def test_the_sdist_has_the_project(built: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name.partition("/")[0] for name in names} == AT_THE_TOP
+    assert {name for name in tracked("repros") | tracked("tests") if name not in names} == set()
+    assert not {name for name in names if name.endswith(".pyc") or "/.repros/" in name}
+
+
+def test_the_commands_of_the_installed_wheel_work(environment: Path, tmp_path: Path) -> None:
+    assert call(environment / "repros", "--version", cwd=tmp_path) == f"repros {__version__}\n"
+    log = GOLDEN / "rpr-0002-failing-ddp-hand-2023-12.log"
+    assert call(environment / "repros", "match", log, cwd=tmp_path).startswith("RPR-0002 ")
+    assert "RPR-0001" in call(environment / "repros", "list", cwd=tmp_path)
+
+
+def test_a_cell_runs_from_the_installed_wheel(environment: Path, current_python: Path, tmp_path: Path) -> None:
+    repros = environment / "repros"
+    cell = [
+        "RPR-0014",
+        "--variant",
+        "failing",
+        "--variant",
+        "fixed",
+        "--device",
+        "cpu",
+        "--python",
+        str(current_python),
+    ]
+    output = call(repros, "run", *cell, cwd=tmp_path)
+    assert "2 agree, 0 news, 0 trouble" in output
