@@ -34,7 +34,7 @@ def test_the_changelog_has_the_place_where_towncrier_writes() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (page.parent / target).is_file(), target
+        assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
 def test_every_hook_of_pre_commit_is_pinned_to_a_commit() -> None:

@@ -28,6 +28,8 @@ PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".git
 
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS[ROOT / "README.md"]
+USAGE = TEXTS[ROOT / "docs/usage.md"]
+MOST_LINES = 150
 
 _COMMAND = re.compile(r"(?:`|^ *\$ )(repros [a-z][^`\n#>|]*)", re.MULTILINE)
 COMMANDS = sorted({command.strip() for text in TEXTS.values() for command in _COMMAND.findall(text)})
@@ -35,13 +37,19 @@ NEW_REPRO = "resume_loses_momentum"
 """The script of CONTRIBUTING.md's example."""
 
 
-def test_the_tables_are_those_of_the_catalogue_and_the_evidence() -> None:
-    remedy = "the headers or the evidence have changed; run: python -m repros.docs.readme README.md"
-    assert readme.fill_tables(README, load()) == README, remedy
+@pytest.mark.parametrize("name", readme.PAGES)
+def test_the_tables_are_those_of_the_catalogue_and_the_evidence(name: str) -> None:
+    remedy = "the headers or the evidence have changed; run: python -m repros.docs.readme"
+    page = TEXTS[ROOT / name]
+    assert readme.fill_tables(page, load(), "../" * name.count("/")) == page, remedy
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
 
 
 def test_the_table_of_commands_names_each() -> None:
-    assert set(re.findall(r"^\| `repros ([a-z]+)", README, re.MULTILINE)) == set(KNOWN)
+    assert set(re.findall(r"^\| `repros ([a-z]+)", USAGE, re.MULTILINE)) == set(KNOWN)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -57,13 +65,14 @@ def test_every_command_and_its_options_exist(line: str) -> None:
 
 def test_every_option_in_the_text_exists() -> None:
     known = {option for command in KNOWN.values() for parameter in command.params for option in parameter.opts}
-    named = set(re.findall(r"`(--[a-z-]+)", README))
+    named = set(re.findall(r"`(--[a-z-]+)", README + USAGE))
     assert {"--results", "--variant"} <= named
     assert named <= known
 
 
 def test_every_verdict_is_explained_with_its_category() -> None:
-    rows = re.findall(r"^\| `([a-z]+)` \|.*\| ([a-z ]+) \|$", README, re.MULTILINE)
+    verdicts = TEXTS[ROOT / "docs/verdicts.md"]
+    rows = re.findall(r"^\| `([a-z]+)` \|.*\| ([a-z ]+) \|$", verdicts, re.MULTILINE)
     assert rows == [(verdict.value, verdict.category.value) for verdict in Verdict]
     assert {category for _, category in rows} == set(Category)
 

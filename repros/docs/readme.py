@@ -1,6 +1,6 @@
-"""The README's tables, generated so that a test notices when they are out of date.
+"""The tables of the README and of `docs/failures.md`, generated so that a test notices when they are out of date.
 
-`python -m repros.docs.readme README.md` writes each table between its two marks.
+`python -m repros.docs.readme` writes each table between its two marks.
 """
 
 from __future__ import annotations
@@ -13,19 +13,29 @@ from repros.docs import tables
 from repros.engine.catalogue import Catalogue, load
 from repros.stacks import load_stacks
 
-_BEGIN = "<!-- {name}: begin (python -m repros.docs.readme README.md) -->"
+_BEGIN = "<!-- {name}: begin (python -m repros.docs.readme) -->"
 _END = "<!-- {name}: end -->"
 
 
-def fill_tables(page: str, catalogue: Catalogue) -> str:
+PAGES = ("README.md", "docs/failures.md")
+"""The pages with tables, below the root of the checkout."""
+
+
+def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
     """Return the page with every table between its marks generated anew.
+
+    Args:
+        page: the page's text.
+        catalogue: the failures.
+        up: the way from the page's folder to the root of the checkout, such as `../`.
 
     Raises:
         ValueError: The page has the marks of no table.
     """
     stacks, known = [*load_stacks().values()], evidence.read(evidence.FOLDER)
     contents = {
-        "failures": tables.failures_table(catalogue),
+        "failures": tables.failures_table(catalogue, up),
+        "taste": tables.taste_table(catalogue, up),
         "stacks": tables.stacks_table(catalogue, stacks, known),
         "costs": tables.costs_table(stacks, known),
     }
@@ -41,5 +51,6 @@ def fill_tables(page: str, catalogue: Catalogue) -> str:
 
 
 if __name__ == "__main__":
-    _page = Path(sys.argv[1])
-    _page.write_text(fill_tables(_page.read_text(encoding="utf-8"), load()), encoding="utf-8")
+    for _page in map(Path, sys.argv[1:] or PAGES):
+        _filled = fill_tables(_page.read_text(encoding="utf-8"), load(), "../" * (len(_page.parts) - 1))
+        _page.write_text(_filled, encoding="utf-8")

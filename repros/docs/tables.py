@@ -14,13 +14,21 @@ from repros.model.requirements import format_requirement
 from repros.text.wording import every_release_of
 
 _GIGA, _KILO = 1e9, 1e3
+_TASTE = {f"RPR-{number:04}" for number in (1, 3, 4, 5, 6, 11, 17, 22, 24, 33)}
+"""Failures that many users report, of every library and kind."""
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
 
 
-def failures_table(repros: Iterable[Repro]) -> str:
-    """Return the table of failures: a row for each repro."""
+def failures_table(repros: Iterable[Repro], up: str = "") -> str:
+    """Return the table of failures: a row for each repro; `up` leads to the folder that `repros` is in."""
     headings = ("Id", "Failure", "Affected", "Runs as", "Documented fixes", "Upstream")
-    return _markdown_table(headings, map(_failure_row, repros))
+    return _markdown_table(headings, (_failure_row(repro, up) for repro in repros))
+
+
+def taste_table(repros: Iterable[Repro], up: str = "") -> str:
+    """Return the table of the failures that are met most often: the first columns, and the fixes."""
+    rows = (_failure_row(repro, up) for repro in repros if repro.id in _TASTE)
+    return _markdown_table(("Id", "Failure", "Affected", "Documented fixes"), ((*row[:3], row[4]) for row in rows))
 
 
 def stacks_table(repros: Iterable[Repro], stacks: Sequence[Stack], known: Evidence) -> str:
@@ -63,13 +71,13 @@ def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> s
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _failure_row(repro: Repro) -> tuple[str, ...]:
+def _failure_row(repro: Repro, up: str) -> tuple[str, ...]:
     ranges = ", ".join(f"`{format_requirement(requirement)}`" for requirement in repro.affected)
     roles = Counter(variant.role for variant in repro.variants)
     verbs = {Role.WORKS: ("works", "work"), Role.DOES_NOT_FIX: ("does not", "do not")}
     fixes = [f"{roles[role]} {verb[roles[role] > 1]}" for role, verb in verbs.items() if roles[role]]
     return (
-        f"[{repro.id}](repros/catalogue/{repro.family}/{repro.path.name})",
+        f"[{repro.id}]({up}repros/catalogue/{repro.family}/{repro.path.name})",
         repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
         ranges or every_release_of(repro.packages),
         f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",

@@ -30,6 +30,7 @@ PROSE: Mapping[str, str] = {
     "docs/matching.md": "matching.html",
     "docs/releasing.md": "releasing.html",
     "docs/seeds.md": "seeds.html",
+    "docs/usage.md": "usage.html",
     "docs/verdicts.md": "verdicts.html",
     "docs/watch.md": "watch.html",
     "docs/simulate.md": "simulate.html",
@@ -38,6 +39,9 @@ PROSE: Mapping[str, str] = {
     "tests/tools/library_tests/RESULTS.md": "simulated-accelerator-libraries.html",
 }
 """Markdown pages of the checkout and their addresses; one that is not there has no page."""
+
+INSTEAD = {"README.md": "index.html", "docs/failures.md": "matrix.html"}
+"""Pages of the checkout in whose place the site has others."""
 
 MENU = (
     ("Failures", "index.html"),
@@ -49,7 +53,7 @@ MENU = (
 """The links at the top of every page."""
 
 ABOUT: Mapping[str, tuple[str, ...]] = {
-    "Use it": ("given-a-repro.html", "watch.html", "simulate.html", "commands.html", "matching.html"),
+    "Use it": ("usage.html", "given-a-repro.html", "watch.html", "simulate.html", "commands.html", "matching.html"),
     "The evidence": ("verdicts.html", "evidence.html", "seeds.html", "not-reproduced.html", "benchmarks.html"),
     "The simulated accelerator": (
         "simulated-accelerator.html",
@@ -122,7 +126,7 @@ def _pages(
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each page's address, template and values; prose first, because the table of contents names its titles."""
     pages = {file: address for file, address in PROSE.items() if (source.root / file).is_file()}
-    prose = Prose(source.root, pages, place.repository)
+    prose = Prose(source.root, pages | INSTEAD, place.repository)
     for file, address in pages.items():
         title, body = prose.convert(file)
         titles[address] = title

@@ -19,7 +19,7 @@ from pygments.util import ClassNotFound
 
 _FORMATTER = HtmlFormatter(nowrap=True)
 _LIGHT, _DARK = "default", "github-dark"
-_DARKER = {"#BBBBBB": "#6e7781", "#AA22FF": "#8250df", "#E75C58": "#b3403c"}
+_DARKER = {"#008400": "#0d5626", "#BBBBBB": "#6e7781", "#AA22FF": "#8250df", "#E75C58": "#b3403c"}
 """Colours of the light style whose contrast is too low, and what replaces them."""
 
 
