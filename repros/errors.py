@@ -15,12 +15,17 @@ class ReprosError(Exception):
     """An error that the user can correct; its text is one sentence with the place and the way out."""
 
 
+_LONGEST_NAME = 100
+"""Characters of a name in a sentence."""
+
+
 class UnknownNameError(ReprosError):
     """An unknown name; the sentence offers the nearest known name, or all of them."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         """Compose the sentence for a `name` of this `kind` that is not in `known`."""
         known = list(known)
+        name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
         nearest = (
             [one for one in known if _simplified(one) == _simplified(name)]
             or difflib.get_close_matches(name, known, n=1, cutoff=0.5)

@@ -13,6 +13,8 @@ from repros.audit.subject import Constraint
 from repros.model import Repro, Variant
 from repros.model.requirements import format_requirement
 
+_MOST_CONSTRAINTS = 8
+"""Constraints of one package that a sentence names."""
 _VERBS = {
     Overlap.ALL: "is in",
     Overlap.SOME: "may be in",
@@ -50,7 +52,9 @@ class Condition:
             return f"{self.requirement.name} is not listed"
         affected = self.requirement.specifier
         relevant = [one for one in self.constraints if one.overlap_with(affected) is not Overlap.NONE]
-        found = " or ".join(map(str, relevant or self.constraints))
+        shown = [*dict.fromkeys(map(str, relevant or self.constraints))]
+        more = f" or {len(shown) - _MOST_CONSTRAINTS} more" if len(shown) > _MOST_CONSTRAINTS else ""
+        found = " or ".join(shown[:_MOST_CONSTRAINTS]) + more
         if not affected:
             return f"{self.package} {found}: every release"
         return f"{self.package} {found} {_VERBS[self.overlap]} {format_requirement(self.requirement)}"

@@ -7,15 +7,16 @@ ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-3
 from __future__ import annotations
 
 import datetime as dt
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repros.audit.sources.parsing import expect, quote, read_toml
 from repros.engine.catalogue import Catalogue
 from repros.errors import ReprosError
 
+_TABLE = ("tool", "repros", "audit")
 _EXPECTED = 'expected { id = "RPR-0005", reason = "why", until = 2027-01-31 }'
 
 
@@ -55,12 +56,14 @@ def read_ignores(file: Path) -> Sequence[Ignore]:
         ReprosError: an entry without its reason or its last day, or an unknown key.
     """
     try:
-        data: Any = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        data, _ = read_toml(file)
+    except (OSError, UnicodeDecodeError) as error:
         raise ReprosError(f"{file}: cannot be read as TOML ({error}).") from error
-    table = data.get("tool", {}).get("repros", {}).get("audit", {})
+    table = data
+    for number, key in enumerate(_TABLE, 1):
+        table = expect(file, f"[{'.'.join(_TABLE[:number])}]", table.get(key, {}), dict)
     if unknown := [key for key in table if key != "ignore"]:
-        raise ReprosError(f"{file}: unknown key {unknown[0]!r} in [tool.repros.audit]; expected: ignore.")
+        raise ReprosError(f"{file}: unknown key {quote(unknown[0])} in [tool.repros.audit]; expected: ignore.")
     entries = table.get("ignore", [])
     if not isinstance(entries, list):
         raise ReprosError(f"{file}: ignore in [tool.repros.audit]; expected a list.")
@@ -78,7 +81,7 @@ def _parse_ignore(file: Path, entry: Any) -> Ignore:
         and type(until) is dt.date
     )
     if not complete:
-        raise ReprosError(f"{file}: ignore = {entry!r} in [tool.repros.audit]; {_EXPECTED}.")
+        raise ReprosError(f"{file}: ignore = {quote(str(entry))} in [tool.repros.audit]; {_EXPECTED}.")
     assert isinstance(id_, str)
     assert isinstance(reason, str)
     assert isinstance(until, dt.date)

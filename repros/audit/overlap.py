@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -18,6 +19,7 @@ class Overlap(StrEnum):
     UNKNOWN = "unknown"
 
 
+@cache
 def compare_ranges(allowed: SpecifierSet, affected: SpecifierSet) -> Overlap:
     """Return how many of the releases in `allowed` lie in `affected`.
 

@@ -90,7 +90,7 @@ def test_an_ignore_without_its_reason_or_its_day_is_refused(entry: str, tmp_path
     [
         ("[tool.repros.audit]\nignores = []\n", r"unknown key 'ignores' in \[tool.repros.audit\]; expected: ignore\."),
         ("[tool.repros.audit]\nignore = 3\n", r"ignore in \[tool.repros.audit\]; expected a list\."),
-        ("[tool", r"pyproject.toml: cannot be read as TOML"),
+        ("[tool", r"pyproject.toml is not TOML that can be read"),
     ],
 )
 def test_another_table_is_refused(text: str, sentence: str, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import urllib.parse
 from collections.abc import Iterable
 from typing import Any
 
@@ -86,7 +88,9 @@ def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subj
         "level": level,
         "message": {"text": f"{finding.repro.title}: {because}.{remedy} Evidence: {finding.evidence}."},
         "locations": _locations(locations, subject),
-        "partialFingerprints": {"repro/v1": hashlib.sha256(f"{id_} {subject}".encode()).hexdigest()},
+        "partialFingerprints": {
+            "repro/v1": hashlib.sha256(f"{id_} {subject}".encode("utf-8", "surrogateescape")).hexdigest()
+        },
     }
     if ignore is not None:
         why = f"{ignore.reason} (until {ignore.until})"
@@ -94,12 +98,17 @@ def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subj
     return result
 
 
+def _uri(file: str) -> str:
+    """Return a file's path as the reference of a URI (RFC 3986), relative if the path is."""
+    return urllib.parse.quote(os.fsencode(os.path.normpath(file)))
+
+
 def _locations(locations: Iterable[Location], subject: str) -> list[dict[str, Any]]:
     """Return the lines of the constraints; for an environment, which has none, its name."""
     found: list[dict[str, Any]] = [
         {
             "physicalLocation": {
-                "artifactLocation": {"uri": location.file.replace("\\", "/").replace(" ", "%20")},
+                "artifactLocation": {"uri": _uri(location.file)},
                 "region": {"startLine": location.line},
             }
         }

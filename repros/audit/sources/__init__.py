@@ -57,6 +57,8 @@ def read_source(file: Path) -> Subject:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ReprosError(f"{file} cannot be read ({why}).") from error
+    except RecursionError as error:
+        raise ReprosError(f"{file} cannot be read: it is nested too deeply.") from error
 
 
 def find_source(folder: Path) -> Path:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -14,6 +15,20 @@ from packaging.version import InvalidVersion, Version
 
 from repros.audit.subject import Constraint, Location
 from repros.errors import ReprosError
+
+T = TypeVar("T")
+
+_LARGEST_FILE = 16 * 2**20
+"""Bytes. The largest locks of real projects have some 3 MB."""
+_LONGEST_REQUIREMENT = 2_000
+"""Characters of a requirement without its hashes."""
+_MOST_SPECIFIERS = 64
+_HUGE_NUMBER = re.compile(r"\d{50}")
+"""Python refuses to convert numbers of more than 4,300 digits; dates and hashes of releases have at most 14."""
+_MOST_PARTS = 200
+_DEEP_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}""")
+_LONGEST_QUOTE = 100
+_NAME_LINE = re.compile(r"\s*name = [\"']([^\"']*)[\"']")
 
 
 def range_constraint(
@@ -29,6 +44,8 @@ def range_constraint(
 
 def exact_constraint(version: str, location: Location, marker: str = "") -> Constraint:
     """Return the constraint for a version in a lock; for a text that is not a version, no release is known."""
+    if is_excessive(version):
+        return Constraint(f"{version[:_LONGEST_QUOTE]}...", location, marker=marker)
     try:
         return Constraint(version, location, Version(version), marker=marker)
     except InvalidVersion:
@@ -37,11 +54,22 @@ def exact_constraint(version: str, location: Location, marker: str = "") -> Cons
 
 def group_by_package(constraints: Iterable[tuple[str, Constraint]]) -> dict[str, tuple[Constraint, ...]]:
     """Return the constraints by the canonical names of their packages."""
-    groups: dict[str, tuple[Constraint, ...]] = {}
+    groups: dict[str, list[Constraint]] = {}
     for name, constraint in constraints:
-        key = canonicalize_name(name)
-        groups[key] = (*groups.get(key, ()), constraint)
-    return groups
+        groups.setdefault(canonicalize_name(name), []).append(constraint)
+    return {name: tuple(group) for name, group in groups.items()}
+
+
+def is_excessive(text: str) -> bool:
+    """Return whether a requirement is beyond what anyone writes, so that comparing it would take minutes or fail."""
+    return (
+        len(text) > _LONGEST_REQUIREMENT or text.count(",") > _MOST_SPECIFIERS or _HUGE_NUMBER.search(text) is not None
+    )
+
+
+def quote(text: str) -> str:
+    """Return a text in quotes, cut to a length that fits a sentence."""
+    return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}...")
 
 
 def _pinned_version(specifiers: SpecifierSet) -> Version | None:
@@ -58,20 +86,60 @@ def _lower_bound_first(specifiers: SpecifierSet) -> str:
     return ",".join(sorted(map(str, specifiers), key=lambda text: (not text.startswith((">", "~", "=")), text)))
 
 
-def read_toml(file: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return a TOML file's data and its lines.
+def read_text(file: Path) -> str:
+    """Return a file's text.
 
     Raises:
-        ReprosError: it is not TOML.
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+        ReprosError: it is not a regular file (a pipe or a device may never end), or larger than any project's.
     """
-    text = file.read_text(encoding="utf-8")
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ReprosError(f"{file} is not a regular file; expected requirements, a lock or a pyproject.toml.")
+    if found.st_size > _LARGEST_FILE:
+        raise ReprosError(f"{file} has {found.st_size:,} bytes; expected at most {_LARGEST_FILE:,}.")
+    return file.read_text(encoding="utf-8")
+
+
+def read_toml(file: Path) -> tuple[dict[str, Any], str]:
+    """Return a TOML file's data and its text.
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+        ReprosError: it is not TOML, or not a regular file of a reasonable size.
+    """
+    text = read_text(file)
+    if _DEEP_KEY.search(text):  # tomllib's time grows with the square of a key's parts
+        raise ReprosError(f"{file} is not TOML that can be read (a key of more than {_MOST_PARTS} parts).")
     try:
-        return tomllib.loads(text), text.splitlines()
-    except tomllib.TOMLDecodeError as error:
-        raise ReprosError(f"{file} is not TOML ({error}).") from error
+        return tomllib.loads(text), text
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; arrays within arrays
+        raise ReprosError(f"{file} is not TOML that can be read ({error}).") from error
 
 
-def find_line(lines: list[str], pattern: str, start: int = 0) -> int:
-    """Return the number of the first line after `start` that the pattern matches; 1 if there is none."""
-    expression = re.compile(pattern, re.IGNORECASE)
-    return next((number for number, line in enumerate(lines, 1) if number > start and expression.search(line)), 1)
+def expect(file: Path, place: str, value: Any, kind: type[T]) -> T:
+    """Return a value of a file that has the expected type.
+
+    Raises:
+        ReprosError: it has another type.
+    """
+    if not isinstance(value, kind):
+        expected = {"dict": "a table", "list": "a list", "str": "a text"}.get(kind.__name__, kind.__name__)
+        raise ReprosError(f"{file}: {place} is {quote(str(value))}; expected {expected}.")
+    return value
+
+
+def find_line(text: str, wanted: str) -> int:
+    """Return the number of the first line with the wanted text; 1 if there is none."""
+    return text.count("\n", 0, max(0, text.find(wanted))) + 1
+
+
+def lines_of_names(text: str) -> Mapping[str, Iterator[int]]:
+    """Return the numbers of the lines `name = "NAME"` of each name, in the order of a lock's packages."""
+    found: dict[str, list[int]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if name := _NAME_LINE.match(line):
+            found.setdefault(name[1], []).append(number)
+    return {name: iter(numbers) for name, numbers in found.items()}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
-from repros.audit.sources.parsing import find_line, group_by_package, range_constraint, read_toml
+from repros.audit.sources.parsing import find_line, group_by_package, lines_of_names, range_constraint, read_toml
 from repros.audit.subject import Constraint, Location, Subject
 from repros.errors import ReprosError
 
@@ -19,21 +18,21 @@ def read_pylock(file: Path) -> Subject:
     Raises:
         ReprosError: it is not a pylock file.
     """
-    data, lines = read_toml(file)
+    data, text = read_toml(file)
     try:
         lock = Pylock.from_dict(data)
-    except (PylockValidationError, PylockUnsupportedVersionError) as error:
+    except (PylockValidationError, PylockUnsupportedVersionError, ValueError, TypeError, AttributeError) as error:
+        # The last three are the library's answers to values of other types and to numbers of 5,000 digits.
         raise ReprosError(f"{file} is not a readable pylock file ({error}).") from error
-    return Subject(str(file), group_by_package(_constraints(file, lock, lines)), complete=True)
+    return Subject(str(file), group_by_package(_constraints(file, lock, text)), complete=True)
 
 
-def _constraints(file: Path, lock: Pylock, lines: list[str]) -> Iterator[tuple[str, Constraint]]:
-    line = 0
+def _constraints(file: Path, lock: Pylock, text: str) -> Iterator[tuple[str, Constraint]]:
+    lines = lines_of_names(text)
     for package in lock.packages:
-        line = max(line, find_line(lines, rf'^\s*name = ["\']{re.escape(package.name)}["\']', line))
-        location = Location(str(file), line)
+        location = Location(str(file), next(lines.get(package.name, iter(())), 1))
         raw = "without a version" if package.version is None else str(package.version)
         yield package.name, Constraint(raw, location, package.version, marker=str(package.marker or ""))
     if lock.requires_python is not None:
-        location = Location(str(file), find_line(lines, "requires-python"))
+        location = Location(str(file), find_line(text, "requires-python"))
         yield "python", range_constraint(lock.requires_python, location)

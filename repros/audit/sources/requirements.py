@@ -2,35 +2,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pip_requirements_parser import RequirementsFile
+from pip_requirements_parser import OptionLine, RequirementsFile
 
-from repros.audit.sources.parsing import group_by_package, range_constraint
+from repros.audit.sources.parsing import group_by_package, is_excessive, quote, range_constraint, read_text
 from repros.audit.subject import Constraint, Location, Subject
+from repros.errors import ReprosError
+
+_INCLUDES = {"requirements": "-r", "constraints": "-c"}
+"""The parser's names of the options that include another file."""
+_DEEPEST = 50
+"""Files that include one another."""
 
 
 def read_requirements(file: Path) -> Subject:
-    """Parse a file and the files that it includes."""
-    file.read_bytes().decode("utf-8")  # the library's own error for a missing file has neither its name nor a way out
-    parsed = RequirementsFile.from_file(str(file), include_nested=True)
-    constraints: list[tuple[str, Constraint]] = []
-    unparsed = []
-    for found in parsed.requirements:
-        line = found.requirement_line
-        location = Location(_relative_name(file, line.filename), line.line_number)
-        if found.name is None:
-            unparsed.append(f"{location}: {line.line} does not name its package")
-        else:
-            constraints.append((found.name, _constraint(found, location)))
-    for wrong in parsed.invalid_lines:
-        line = wrong.requirement_line
-        location = Location(_relative_name(file, line.filename), line.line_number)
-        problem = str(wrong.error_message).splitlines()[0].strip(": ")
-        unparsed.append(f"{location}: {line.line.strip()!r} ({problem})")
-    return Subject(str(file), group_by_package(constraints), complete=False, unparsed=tuple(unparsed))
+    """Parse a file and the files that it includes, each once.
+
+    Raises:
+        ReprosError: an included file cannot be read, or the parser fails.
+    """
+    reading = _Reading(file)
+    constraints = list(reading.constraints(file, is_constraint=False))
+    return Subject(str(file), group_by_package(constraints), complete=False, unparsed=tuple(reading.unparsed))
+
+
+@dataclass
+class _Reading:
+    """The reading of one file with its includes."""
+
+    first: Path
+    unparsed: list[str] = field(default_factory=list)
+    visited: set[tuple[Path, bool]] = field(default_factory=set)
+
+    def constraints(self, file: Path, *, is_constraint: bool, depth: int = 0) -> Iterator[tuple[str, Constraint]]:
+        """Yield the packages of a file in its order, those of an included file in the place of the include.
+
+        Args:
+            file: the file.
+            is_constraint: whether it was included by `-c`.
+            depth: how many files include it.
+        """
+        self.visited.add((file.resolve(), is_constraint))
+        for found in _parse(file, is_constraint=is_constraint):
+            line = found.requirement_line
+            location = Location(_relative_name(self.first, line.filename), line.line_number)
+            if isinstance(found, OptionLine):
+                for option, names in found.options.items():
+                    for name in names if option in _INCLUDES else ():
+                        included = option == "constraints" or is_constraint
+                        yield from self._include(name, file, location, is_constraint=included, depth=depth)
+            elif getattr(found, "error_message", None) is not None:
+                problem = str(found.error_message).splitlines()[0].strip(": ")
+                self.unparsed.append(f"{location}: {quote(line.line.strip())} ({problem[:_LONGEST_PROBLEM]})")
+            elif found.name is None:
+                self.unparsed.append(f"{location}: {line.line[:_LONGEST_PROBLEM]} does not name its package")
+            elif is_excessive(f"{found.specifier or ''}{found.marker or ''}"):
+                self.unparsed.append(f"{location}: {quote(line.line.strip())} is longer than a requirement can be")
+            else:
+                yield found.name, _constraint(found, location)
+
+    def _include(
+        self, name: str, file: Path, location: Location, *, is_constraint: bool, depth: int
+    ) -> Iterator[tuple[str, Constraint]]:
+        """Yield the packages of an included file; nothing is fetched, and nothing is read twice."""
+        if "://" in name or name.startswith("file:"):
+            self.unparsed.append(f"{location}: {quote(name)} is an address, which is not fetched")
+            return
+        included = file.parent / name
+        try:
+            if (included.resolve(), is_constraint) in self.visited:
+                return
+            if depth >= _DEEPEST:
+                raise ReprosError(f"{location}: more than {_DEEPEST} files include one another.")
+            yield from self.constraints(included, is_constraint=is_constraint, depth=depth + 1)
+        except (OSError, ValueError) as error:  # a name with a null byte, a file that is not UTF-8
+            why = getattr(error, "strerror", None) or ("not UTF-8 text" if isinstance(error, UnicodeError) else error)
+            raise ReprosError(f"{location}: the included file {quote(name)} cannot be read ({why}).") from error
+
+
+_LONGEST_PROBLEM = 200
+
+
+def _parse(file: Path, *, is_constraint: bool) -> list[Any]:
+    """Return the parsed lines of one file but its comments.
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+        ReprosError: the parser fails.
+    """
+    read_text(file)  # the parser's own errors have neither the file's name nor a way out
+    try:
+        lines = list(RequirementsFile.parse(str(file), include_nested=False, is_constraint=is_constraint))
+    except Exception as error:  # whatever a parser of others makes of hostile text
+        raise ReprosError(f"{file} cannot be parsed as requirements ({type(error).__name__}: {error}).") from error
+    return [line for line in lines if type(line).__name__ != "CommentRequirementLine"]
 
 
 def _constraint(found: Any, location: Location) -> Constraint:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from repros.audit.sources.parsing import exact_constraint, find_line, group_by_package, read_toml
+from repros.audit.sources.parsing import exact_constraint, expect, group_by_package, lines_of_names, read_toml
 from repros.audit.subject import Constraint, Location, Subject
 from repros.errors import ReprosError
 
@@ -18,24 +17,23 @@ def read_uv_lock(file: Path) -> Subject:
     Raises:
         ReprosError: it is not a lock of uv.
     """
-    data, lines = read_toml(file)
+    data, text = read_toml(file)
     packages = data.get("package", [])
     if "version" not in data or not isinstance(packages, list):
         raise ReprosError(f"{file} is not a lock of uv; expected 'version' and tables [[package]].")
-    return Subject(str(file), group_by_package(_constraints(file, packages, lines)), complete=True)
+    return Subject(str(file), group_by_package(_constraints(file, packages, text)), complete=True)
 
 
-def _constraints(
-    file: Path, packages: Iterable[Mapping[str, Any]], lines: list[str]
-) -> Iterator[tuple[str, Constraint]]:
-    line = 0
-    for package in packages:
-        name = str(package.get("name", ""))
-        # In the order of the file, so that two releases of one package have two lines.
-        line = max(line, find_line(lines, rf'^name = "{re.escape(name)}"', line))
-        location = Location(str(file), line)
+def _constraints(file: Path, packages: Iterable[Any], text: str) -> Iterator[tuple[str, Constraint]]:
+    # In the order of the file, so that two releases of one package have two lines.
+    lines = lines_of_names(text)
+    for found in packages:
+        package = expect(file, "[[package]]", found, dict)
+        name = expect(file, "name in [[package]]", package.get("name", ""), str)
+        location = Location(str(file), next(lines.get(name, iter(())), 1))
         if "version" in package:
-            markers = " or ".join(package.get("resolution-markers", []))
-            yield name, exact_constraint(package["version"], location, markers)
+            markers = expect(file, f"resolution-markers of {name}", package.get("resolution-markers", []), list)
+            marker = " or ".join(expect(file, f"resolution-markers of {name}", one, str) for one in markers)
+            yield name, exact_constraint(expect(file, f"version of {name}", package["version"], str), location, marker)
         else:
             yield name, Constraint("without a version", location)
