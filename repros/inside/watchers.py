@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from .recorder import Recorder, current_rank
 
@@ -23,7 +23,7 @@ real_exit = os._exit
 _real_waitpid = os.waitpid
 
 
-def watch_exceptions(recorder: Recorder) -> None:
+def watch_exceptions(recorder: ExceptionRecorder) -> None:
     """Record the exception that ends this process."""
     previous = sys.excepthook
 
@@ -88,9 +88,37 @@ def watch_process_groups(recorder: Recorder, module: Any) -> None:
             setattr(place, "init_process_group", init_process_group)  # noqa: B010 - what mypy takes for a module
 
 
+class ExceptionRecorder(Protocol):
+    """What takes the exception that ends a process."""
+
+    raised: bool
+
+    def write(self, event: str, **details: Any) -> None:
+        """Record an event."""
+
+    def exception(self, error: BaseException, where: str) -> None:
+        """Record an exception."""
+
+
 def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
+    """Record how processes of `multiprocessing` end, and end spawned ranks as soon as they are done."""
+    watch_processes(recorder, module)
+    bootstrap = module.BaseProcess._bootstrap
+
+    def watched_bootstrap(self: Any, *arguments: Any, **options: Any) -> Any:
+        status = bootstrap(self, *arguments, **options)
+        # The rank is done and has cleaned up. During the interpreter's exit Gloo's threads sometimes abort (1 run of
+        # 160 on torch 2.13), which the launcher would report as a failure of the rank.
+        if status == 0 and _is_spawned_rank(self):
+            real_exit(status)
+        return status
+
+    module.BaseProcess._bootstrap = watched_bootstrap
+
+
+def watch_processes(recorder: ExceptionRecorder, module: Any) -> None:
     """Record how processes of `multiprocessing` end, once `multiprocessing.process` is imported."""
-    run, bootstrap = module.BaseProcess.run, module.BaseProcess._bootstrap
+    run = module.BaseProcess.run
 
     def watched_run(self: Any) -> None:
         if _is_spawned_rank(self):
@@ -106,15 +134,7 @@ def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
         else:
             recorder.write("finished", rank=None)
 
-    def watched_bootstrap(self: Any, *arguments: Any, **options: Any) -> Any:
-        status = bootstrap(self, *arguments, **options)
-        # The rank is done and has cleaned up. During the interpreter's exit Gloo's threads sometimes abort (1 run of
-        # 160 on torch 2.13), which the launcher would report as a failure of the rank.
-        if status == 0 and _is_spawned_rank(self):
-            real_exit(status)
-        return status
-
-    module.BaseProcess.run, module.BaseProcess._bootstrap = watched_run, watched_bootstrap
+    module.BaseProcess.run = watched_run
 
 
 def _is_spawned_rank(process: Any) -> bool:

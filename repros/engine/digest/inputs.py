@@ -21,6 +21,9 @@ INSIDE = PACKAGE / "inside"
 SIM = INSIDE / "sim"
 """The simulated accelerator; only its own cells depend on it."""
 
+WATCH = INSIDE / "watch"
+"""What `repros watch` runs inside a program; no cell does."""
+
 ROOTS = ("engine/catalogue.py", "engine/plan.py", "engine/environment.py", "engine/cells.py")
 """The modules between a script and its verdict; what they import from this project counts with them."""
 
@@ -62,8 +65,8 @@ def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, An
 def engine() -> str:
     """Return the digest of everything between a script and its verdict, except the simulated accelerator."""
     roots = [PACKAGE / name for name in ROOTS]
-    inside = [path for path in INSIDE.rglob("*.py") if not path.is_relative_to(SIM)]
-    return _python_sources().digest([*roots, *inside], without=SIM)
+    inside = [path for path in INSIDE.rglob("*.py") if not any(map(path.is_relative_to, (SIM, WATCH)))]
+    return _python_sources().digest([*roots, *inside], without=(SIM, WATCH))
 
 
 @cache

@@ -31,23 +31,23 @@ class PythonSources:
         self._trees: dict[Path, ast.Module] = {}
         self._own: dict[Path, str] = {}
 
-    def digest(self, roots: Collection[Path], without: Path | None = None) -> str:
+    def digest(self, roots: Collection[Path], without: Collection[Path] = ()) -> str:
         """Return the digest of some modules and of everything in the project that they import.
 
         Args:
             roots: the modules' files.
-            without: a folder whose modules are left out, imported or not.
+            without: folders whose modules are left out, imported or not.
         """
         forms = {self._form(path, self._identity) for path in self.closure(roots, without)}
         return sha256(form.encode() for form in sorted(forms))
 
-    def closure(self, roots: Iterable[Path], without: Path | None = None) -> set[Path]:
+    def closure(self, roots: Iterable[Path], without: Collection[Path] = ()) -> set[Path]:
         """Return the files of some modules and of everything in the project that they import, directly or not."""
         found: set[Path] = set()
         waiting = list(roots)
         while waiting:
             path = waiting.pop()
-            if path not in found and not (without and path.is_relative_to(without)):
+            if path not in found and not any(map(path.is_relative_to, without)):
                 found.add(path)
                 waiting += self._imports(path)
         return found

@@ -1,4 +1,4 @@
-"""The start of every Python process of a cell, before its script.
+"""The start of every Python process of a cell, or of a program under `repros watch`, before its script.
 
 Python imports a module of this name at start-up if one is on the path. Another one further down the path (a
 distribution's, conda's) is run as well, since this one hides it.
@@ -37,6 +37,10 @@ if "REPROS_CELL" in os.environ:
     from repros_inside import hook
 
     hook.install(os.environ["REPROS_CELL"])
+if "REPROS_WATCH" in os.environ:
+    from repros_inside.watch import arm as watch
+
+    watch.install(os.environ["REPROS_WATCH"])
 if os.environ.get("REPROS_SIM") == "1":
     from repros_inside.sim import arm
 

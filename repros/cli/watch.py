@@ -1,0 +1,64 @@
+"""`repros watch`: run a training program and name the documented failures that happen in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.output import console, show_text
+from repros.errors import ReprosError
+from repros.watch import session
+from repros.watch.report import Report
+
+FOUND = 3
+"""The exit code of `--strict` for a program with a finding."""
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog=example(
+        "repros watch -- python train.py",
+        "repros watch --strict -- torchrun --nproc-per-node 2 train.py",
+    ),
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write findings there.")
+@click.option("--strict", is_flag=True, help="Exit with 3 if there is a finding.")
+@click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also look at every N-th step.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Only this check or family; repeatable.")
+@click.option("--skip", multiple=True, metavar="CHECK", help="Not this check or family; repeatable.")
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run.")
+@catalogue_option
+def watch(
+    command: tuple[str, ...],
+    json_file: Path | None,
+    every: int,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    python: Path | None,
+    places: tuple[Path, ...],
+    *,
+    strict: bool,
+) -> int:
+    """Run a training program unchanged, and say when a documented failure happens in it.
+
+    COMMAND is any program that starts Python: `python train.py`, torchrun, accelerate launch. Its output, its signals
+    and its exit code stay its own; findings go to stderr as they come. Steps 1, 2, 4, 8 ... are looked at closely.
+    Nothing is installed into its environment. If it crashes, its exceptions are compared as `repros match` compares
+    those of a log.
+
+    Exit code: the program's own; 128 plus the number of the signal that ended it; with --strict 3 if there is a finding;
+    2 if COMMAND cannot be started.
+    """
+    interpreter = find_interpreter(python) if python is not None else None
+    out = console(stderr=True)
+    try:
+        report = Report(load_catalogue(places), lambda text: show_text(out, text), out.width, json_file)
+    except OSError as error:
+        raise ReprosError(f"{json_file} cannot be written ({error.strerror}); name another file with --json.") from error
+    code = session.run(command, session.Options(every, only, skip, interpreter), report.take)
+    report.finish()
+    return FOUND if strict and report.found else code

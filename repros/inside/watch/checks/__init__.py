@@ -1,0 +1,1 @@
+"""The checks: one family in each file, whose docstring says when it speaks and when it keeps silent."""

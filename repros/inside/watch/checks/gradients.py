@@ -1,0 +1,141 @@
+"""Gradients and parameters of replicated modules agree between ranks.
+
+Checks: `gradients_differ_bypassed` (the module was called past its wrapper's forward), `gradients_differ_static_graph`
+(the first backward of a static graph was not reduced), `gradients_differ` (any other cause), `parameters_differ`, and
+`no_sync_too_late` (`no_sync` was entered between forward and backward, so the backward is reduced all the same).
+
+Speaks: at an optimizer's step 1, 2, 4, 8 ... each rank writes, for each parameter of a DistributedDataParallel that the
+optimizer holds, norm and sum of gradient and parameter; the process outside compares. In a program without an optimizer
+the gradients after backward 1, 2, 4, 8 ... take their place, once the program has ended.
+Silent: where the backward before the step ran under `no_sync` (local SGD, an accumulation's middle); for a
+communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
+sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas.
+Costs: two reductions over the gradients and two over the parameters at the steps named, nothing in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..observe import replicas
+from ..observe.optimizers import parameters_of
+from ..place import user_place
+from ..watch import Watch
+
+
+class _State:
+    """What is known of one replica between two steps."""
+
+    def __init__(self) -> None:
+        self.preparations = 0  # at the last backward
+        self.backwards = 0
+        self.steps = 0
+        self.cause = ""
+        self.is_private = False
+        self.place: str | None = None
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    states: dict[int, _State] = {}
+    has_stepped = False
+
+    def live() -> list[tuple[Any, Any, _State]]:
+        pairs = [(replica, replica.module()) for replica in replicas.replicas]
+        return [
+            (replica, ddp, states.setdefault(id(replica), _State())) for replica, ddp in pairs if ddp is not None
+        ]
+
+    def before_backward() -> None:
+        for replica, ddp, state in live():
+            state.backwards += 1
+            is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
+            state.is_private = not ddp.require_backward_grad_sync and not is_prepared
+            state.cause = _cause(ddp, is_prepared=is_prepared)
+            if watch.is_due(state.backwards):
+                state.place = user_place()
+            if is_prepared and not ddp.require_backward_grad_sync:
+                text = "no_sync begins after the forward: this backward is reduced all the same"
+                watch.find("no_sync_too_late", text, step=state.backwards)
+
+    def after_backward() -> None:
+        for replica, _, state in [] if has_stepped else live():
+            if watch.is_due(state.backwards) and not state.is_private:
+                _write(watch, replica, state, "gradients", state.backwards, replica.parameters(), is_pending=True)
+
+    def before_step(*_: Any) -> None:
+        nonlocal has_stepped
+        if not has_stepped:
+            has_stepped = True
+            watch.events.write("stepping")
+
+    def after_step(optimizer: Any, number: int) -> None:
+        if not replicas.replicas:
+            return
+        held: set[int] | None = None
+        for replica, _, state in live():
+            # The number of this optimizer's step, and not of all: GANs step several in turn.
+            if not watch.is_due(number) or state.is_private:
+                continue
+            held = held or {id(parameter) for parameter in parameters_of(optimizer)}
+            mine = {name: one for name, one in replica.parameters().items() if id(one) in held}
+            if mine:
+                _write(watch, replica, state, "gradients", number, mine, optimizer)
+                _write(watch, replica, state, "parameters", number, mine, optimizer)
+
+    watch.listen("before_backward", before_backward)
+    watch.listen("after_backward", after_backward)
+    watch.listen("before_step", before_step)
+    # Afterwards, since Lightning runs the backward in a closure within the step. The gradients are still there.
+    watch.listen("after_step", after_step)
+
+
+def _cause(ddp: Any, *, is_prepared: bool) -> str:
+    if getattr(ddp, "static_graph", False):
+        return "static_graph"
+    return "" if is_prepared else "bypassed"
+
+
+def _write(
+    watch: Watch,
+    replica: Any,
+    state: _State,
+    what: str,
+    number: int,
+    parameters: dict[str, Any],
+    optimizer: Any = None,
+    *,
+    is_pending: bool = False,
+) -> None:
+    """Write the digest of gradients or parameters, for the process outside to compare."""
+    tensors = parameters if what == "parameters" else {name: one.grad for name, one in parameters.items()}
+    names, norms, sums = _digest(tensors)
+    if not names:
+        return
+    check = f"{what}_differ" + (f"_{state.cause}" if state.cause and what == "gradients" else "")
+    # Which optimizer, by the first parameter that it holds: the same on all ranks.
+    key = [*replica.key, next(iter(parameters)) if optimizer is not None else None, len(parameters)]
+    place = state.place or user_place()
+    details = {"names": names, "norms": norms, "sums": sums, "total": len(parameters), "place": place}
+    if watch.wants(check):
+        watch.events.write("digest", check=check, what=what, key=key, number=number, pending=is_pending, **details)
+
+
+def _digest(tensors: dict[str, Any]) -> tuple[list[str], list[float], list[float]]:
+    """Return the names, norms and sums of the tensors that can be compared."""
+    import torch
+
+    usable = {
+        name: tensor.detach()
+        for name, tensor in tensors.items()
+        if tensor is not None and tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel()
+    }
+    if not usable:
+        return [], [], []
+    with torch.no_grad():
+        values = [
+            torch.stack([tensor.norm(dtype=torch.float32), tensor.sum(dtype=torch.float32)]) for tensor in usable.values()
+        ]
+        numbers = torch.stack([value.to(values[0].device) for value in values]).tolist()
+    return list(usable), [norm for norm, _ in numbers], [total for _, total in numbers]
+

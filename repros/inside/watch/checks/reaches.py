@@ -1,0 +1,97 @@
+"""Gradients reach the parameters, and stay until a step has used them.
+
+Checks: `weight_unconnected` (a layer's output does not depend on its trained weight) and `gradients_erased`.
+
+Speaks: when a plain `nn.Linear` or convolution is called with gradients on and no path of its output's graph leads to
+its weight, which is trained; when gradients are zeroed with gradients off (inside an evaluation) that came after the
+last optimizer step, in parameters that an optimizer holds and nothing has changed since.
+Silent: for subclasses and layers whose weight is computed (weight norm, parametrizations), inside functional calls,
+under `torch.compile`; about gradients that a training loop zeroes itself, such as those of a GAN's other half.
+Costs: a walk over at most 40 nodes of the graph for each such layer in a step that is looked at; for `zero_grad`, one
+look at the gradients if it is called with gradients off.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..observe.optimizers import parameters_of
+from ..watch import Watch
+
+_MOST_NODES = 40
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+    since_step = 0
+
+    def made(optimizer: Any) -> None:
+        optimizers.add(optimizer)
+
+    def after_backward() -> None:
+        nonlocal since_step
+        since_step += 1
+
+    def after_step(*_: Any) -> None:
+        nonlocal since_step
+        since_step = 0
+
+    def zeroing(list_parameters: Any) -> None:
+        import torch
+
+        if since_step == 0 or torch.is_grad_enabled():
+            return
+        held = {id(one) for optimizer in optimizers for one in parameters_of(optimizer)}
+        lost = [one for one in list_parameters() if one.grad is not None and id(one) in held]
+        norms = [float(one.grad.norm()) for one in lost if one.grad.layout is torch.strided]
+        if any(0 < norm < float("inf") for norm in norms):
+            text = f"the gradients of {since_step} backward passes are erased inside an evaluation before a step used them"
+            watch.find("gradients_erased", text, numbers={"backwards": since_step, "parameters": len(lost)})
+
+    def called(module: Any, output: Any) -> None:
+        weight = _trained_weight(module)
+        if weight is None or not _is_tensor(output) or _leads_to(output, weight):
+            return
+        text = f"the output of {type(module).__name__} does not depend on its weight: the weight gets no gradient from it"
+        watch.find("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
+
+    watch.listen("made", made)
+    watch.listen("after_backward", after_backward)
+    watch.listen("after_step", after_step)
+    watch.listen("zeroing", zeroing)
+    watch.listen("called", called)
+
+
+def _is_tensor(output: Any) -> bool:
+    import torch
+
+    return type(output) is torch.Tensor
+
+
+def _trained_weight(module: Any) -> Any:
+    """Return the weight of a plain layer that is called to be trained, or None."""
+    import torch
+    from torch import nn
+
+    if type(module) not in {nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d} or not torch.is_grad_enabled():
+        return None
+    weight = module._parameters.get("weight")
+    # A hook may exchange the output for another; inside a functional call the weight is no Parameter.
+    is_plain = type(weight) is nn.Parameter and weight.requires_grad and weight.is_leaf and not module._forward_hooks
+    return weight if is_plain and "forward" not in module.__dict__ and weight.layout is torch.strided else None
+
+
+def _leads_to(output: Any, weight: Any) -> bool:
+    """Return whether the graph of an output leads to a weight; also if there are too many nodes to tell."""
+    waiting, seen = [output.grad_fn], 0
+    while waiting:
+        node = waiting.pop(0)
+        if node is None:
+            continue
+        seen += 1
+        if seen > _MOST_NODES or getattr(node, "variable", None) is weight:
+            return True
+        waiting += [following for following, _ in node.next_functions]
+    return False

@@ -1,0 +1,90 @@
+"""Optimizer states match their parameters, and belong to one optimizer alone.
+
+Checks: `state_strides` (a fused optimizer pairs elements of a state and a parameter of other strides), `state_device`
+(a state is on another device than its parameter) and `state_reused` (a kept state is loaded again after training on it
+has changed it).
+
+Speaks: before an optimizer's first step, its first after a load, and each step that is due. `state_strides` is about
+`fused=True` on the CPU, whose kernels ignore strides. `state_device` is about torch's own optimizers and states of the
+parameter's shape. `state_reused`: when a tensor in a dict that is loaded was loaded before, uncopied, and an optimizer
+has written into it since.
+Silent: about states that are kept elsewhere on purpose by optimizers other than torch's; about a loaded dict that is
+still alive, which is harmless unless it is loaded again.
+Costs: a comparison of strides and devices for each state at those steps.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..watch import Watch
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    loaded_now: weakref.WeakSet[Any] = weakref.WeakSet()
+    shared: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+    def loading(_: Any, state: Any = None, *__: Any) -> None:
+        for name, tensor in _tensors(state):
+            reference, version = shared.get(id(tensor), (None, 0))
+            if reference is not None and reference() is tensor and tensor._version != version:
+                text = f"the state that is loaded has changed since it was loaded before: {name} was trained on in place"
+                watch.find("state_reused", text, names=[name])
+                return
+
+    def loaded(optimizer: Any, state: Any = None, *_: Any) -> None:
+        loaded_now.add(optimizer)
+        own = {id(value) for values in optimizer.state.values() for value in values.values()}
+        for _name, tensor in _tensors(state):
+            if id(tensor) in own:
+                shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
+
+    def before_step(optimizer: Any, number: int) -> None:
+        if not watch.is_due(number) and optimizer not in loaded_now:
+            return
+        loaded_now.discard(optimizer)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                _compare(watch, optimizer, group, parameter, number)
+
+    watch.listen("loading", loading)
+    watch.listen("loaded", loaded)
+    watch.listen("before_step", before_step)
+
+
+def _tensors(state: Any) -> list[tuple[str, Any]]:
+    import torch
+
+    states = state.get("state", {}) if isinstance(state, dict) else {}
+    return [
+        (name, value)
+        for values in states.values()
+        if isinstance(values, dict)
+        for name, value in values.items()
+        if isinstance(value, torch.Tensor) and value.dim() > 0
+    ]
+
+
+def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any, number: int) -> None:
+    import torch
+
+    others = {"grad": parameter.grad, **optimizer.state.get(parameter, {})}
+    for name, value in others.items():
+        if type(value) is not torch.Tensor or value.shape != parameter.shape:
+            continue
+        is_fused = bool(group.get("fused")) and parameter.device.type == "cpu"
+        if is_fused and _real_strides(value) != _real_strides(parameter):
+            text = f"the fused step pairs a parameter's elements with others of its {name}: their strides differ"
+            numbers = {"parameter": list(parameter.stride()), name: list(value.stride())}
+            watch.find("state_strides", text, step=number, names=[name], numbers=numbers)
+        is_torchs = type(optimizer).__module__.startswith("torch.optim") and value.dim() > 0
+        if is_torchs and name != "grad" and value.device != parameter.device:
+            text = f"the optimizer's {name} is on {value.device}, its parameter on {parameter.device}"
+            watch.find("state_device", text, step=number, names=[name])
+
+
+def _real_strides(tensor: Any) -> list[int]:
+    """Return the strides of the dimensions that have more than one element; the others do not matter."""
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape) if size > 1]

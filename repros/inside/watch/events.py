@@ -1,0 +1,91 @@
+"""The file of events of one process of the watched program: JSON Lines, which the process outside reads.
+
+Events: `finding` (what a check has to say), `digest` (numbers of
+one rank to be compared with those of others), `stepping` (the first optimizer step), `raised` (the exception chain that
+ends the process), `failed` (the watch itself has failed here).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from ..chain import exception_chain
+from ..recorder import current_rank
+from .place import user_place
+
+MOST_FAILURES = 20
+"""Failures of the watch itself in one process after which it stops observing there."""
+
+_WITH_VERSIONS = {"finding", "digest", "raised"}
+_PACKAGES = ("torch", "lightning", "pytorch_lightning", "accelerate", "transformers", "bitsandbytes", "torchmetrics")
+
+
+class Events:
+    """The events of this process; a forked child opens its own file with its first event."""
+
+    def __init__(self, folder: str) -> None:
+        """Write below `folder`, which exists."""
+        self.folder = folder
+        self.raised = False
+        self.failures = 0
+        self.wrappers: set[str] = set()
+        """Which libraries drive the training: `fabric`, `trainer` (Lightning's), `accelerate`."""
+        self._pid: int | None = None
+        self._file = -1
+        self._lock = threading.RLock()
+
+    def write(self, event: str, **details: Any) -> None:
+        """Append one event; an error is ignored, since a full disk must not end the program."""
+        try:
+            with self._lock:
+                if os.getpid() != self._pid:
+                    self._open()
+                common = {"event": event, "rank": current_rank(), "pid": self._pid, "time": time.time()}
+                if event in _WITH_VERSIONS:
+                    common.update({"versions": imported_versions(), "wrappers": sorted(self.wrappers)})
+                line = json.dumps({**common, **details}, default=str)
+                # A line break first: a line cut by a full disk must not swallow this one.
+                os.write(self._file, f"\n{line}\n".encode("utf-8", "backslashreplace"))
+        except Exception:
+            pass
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._file = os.open(os.path.join(self.folder, f"{self._pid}.jsonl"), flags, 0o600)
+
+    def exception(self, error: BaseException, where: str) -> None:
+        """Write the chain of an exception that ends this process."""
+        self.raised = True
+        try:
+            chain = exception_chain(error)
+        except Exception:
+            chain = []
+        self.write("raised", where=where, chain=chain)
+
+    def failed(self, error: BaseException, where: str) -> None:
+        """Count a failure of the watch itself, and write the first few."""
+        self.failures += 1
+        if self.failures <= 3:  # noqa: PLR2004 - enough to report
+            frames = exception_chain(error)[0]["frames"][-3:]
+            self.write("failed", where=where, error=f"{type(error).__name__}: {error}"[:500], frames=frames)
+
+    def finding(self, check: str, text: str, **details: Any) -> None:
+        """Write what a check has found; `details` are its numbers, names, step and clues."""
+        details.setdefault("place", user_place())
+        self.write("finding", check=check, text=text, **details)
+
+
+def imported_versions() -> dict[str, str]:
+    """Return the versions of the training libraries that this process has imported."""
+    found = {}
+    for name in _PACKAGES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            found[name.replace("_", "-")] = str(version)
+    return found

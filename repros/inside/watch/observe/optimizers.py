@@ -1,0 +1,64 @@
+"""What optimizers do: `made`, `before_step`, `after_step`, `loading`, `loaded` and `zeroing`.
+
+Steps are observed by torch's global step hooks (`register_optimizer_step_pre_hook`, torch 2.0). They see every subclass
+of `torch.optim.Optimizer`, the wrappers of Lightning and accelerate excepted, which call the optimizer that they wrap.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ...sim.import_hooks import when_imported
+from ..watch import Watch
+from .patch import around
+
+steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+"""How many steps each live optimizer has begun."""
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    """Return the parameters that an optimizer holds."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def attach(watch: Watch) -> None:
+    """Observe optimizers once torch.optim is imported."""
+    when_imported("torch.optim.optimizer", lambda module: _patch_optimizers(watch, module))
+    when_imported("torch.nn.modules.module", lambda module: _patch_modules(watch, module))
+
+
+def _patch_optimizers(watch: Watch, module: Any) -> None:
+    def before_step(optimizer: Any, *_: Any) -> None:
+        try:
+            number = steps[optimizer] = steps.get(optimizer, 0) + 1
+        except Exception as error:  # an optimizer that cannot be referred to weakly
+            watch.events.failed(error, "before_step")
+            return
+        watch.tell("before_step", optimizer, number)
+
+    def after_step(optimizer: Any, *_: Any) -> None:
+        watch.tell("after_step", optimizer, steps.get(optimizer, 0))
+
+    module.register_optimizer_step_pre_hook(before_step)
+    module.register_optimizer_step_post_hook(after_step)
+    around(module.Optimizer, "__init__", after=lambda args, *_: watch.tell("made", args[0]))
+    around(
+        module.Optimizer,
+        "load_state_dict",
+        before=lambda args, kwargs: watch.tell("loading", args[0], *args[1:2], *kwargs.values()),
+        after=lambda args, kwargs, _: watch.tell("loaded", args[0], *args[1:2], *kwargs.values()),
+    )
+    around(
+        module.Optimizer,
+        "zero_grad",
+        before=lambda args, _: watch.tell("zeroing", lambda: parameters_of(args[0])),
+    )
+
+
+def _patch_modules(watch: Watch, module: Any) -> None:
+    around(
+        module.Module,
+        "zero_grad",
+        before=lambda args, _: watch.tell("zeroing", lambda: list(args[0].parameters())),
+    )

@@ -1,0 +1,27 @@
+"""Patching one attribute of a class or module so that the original runs unchanged between two observations."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+Observer = Callable[..., Any]
+
+
+def around(owner: Any, name: str, *, before: Observer | None = None, after: Observer | None = None) -> None:
+    """Call `before(args, kwargs)` and `after(args, kwargs, what before returned)` around `owner.name`.
+
+    `after` is called only if the original returned. Observers must not raise: they go through `Watch.tell`.
+    """
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        memo = before(args, kwargs) if before is not None else None
+        result = original(*args, **kwargs)
+        if after is not None:
+            after(args, kwargs, memo)
+        return result
+
+    setattr(owner, name, observed)

@@ -1,0 +1,105 @@
+"""The replicated modules of the process: `torch.nn.parallel.DistributedDataParallel`, and nothing else.
+
+FSDP's and tensor parallel modules hold different parts on different ranks; they are not observed.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+from ...sim.import_hooks import when_imported
+from ..watch import Watch
+from .patch import around
+
+replicas: list[Replica] = []
+"""Every DistributedDataParallel of this process, in the order in which they were made."""
+
+_REDUCING_HOOKS = {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "powerSGD_hook", "batched_powerSGD_hook"}
+"""Communication hooks of torch after which gradients agree; another may leave them apart on purpose."""
+
+
+class Replica:
+    """One DistributedDataParallel, and what identifies it on all of its ranks."""
+
+    def __init__(self, ddp: Any) -> None:
+        """Identify a wrapper that has just been made, which happens on all ranks of its group."""
+        import torch.distributed as dist
+
+        self.module = weakref.ref(ddp)
+        ranks = dist.get_process_group_ranks(ddp.process_group)
+        same = sum(replica.key[1] == ranks for replica in replicas)
+        self.key = [_run(), ranks, same]
+        self.has_own_hook = False
+        self.preparations = 0
+        """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that must agree between the ranks: those trained, and not given to be ignored."""
+        ddp = self.module()
+        if ddp is None or self.has_own_hook:
+            return {}
+        ignored = set(getattr(ddp, "parameters_to_ignore", ()))
+        return {
+            name: parameter
+            for name, parameter in ddp.module.named_parameters()
+            # A subclass, such as a DTensor, may hold a part.
+            if parameter.requires_grad and name not in ignored and _is_plain(parameter)
+        }
+
+
+def _is_plain(parameter: Any) -> bool:
+    import torch
+
+    return type(parameter) in {torch.nn.Parameter, torch.Tensor}
+
+
+def _run() -> str:
+    """Return a name that all ranks of this process group agree on, and no other run of the program has.
+
+    The first rank to ask the group's own store decides; the store is asked once, and nobody waits.
+    """
+    own = f"{os.getpid()}-{os.environ.get('MASTER_PORT', '')}-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
+    try:
+        from torch.distributed import distributed_c10d
+
+        store = distributed_c10d._get_default_store()
+        return bytes(store.compare_set("repros_watch", "", own)).decode()
+    except Exception:
+        return own.partition("-")[2]
+
+
+def attach(watch: Watch) -> None:
+    """Observe DistributedDataParallel once it is imported: `replica(replica)` for each that is made."""
+
+    def made(args: tuple[Any, ...], *_: Any) -> None:
+        try:
+            replica = Replica(args[0])
+        except Exception as error:
+            watch.events.failed(error, "replica")
+            return
+        replicas.append(replica)
+        watch.tell("replica", replica)
+
+    def hooked(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+        hook = kwargs.get("hook", args[2] if len(args) > 2 else None)  # noqa: PLR2004 - self, state, hook
+        for replica in replicas:
+            if replica.module() is args[0] and getattr(hook, "__name__", "") not in _REDUCING_HOOKS:
+                replica.has_own_hook = True
+
+    def prepared(args: tuple[Any, ...], *_: Any) -> None:
+        for replica in replicas:
+            ddp = replica.module()
+            if ddp is not None and ddp.reducer is args[0]:
+                replica.preparations += 1
+
+    def patch(module: Any) -> None:
+        import torch._C._distributed_c10d as c10d
+
+        around(module.DistributedDataParallel, "__init__", after=made)
+        around(module.DistributedDataParallel, "register_comm_hook", after=hooked)
+        # Not the wrapper's forward: `torch.compile` reads that, and Lightning prepares the reducer without it.
+        around(c10d.Reducer, "prepare_for_backward", after=prepared)
+
+    when_imported("torch.nn.parallel.distributed", patch)

@@ -1,0 +1,32 @@
+"""The place in the user's own code where something happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_LIBRARIES = tuple(
+    os.path.realpath(path) + os.sep
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    if (path := sysconfig.get_paths().get(name))
+)
+
+
+def user_place() -> str | None:
+    """Return `file:line function` of the innermost frame outside of libraries, or None where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _is_library(file):
+            return f"{file}:{frame.f_lineno} {frame.f_code.co_name}"
+        frame = frame.f_back  # type: ignore[assignment] # None at the outermost
+    return None
+
+
+def _is_library(file: str) -> bool:
+    if file.startswith(("<", _HERE)):
+        return True
+    path = os.path.realpath(file)
+    return path.startswith(_LIBRARIES) or f"{os.sep}site-packages{os.sep}" in path

@@ -1,0 +1,86 @@
+"""The comparison of what ranks have written about the same step."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from repros.watch.events import Event
+from repros.watch.finding import Finding, from_event
+
+TOLERANCE = 1e-3
+"""Relative difference of two norms from which on ranks differ; an all-reduce leaves the same bits on every rank."""
+
+_MOST_NAMES = 5
+
+
+class Comparison:
+    """Digests by module and step; each is compared with the first rank's."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._first: dict[str, Event] = {}
+        self._pending: list[Event] = []
+        self._stepping: set[int] = set()
+        self._found: set[tuple[str, str]] = set()
+
+    def add(self, event: Event) -> Iterator[Finding]:
+        """Take an event; yield what it shows."""
+        match event["event"]:
+            case "stepping":
+                self._stepping.add(event["pid"])
+            case "digest" if event["pending"]:
+                self._pending.append(event)
+            case "digest":
+                yield from self._compare(event)
+
+    def finish(self) -> Iterator[Finding]:
+        """Yield what the gradients show of processes that never took an optimizer's step."""
+        for event in self._pending:
+            if not self._stepping:
+                yield from self._compare(event)
+        self._pending = []
+
+    def _compare(self, event: Event) -> Iterator[Finding]:
+        module = json.dumps(event["key"])
+        key = json.dumps([module, event["what"], event["number"]])
+        first = self._first.setdefault(key, event)
+        if first is event or first["rank"] == event["rank"]:
+            return
+        differing = dict(_differing(first, event))
+        # Parameters drift apart from the step on at which gradients differed.
+        reported = (module, "gradients") in self._found or (module, event["what"]) in self._found
+        if differing and not reported:
+            self._found.add((module, event["what"]))
+            yield _finding(first, event, differing)
+
+
+def _differing(one: Event, other: Event) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield the names whose digests differ, with both ranks' norms, or sums where the norms agree."""
+    theirs = {name: pair for name, *pair in zip(other["names"], other["norms"], other["sums"], strict=True)}
+    for name, norm, total in zip(one["names"], one["norms"], one["sums"], strict=True):
+        if name not in theirs:
+            continue
+        other_norm, other_total = theirs[name]
+        if not all(map(math.isfinite, (norm, total, other_norm, other_total))):
+            continue
+        size = max(norm, other_norm)
+        if abs(norm - other_norm) > TOLERANCE * size:
+            yield name, (norm, other_norm)
+        elif abs(total - other_total) > TOLERANCE * size:
+            yield name, (total, other_total)
+
+
+def _finding(one: Event, other: Event, differing: Mapping[str, tuple[float, float]]) -> Finding:
+    ranks = (one["rank"], other["rank"])
+    text = (
+        f"{one['what']} differ between ranks {ranks[0]} and {ranks[1]}: {len(differing)} of {one['total']}"
+        " parameters of a DistributedDataParallel"
+    )
+    numbers: dict[str, Any] = {
+        name: {f"rank {rank}": value for rank, value in zip(ranks, values, strict=True)}
+        for name, values in list(differing.items())[:_MOST_NAMES]
+    }
+    return from_event(one, text=text, names=tuple(differing)[:_MOST_NAMES], numbers=numbers)

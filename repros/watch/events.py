@@ -1,0 +1,41 @@
+"""The folder of events, read while the program writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+
+class EventFolder:
+    """The files of all processes of one program."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read from `folder`, which exists."""
+        self.folder = folder
+        self._read: dict[Path, int] = {}
+
+    def poll(self) -> Iterator[Event]:
+        """Yield the events that are new since the last call; a line that is not whole yet is left for the next."""
+        for file in sorted(self.folder.glob("*.jsonl")):
+            start = self._read.get(file, 0)
+            with file.open("rb") as opened:
+                opened.seek(start)
+                data = opened.read()
+            end = data.rfind(b"\n") + 1
+            self._read[file] = start + end
+            for line in data[:end].splitlines():
+                event = _parse(line)
+                if event is not None:
+                    yield event
+
+
+def _parse(line: bytes) -> Event | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None  # empty, or cut by a full disk
+    return event if isinstance(event, dict) and "event" in event else None

@@ -1,0 +1,115 @@
+"""A watched program: started with the hook on its path, read while it runs, left alone otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from repros import inside
+from repros.errors import ReprosError
+from repros.watch.events import Event, EventFolder
+
+SITE = Path(inside.__file__).parent / "site"
+FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_ONLY", "REPROS_WATCH_SKIP"
+"""Environment variables that the inside reads (`repros/inside/watch/arm.py`)."""
+
+_POLL = 0.2
+"""Seconds between two looks at the folder."""
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command was asked for."""
+
+    every: int = 0
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    python: Path | None = None
+    """An interpreter whose folder comes first on the program's PATH."""
+
+    def environ(self, folder: Path) -> dict[str, str]:
+        """Return the environment variables of the program."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_WATCH")}
+        ours = {FOLDER: str(folder), EVERY: str(self.every), ONLY: ",".join(self.only), SKIP: ",".join(self.skip)}
+        ours["PYTHONPATH"] = os.pathsep.join([str(SITE), *filter(None, [kept.get("PYTHONPATH")])])
+        if self.python is not None:
+            ours["PATH"] = os.pathsep.join([str(self.python.parent), *filter(None, [kept.get("PATH")])])
+        return kept | ours
+
+
+def run(command: Sequence[str], options: Options, take: Callable[[Event], None]) -> int:
+    """Run a program to its end and return its exit code, 128 plus the number of the signal that ended it.
+
+    Args:
+        command: the program and its arguments.
+        options: what to watch for.
+        take: called with each event, soon after it was written.
+
+    Raises:
+        ReprosError: the program cannot be started.
+    """
+    with _event_folder() as folder:
+        program = _start(command, options.environ(folder))
+        events = EventFolder(folder)
+        with _forwarded_signals(program):
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    program.wait(_POLL)
+                for event in events.poll():
+                    take(event)
+                if program.returncode is not None:
+                    break
+    return program.returncode if program.returncode >= 0 else 128 - program.returncode
+
+
+def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    # Looked up on the program's PATH, which `--python` changes, and not on this process's.
+    program = shutil.which(command[0], path=environ.get("PATH")) or command[0]
+    try:
+        return subprocess.Popen([program, *command[1:]], env=environ)
+    except OSError as error:
+        raise ReprosError(f"{command[0]} cannot be started ({error.strerror}); expected a program and its arguments.") from error
+
+
+@contextlib.contextmanager
+def _event_folder() -> Iterator[Path]:
+    """Make a folder for the events where one can be written: the temporary folder, or memory."""
+    for place in (None, "/dev/shm"):  # noqa: S108 - a folder of its own is made in it
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="repros-watch-", dir=place))
+            break
+        except OSError:
+            continue
+    else:
+        raise ReprosError("no folder for the events can be made; set TMPDIR to a folder that can be written.")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _forwarded_signals(program: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Pass signals on to the program; Ctrl-C reaches it from the terminal, and this process waits for its end."""
+
+    def forward(number: int, _: FrameType | None) -> None:
+        with contextlib.suppress(OSError):
+            program.send_signal(number)
+
+    numbers = [getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
+    before = {number: signal.signal(number, forward) for number in numbers}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

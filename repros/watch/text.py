@@ -1,0 +1,58 @@
+"""Findings for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from repros.model import Repro, Role
+from repros.text.wording import count, wrap
+from repros.watch.finding import Finding
+from repros.watch.identify import Identified
+
+_LABEL = 10
+_INDENT = " " * 8
+
+
+def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> str:
+    """Return a finding in at most `width` columns; only names and paths may be longer."""
+    where = [f"rank {finding.rank}" if finding.rank is not None else "", f"step {finding.step}" if finding.step else ""]
+    lines = wrap(f"repros: {finding.text}", width, hanging=_INDENT)
+    lines += _entry("check", ", ".join(filter(None, [finding.check, *where])), width)
+    for name, value in finding.numbers.items():
+        if isinstance(value, Mapping):
+            lines += _entry("seen", f"{name}: " + ", ".join(f"{who} has {_number(n)}" for who, n in value.items()), width)
+    if finding.place:
+        lines += _entry("at", finding.place, width)
+    for place, one in enumerate(ids):
+        lines += _entry(one.repro.id, f"{one.confidence.value} ({one.why}): {one.repro.title}", width)
+        if place == 0:
+            lines += _fixes(one.repro, width)
+    return "\n".join(lines)
+
+
+def format_summary(checks: Sequence[str], ids: Sequence[str], processes: int) -> str:
+    """Return the last line: what was found, and in how many processes was looked."""
+    if not processes:
+        return "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)"
+    where = count(processes, "process")
+    if not checks:
+        return f"repros: no finding in {where}"
+    return f"repros: {count(len(checks), 'finding')} in {where}: {', '.join(dict.fromkeys([*ids, *checks]))}"
+
+
+def _fixes(repro: Repro, width: int) -> Iterator[str]:
+    for variant in repro.variants:
+        if variant.role is Role.WORKS:
+            yield from _entry("works", f"{variant.name}: {variant.about}", width)
+    yield from _entry("next", f"repros show {repro.id}", width)
+
+
+def _entry(label: str, body: str, width: int) -> list[str]:
+    left = " " * (len(_INDENT) + _LABEL)
+    lines = wrap(body, width, left)
+    return [f"{_INDENT}{label:<{_LABEL}}{line[len(left):]}" if number == 0 else line for number, line in
+            enumerate(lines)]
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
