@@ -19,7 +19,7 @@ PACKAGE = ROOT / "repros"
 LAYERS = (
     ("__main__", "site"),
     ("cli", "pytest_plugin"),
-    ("match", "audit", "bisect", "matrix", "export", "issue", "authoring", "docs"),
+    ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "authoring", "docs"),
     ("text",),
     ("evidence",),
     ("engine",),
@@ -33,6 +33,7 @@ LAYERS = (
 
 NEIGHBOURS: dict[tuple[str, str], str] = {
     ("environments", "stacks"): "an environment is made from a stack and its lock",
+    ("watch", "match"): "the exceptions of a program are compared as those of a log",
     ("issue", "export"): "an issue's text contains the exported script",
 }
 """Imports between two folders of one layer, and why they are there."""
@@ -161,9 +162,9 @@ def test_the_package_has_no_other_loose_module() -> None:
     assert {path.stem for path in PACKAGE.glob("*.py")} == LOOSE_MODULES
 
 
-def test_only_the_engine_imports_inside() -> None:
+def test_only_the_engine_and_the_watch_import_inside() -> None:
     importers = {folder(module) for module, others in graph().items() for other in others if folder(other) == "inside"}
-    assert importers <= {"engine", "inside"}
+    assert importers <= {"engine", "watch", "inside"}
 
 
 def test_sim_imports_nothing_of_the_rest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,7 +12,11 @@ from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.errors import ReprosError
 from repros.watch import session
+from repros.watch.finding import Finding
+from repros.watch.identify import Identified
+from repros.watch.json_format import JsonLines
 from repros.watch.report import Report
+from repros.watch.text import format_finding, format_summary
 
 FOUND = 3
 """The exit code of `--strict` for a program with a finding."""
@@ -50,15 +55,33 @@ def watch(
     Nothing is installed into its environment. If it crashes, its exceptions are compared as `repros match` compares
     those of a log.
 
-    Exit code: the program's own; 128 plus the number of the signal that ended it; with --strict 3 if there is a finding;
-    2 if COMMAND cannot be started.
+    Exit code: the program's own; 128 plus the number of the signal that ended it; with --strict 3 if there is a
+    finding; 2 if COMMAND cannot be started.
     """
     interpreter = find_interpreter(python) if python is not None else None
     out = console(stderr=True)
-    try:
-        report = Report(load_catalogue(places), lambda text: show_text(out, text), out.width, json_file)
-    except OSError as error:
-        raise ReprosError(f"{json_file} cannot be written ({error.strerror}); name another file with --json.") from error
+    lines = _create(json_file) if json_file is not None else None
+
+    def show(finding: Finding, ids: Sequence[Identified]) -> None:
+        show_text(out, format_finding(finding, ids, out.width))
+        if lines is not None:
+            lines.write(finding, ids)
+
+    report = Report(load_catalogue(places), show)
     code = session.run(command, session.Options(every, only, skip, interpreter), report.take)
     report.finish()
+    for line in format_summary(report):
+        show_text(out, line)
+    if lines is not None:
+        lines.close()
+        if lines.problem is not None:
+            show_text(out, f"repros: {lines.problem}")
     return FOUND if strict and report.found else code
+
+
+def _create(file: Path) -> JsonLines:
+    try:
+        return JsonLines(file)
+    except OSError as error:
+        problem = f"{file} cannot be written ({error.strerror}); name another file with --json."
+        raise ReprosError(problem) from error

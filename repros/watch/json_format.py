@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypedDict
 
-from repros.match import Candidate
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
 
@@ -58,6 +60,29 @@ def finding_to_json(finding: Finding, ids: Sequence[Identified]) -> FindingJson:
     }
 
 
-def crash_ids(candidates: Sequence[Candidate]) -> list[Identified]:
-    """Return the repros that a crash may be, as those of a finding."""
-    return [Identified(one.repro, one.confidence, "the exception chain matches") for one in candidates]
+class JsonLines:
+    """A file that takes each finding as a line; a disk that fills up costs lines, not the program."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file.
+
+        Raises:
+            OSError: it cannot be created.
+        """
+        self.problem: str | None = None
+        """Why the file takes no more lines."""
+        self._file = path.open("w", encoding="utf-8")
+
+    def write(self, finding: Finding, ids: Sequence[Identified]) -> None:
+        """Append a finding, unless an earlier one could not be written."""
+        if self.problem is None:
+            try:
+                self._file.write(json.dumps(finding_to_json(finding, ids)) + "\n")
+                self._file.flush()
+            except OSError as error:
+                self.problem = f"{self._file.name} takes no more findings ({error.strerror})"
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):
+            self._file.close()

@@ -58,9 +58,10 @@ def run(command: Sequence[str], options: Options, take: Callable[[Event], None])
         ReprosError: the program cannot be started.
     """
     with _event_folder() as folder:
-        program = _start(command, options.environ(folder))
         events = EventFolder(folder)
-        with _forwarded_signals(program):
+        with _forwarded_signals() as programs:
+            program = _start(command, options.environ(folder))
+            programs.append(program)
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     program.wait(_POLL)
@@ -77,7 +78,9 @@ def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Pop
     try:
         return subprocess.Popen([program, *command[1:]], env=environ)
     except OSError as error:
-        raise ReprosError(f"{command[0]} cannot be started ({error.strerror}); expected a program and its arguments.") from error
+        raise ReprosError(
+            f"{command[0]} cannot be started ({error.strerror}); expected a program and its arguments."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -98,18 +101,27 @@ def _event_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _forwarded_signals(program: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass signals on to the program; Ctrl-C reaches it from the terminal, and this process waits for its end."""
+def _forwarded_signals() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Pass signals on to the programs in the list that is yielded.
+
+    Ctrl-C reaches them from the terminal; this process waits for their end. The handlers are there before a program is,
+    which inherits none of them.
+    """
+    programs: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, _: FrameType | None) -> None:
-        with contextlib.suppress(OSError):
-            program.send_signal(number)
+        for program in programs:
+            with contextlib.suppress(OSError):
+                program.send_signal(number)
 
     numbers = [getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
-    before = {number: signal.signal(number, forward) for number in numbers}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    # A signal that is ignored (`nohup`) stays ignored here and in the program.
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heard}
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        yield
+        yield programs
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

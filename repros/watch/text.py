@@ -8,6 +8,7 @@ from repros.model import Repro, Role
 from repros.text.wording import count, wrap
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
+from repros.watch.report import Report
 
 _LABEL = 10
 _INDENT = " " * 8
@@ -20,7 +21,9 @@ def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> s
     lines += _entry("check", ", ".join(filter(None, [finding.check, *where])), width)
     for name, value in finding.numbers.items():
         if isinstance(value, Mapping):
-            lines += _entry("seen", f"{name}: " + ", ".join(f"{who} has {_number(n)}" for who, n in value.items()), width)
+            lines += _entry(
+                "seen", f"{name}: " + ", ".join(f"{who} has {_number(n)}" for who, n in value.items()), width
+            )
     if finding.place:
         lines += _entry("at", finding.place, width)
     for place, one in enumerate(ids):
@@ -30,14 +33,20 @@ def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> s
     return "\n".join(lines)
 
 
-def format_summary(checks: Sequence[str], ids: Sequence[str], processes: int) -> str:
-    """Return the last line: what was found, and in how many processes was looked."""
-    if not processes:
-        return "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)"
-    where = count(processes, "process")
-    if not checks:
-        return f"repros: no finding in {where}"
-    return f"repros: {count(len(checks), 'finding')} in {where}: {', '.join(dict.fromkeys([*ids, *checks]))}"
+def format_summary(report: Report) -> Iterator[str]:
+    """Yield the last lines: what was found, in how many processes, and what the watch could not do."""
+    if not report.processes:
+        yield "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)"
+        return
+    where = count(len(report.processes), "process")
+    if report.failures:
+        failure = report.failures[0]
+        yield f"repros: the watch itself failed in {failure['where']} ({failure['error']}); please report it"
+    if report.unknown is not None:
+        yield f"repros: {report.unknown.name} is no documented failure"
+    names = [ids[0].repro.id if ids else finding.check for finding, ids in report.found]
+    found = f"{count(len(names), 'finding')} in {where}: {', '.join(dict.fromkeys(names))}"
+    yield f"repros: {found if names else f'no finding in {where}'}"
 
 
 def _fixes(repro: Repro, width: int) -> Iterator[str]:
@@ -50,8 +59,9 @@ def _fixes(repro: Repro, width: int) -> Iterator[str]:
 def _entry(label: str, body: str, width: int) -> list[str]:
     left = " " * (len(_INDENT) + _LABEL)
     lines = wrap(body, width, left)
-    return [f"{_INDENT}{label:<{_LABEL}}{line[len(left):]}" if number == 0 else line for number, line in
-            enumerate(lines)]
+    return [
+        f"{_INDENT}{label:<{_LABEL}}{line[len(left) :]}" if number == 0 else line for number, line in enumerate(lines)
+    ]
 
 
 def _number(value: object) -> str:

@@ -15,6 +15,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["copy_runs_original"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -27,6 +27,7 @@
 # devices = ["cpu", "cuda"]
 # processes = 1
 # silent = true
+# finds = ["weight_unconnected"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["gradients_differ_bypassed"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["no_sync_too_late"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

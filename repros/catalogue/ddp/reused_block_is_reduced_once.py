@@ -22,6 +22,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["gradients_differ"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

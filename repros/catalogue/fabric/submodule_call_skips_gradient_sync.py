@@ -16,6 +16,7 @@
 # devices = ["cpu", "cuda"]
 # processes = 2
 # silent = true
+# finds = ["gradients_differ_bypassed"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

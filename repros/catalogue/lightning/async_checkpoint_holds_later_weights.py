@@ -15,6 +15,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["saved_later_weights"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

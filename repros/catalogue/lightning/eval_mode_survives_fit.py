@@ -20,6 +20,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["eval_mode"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -18,6 +18,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["epoch_cut_short"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -18,6 +18,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["rate_not_set"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["epoch_set_too_late"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -15,6 +15,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["epoch_not_set"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

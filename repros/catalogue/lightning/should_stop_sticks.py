@@ -15,6 +15,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["fit_without_steps"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

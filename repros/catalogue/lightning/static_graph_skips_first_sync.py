@@ -18,6 +18,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["gradients_differ_static_graph"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -21,6 +21,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["scored_before_validation"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

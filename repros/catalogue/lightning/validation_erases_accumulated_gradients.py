@@ -15,6 +15,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["gradients_erased"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

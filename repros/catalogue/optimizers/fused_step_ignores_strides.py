@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["state_strides"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -6,6 +6,7 @@ distribution's, conda's) is run as well, since this one hides it.
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -38,9 +39,8 @@ if "REPROS_CELL" in os.environ:
 
     hook.install(os.environ["REPROS_CELL"])
 if "REPROS_WATCH" in os.environ:
-    from repros_inside.watch import arm as watch
-
-    watch.install(os.environ["REPROS_WATCH"])
+    # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
+    importlib.import_module("repros_inside.watch.arm").install(os.environ["REPROS_WATCH"])
 if os.environ.get("REPROS_SIM") == "1":
     from repros_inside.sim import arm
 

@@ -45,7 +45,7 @@ class Events:
             with self._lock:
                 if os.getpid() != self._pid:
                     self._open()
-                common = {"event": event, "rank": current_rank(), "pid": self._pid, "time": time.time()}
+                common: dict[str, Any] = {"event": event, "rank": current_rank(), "pid": self._pid, "time": time.time()}
                 if event in _WITH_VERSIONS:
                     common.update({"versions": imported_versions(), "wrappers": sorted(self.wrappers)})
                 line = json.dumps({**common, **details}, default=str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from types import FrameType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LIBRARIES = tuple(
@@ -16,12 +17,12 @@ _LIBRARIES = tuple(
 
 def user_place() -> str | None:
     """Return `file:line function` of the innermost frame outside of libraries, or None where there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not _is_library(file):
             return f"{file}:{frame.f_lineno} {frame.f_code.co_name}"
-        frame = frame.f_back  # type: ignore[assignment] # None at the outermost
+        frame = frame.f_back
     return None
 
 

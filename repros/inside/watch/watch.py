@@ -60,4 +60,3 @@ class Watch:
         if self.wants(check) and (check, *once) not in self._said:
             self._said.add((check, *once))
             self.events.finding(check, text, **details)
-

@@ -22,46 +22,63 @@ from ..watch import Watch
 _MOST_TENSORS = 10_000
 
 
-def listen(watch: Watch) -> None:
-    """Attach the checks."""
-    optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-    given: dict[int, dict[str, tuple[Any, int]]] = {}
-    validations: weakref.WeakKeyDictionary[Any, tuple[int, set[str]]] = weakref.WeakKeyDictionary()
+class _Saving:
+    """What was given to threads to save."""
 
-    def submitted(arguments: list[Any]) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._given: dict[int, dict[str, tuple[Any, int]]] = {}
+
+    def made(self, optimizer: Any) -> None:
+        self._optimizers.add(optimizer)
+
+    def submitted(self, arguments: list[Any]) -> None:
         for one in arguments:
             if isinstance(one, dict):
-                held = {p.data_ptr() for optimizer in optimizers for p in parameters_of(optimizer)}
+                held = {p.data_ptr() for optimizer in self._optimizers for p in parameters_of(optimizer)}
                 live = {name: (t, t._version) for name, t in _tensors(one) if t.data_ptr() in held}
                 if live:
-                    given[id(one)] = live
+                    self._given[id(one)] = live
 
-    def saving(saved: Any) -> None:
-        versions = given.pop(id(saved), None)
+    def saving(self, saved: Any) -> None:
+        versions = self._given.pop(id(saved), None)
         if versions is None or threading.current_thread() is threading.main_thread():
             return
         changed = [name for name, (tensor, version) in versions.items() if tensor._version != version]
         if changed:
             text = f"a thread saves weights that were trained on since it was given them: {len(changed)} tensors"
-            watch.find("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
+            self._watch.find("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
 
-    def validated(trainer: Any) -> None:
+
+class _Scores:
+    """The step of each Trainer's last validation."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._validated: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def validated(self, trainer: Any) -> None:
         if not trainer.sanity_checking:
-            validations[trainer] = (trainer.global_step, set(trainer.logged_metrics) | set(trainer.callback_metrics))
+            self._validated[trainer] = trainer.global_step
 
-    def scored(callback: Any, trainer: Any) -> None:
+    def scored(self, callback: Any, trainer: Any) -> None:
         monitor, steps = callback.monitor, getattr(callback, "_every_n_train_steps", 0)
-        step, _ = validations.get(trainer, (trainer.global_step, None))
+        step = self._validated.get(trainer, trainer.global_step)
         if not monitor or not steps or monitor not in _validation_metrics(trainer) or step == trainer.global_step:
             return
         text = f"step {trainer.global_step} is ranked by {monitor} of the validation after step {step}"
-        watch.find("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
+        self._watch.find("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
 
-    watch.listen("made", optimizers.add)
-    watch.listen("submitted", submitted)
-    watch.listen("saving", saving)
-    watch.listen("validated", validated)
-    watch.listen("scored", scored)
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    saving, scores = _Saving(watch), _Scores(watch)
+    watch.listen("made", saving.made)
+    watch.listen("submitted", saving.submitted)
+    watch.listen("saving", saving.saving)
+    watch.listen("validated", scores.validated)
+    watch.listen("scored", scores.scored)
 
 
 def _validation_metrics(trainer: Any) -> set[str]:

@@ -35,59 +35,61 @@ class _State:
         self.place: str | None = None
 
 
-def listen(watch: Watch) -> None:
-    """Attach the checks."""
-    states: dict[int, _State] = {}
-    has_stepped = False
+class _Agreement:
+    """The digests of this process, and what its replicas did before each."""
 
-    def live() -> list[tuple[Any, Any, _State]]:
-        pairs = [(replica, replica.module()) for replica in replicas.replicas]
-        return [
-            (replica, ddp, states.setdefault(id(replica), _State())) for replica, ddp in pairs if ddp is not None
-        ]
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._states: dict[int, _State] = {}
+        self._has_stepped = False
 
-    def before_backward() -> None:
-        for replica, ddp, state in live():
+    def before_backward(self) -> None:
+        for replica, ddp, state in self._live():
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
             state.cause = _cause(ddp, is_prepared=is_prepared)
-            if watch.is_due(state.backwards):
+            if self._watch.is_due(state.backwards):
                 state.place = user_place()
             if is_prepared and not ddp.require_backward_grad_sync:
                 text = "no_sync begins after the forward: this backward is reduced all the same"
-                watch.find("no_sync_too_late", text, step=state.backwards)
+                self._watch.find("no_sync_too_late", text, step=state.backwards)
 
-    def after_backward() -> None:
-        for replica, _, state in [] if has_stepped else live():
-            if watch.is_due(state.backwards) and not state.is_private:
-                _write(watch, replica, state, "gradients", state.backwards, replica.parameters(), is_pending=True)
+    def after_backward(self) -> None:
+        for replica, _, state in [] if self._has_stepped else self._live():
+            if self._watch.is_due(state.backwards) and not state.is_private:
+                parameters = replica.parameters()
+                _write(self._watch, replica, state, "gradients", state.backwards, parameters, is_pending=True)
 
-    def before_step(*_: Any) -> None:
-        nonlocal has_stepped
-        if not has_stepped:
-            has_stepped = True
-            watch.events.write("stepping")
+    def before_step(self, *_: Any) -> None:
+        if not self._has_stepped:
+            self._has_stepped = True
+            self._watch.events.write("stepping")
 
-    def after_step(optimizer: Any, number: int) -> None:
-        if not replicas.replicas:
+    def after_step(self, optimizer: Any, number: int) -> None:
+        # The number of this optimizer's step, and not of all: GANs step several in turn.
+        if not replicas.replicas or not self._watch.is_due(number):
             return
-        held: set[int] | None = None
-        for replica, _, state in live():
-            # The number of this optimizer's step, and not of all: GANs step several in turn.
-            if not watch.is_due(number) or state.is_private:
-                continue
-            held = held or {id(parameter) for parameter in parameters_of(optimizer)}
+        held = {id(parameter) for parameter in parameters_of(optimizer)}
+        for replica, _, state in self._live():
             mine = {name: one for name, one in replica.parameters().items() if id(one) in held}
-            if mine:
-                _write(watch, replica, state, "gradients", number, mine, optimizer)
-                _write(watch, replica, state, "parameters", number, mine, optimizer)
+            if mine and not state.is_private:
+                _write(self._watch, replica, state, "gradients", number, mine, optimizer)
+                _write(self._watch, replica, state, "parameters", number, mine, optimizer)
 
-    watch.listen("before_backward", before_backward)
-    watch.listen("after_backward", after_backward)
-    watch.listen("before_step", before_step)
+    def _live(self) -> list[tuple[Any, Any, _State]]:
+        pairs = [(replica, replica.module()) for replica in replicas.replicas]
+        return [(one, ddp, self._states.setdefault(id(one), _State())) for one, ddp in pairs if ddp is not None]
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    checks = _Agreement(watch)
+    watch.listen("before_backward", checks.before_backward)
+    watch.listen("after_backward", checks.after_backward)
+    watch.listen("before_step", checks.before_step)
     # Afterwards, since Lightning runs the backward in a closure within the step. The gradients are still there.
-    watch.listen("after_step", after_step)
+    watch.listen("after_step", checks.after_step)
 
 
 def _cause(ddp: Any, *, is_prepared: bool) -> str:
@@ -134,8 +136,8 @@ def _digest(tensors: dict[str, Any]) -> tuple[list[str], list[float], list[float
         return [], [], []
     with torch.no_grad():
         values = [
-            torch.stack([tensor.norm(dtype=torch.float32), tensor.sum(dtype=torch.float32)]) for tensor in usable.values()
+            torch.stack([tensor.norm(dtype=torch.float32), tensor.sum(dtype=torch.float32)])
+            for tensor in usable.values()
         ]
         numbers = torch.stack([value.to(values[0].device) for value in values]).tolist()
     return list(usable), [norm for norm, _ in numbers], [total for _, total in numbers]
-

@@ -13,73 +13,73 @@ Costs: nothing but a look at the samplers when a pass begins.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..watch import Watch
 
 
-class _Trained:
-    """The epochs of one sampler on which each optimizer was trained."""
+class _Order:
+    """The passes over loaders with samplers that have an epoch."""
 
-    def __init__(self) -> None:
-        self.passes: dict[int, tuple[weakref.ref[Any], int, Any]] = {}
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._passes: list[Any] = []
+        """The last pass of each sampler."""
+        self._untouched: set[int] = set()
+        """Passes on which nothing was trained yet, by `id`."""
+        self._late: dict[int, tuple[int, int]] = {}
+        self._trained: weakref.WeakKeyDictionary[Any, dict[int, _Trained]] = weakref.WeakKeyDictionary()
+
+    def drawn(self, new: Any) -> None:
+        for old in [one for one in self._passes if any(sampler in new.samplers for sampler in one.samplers)]:
+            self._passes.remove(old)
+            self._untouched.discard(id(old))
+            self._late.pop(id(old), None)
+        self._passes.append(new)
+        self._untouched.add(id(new))
+
+    def epoch_set(self, sampler: Any) -> None:
+        for current in self._passes:
+            for place, one in enumerate(current.samplers):
+                if one is not sampler or id(current) not in self._untouched or not getattr(sampler, "shuffle", False):
+                    continue
+                self._late.pop(id(current), None)
+                if current.epochs[place] != sampler.epoch:
+                    self._late[id(current)] = (current.epochs[place], sampler.epoch)
+
+    def after_step(self, optimizer: Any, _: int) -> None:
+        for current in self._passes:
+            if current.fetched == 0 or id(current) not in self._untouched:
+                continue
+            self._untouched.discard(id(current))
+            if id(current) in self._late:
+                drawn, wanted = self._late.pop(id(current))
+                text = f"epoch {wanted} has the order of epoch {drawn}: it was drawn before set_epoch({wanted})"
+                self._watch.find("epoch_set_too_late", text, numbers={"drawn": drawn, "set": wanted})
+            for place, sampler in enumerate(current.samplers):
+                if getattr(sampler, "shuffle", True):
+                    self._count(sampler, current.epochs[place], optimizer)
+
+    def _count(self, sampler: Any, epoch: int, optimizer: Any) -> None:
+        by_optimizer = self._trained.setdefault(sampler, {})
+        last = by_optimizer.get(id(optimizer))
+        if last is not None and last.optimizer() is optimizer and last.epoch == epoch:
+            name = type(sampler).__name__
+            text = f"two epochs have the same order: {name}.set_epoch was not called between them (epoch {epoch})"
+            self._watch.find("epoch_not_set", text, numbers={"epoch": epoch}, names=[name])
+        by_optimizer[id(optimizer)] = _Trained(weakref.ref(optimizer), epoch)
+
+
+class _Trained(NamedTuple):
+    """The last pass of a sampler on which an optimizer was trained."""
+
+    optimizer: weakref.ref[Any]
+    epoch: int
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    open_passes: list[Any] = []
-    late: dict[int, tuple[int, int]] = {}
-    trained: weakref.WeakKeyDictionary[Any, _Trained] = weakref.WeakKeyDictionary()
-    untouched: set[int] = set()
-
-    def drawn(current: Any) -> None:
-        for sampler in current.samplers:
-            for other in list(open_passes):
-                if sampler in other.samplers:
-                    _forget(other)
-        open_passes.append(current)
-        untouched.add(id(current))
-
-    def _forget(one: Any) -> None:
-        open_passes.remove(one)
-        untouched.discard(id(one))
-        late.pop(id(one), None)
-
-    def epoch_set(sampler: Any) -> None:
-        for current in open_passes:
-            for place, one in enumerate(current.samplers):
-                if one is sampler and id(current) in untouched and getattr(sampler, "shuffle", False):
-                    before = current.epochs[place]
-                    if before != sampler.epoch:
-                        late[id(current)] = (before, sampler.epoch)
-                    else:
-                        late.pop(id(current), None)
-
-    def after_step(optimizer: Any, _: int) -> None:
-        for current in open_passes:
-            if current.fetched == 0:
-                continue
-            untouched.discard(id(current))
-            if id(current) in late:
-                before, after = late.pop(id(current))
-                text = f"epoch {after} has the order of epoch {before}: the order was drawn before set_epoch({after})"
-                watch.find("epoch_set_too_late", text, numbers={"drawn": before, "set": after})
-            if not getattr(current, "is_counted", False):
-                current.is_counted = True
-                for place, sampler in enumerate(current.samplers):
-                    _count(sampler, current.epochs[place], optimizer, current)
-
-    def _count(sampler: Any, epoch: int, optimizer: Any, current: Any) -> None:
-        if not getattr(sampler, "shuffle", True):
-            return
-        record = trained.setdefault(sampler, _Trained())
-        reference, last, earlier = record.passes.get(id(optimizer), (None, -1, None))
-        if reference is not None and reference() is optimizer and last == epoch and earlier is not current:
-            name = type(sampler).__name__
-            text = f"two epochs have the same order: {name}.set_epoch was not called between them (epoch {epoch})"
-            watch.find("epoch_not_set", text, numbers={"epoch": epoch}, names=[name])
-        record.passes[id(optimizer)] = (weakref.ref(optimizer), epoch, current)
-
-    watch.listen("drawn", drawn)
-    watch.listen("epoch_set", epoch_set)
-    watch.listen("after_step", after_step)
+    checks = _Order(watch)
+    watch.listen("drawn", checks.drawn)
+    watch.listen("epoch_set", checks.epoch_set)
+    watch.listen("after_step", checks.after_step)

@@ -22,45 +22,53 @@ from ..watch import Watch
 _MOST_NODES = 40
 
 
-def listen(watch: Watch) -> None:
-    """Attach the checks."""
-    optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-    since_step = 0
+class _Erased:
+    """The backward passes whose gradients no step has used yet."""
 
-    def made(optimizer: Any) -> None:
-        optimizers.add(optimizer)
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._since_step = 0
 
-    def after_backward() -> None:
-        nonlocal since_step
-        since_step += 1
+    def made(self, optimizer: Any) -> None:
+        self._optimizers.add(optimizer)
 
-    def after_step(*_: Any) -> None:
-        nonlocal since_step
-        since_step = 0
+    def after_backward(self) -> None:
+        self._since_step += 1
 
-    def zeroing(list_parameters: Any) -> None:
+    def after_step(self, *_: Any) -> None:
+        self._since_step = 0
+
+    def zeroing(self, list_parameters: Any) -> None:
         import torch
 
-        if since_step == 0 or torch.is_grad_enabled():
+        if self._since_step == 0 or torch.is_grad_enabled():
             return
-        held = {id(one) for optimizer in optimizers for one in parameters_of(optimizer)}
+        held = {id(one) for optimizer in self._optimizers for one in parameters_of(optimizer)}
         lost = [one for one in list_parameters() if one.grad is not None and id(one) in held]
         norms = [float(one.grad.norm()) for one in lost if one.grad.layout is torch.strided]
         if any(0 < norm < float("inf") for norm in norms):
-            text = f"the gradients of {since_step} backward passes are erased inside an evaluation before a step used them"
-            watch.find("gradients_erased", text, numbers={"backwards": since_step, "parameters": len(lost)})
+            text = f"an evaluation erases the gradients of {self._since_step} backward passes before a step used them"
+            numbers = {"backwards": self._since_step, "parameters": len(lost)}
+            self._watch.find("gradients_erased", text, numbers=numbers)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    erased = _Erased(watch)
+    watch.listen("made", erased.made)
+    watch.listen("after_backward", erased.after_backward)
+    watch.listen("after_step", erased.after_step)
+    watch.listen("zeroing", erased.zeroing)
 
     def called(module: Any, output: Any) -> None:
         weight = _trained_weight(module)
         if weight is None or not _is_tensor(output) or _leads_to(output, weight):
             return
-        text = f"the output of {type(module).__name__} does not depend on its weight: the weight gets no gradient from it"
+        name = type(module).__name__
+        text = f"the output of this {name} does not depend on its weight: the weight gets no gradient from it"
         watch.find("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
 
-    watch.listen("made", made)
-    watch.listen("after_backward", after_backward)
-    watch.listen("after_step", after_step)
-    watch.listen("zeroing", zeroing)
     watch.listen("called", called)
 
 

@@ -21,37 +21,50 @@ from typing import Any
 from ..watch import Watch
 
 
-def listen(watch: Watch) -> None:
-    """Attach the checks."""
-    loaded_now: weakref.WeakSet[Any] = weakref.WeakSet()
-    shared: dict[int, tuple[weakref.ref[Any], int]] = {}
+class _States:
+    """The states that were loaded, and those that are shared with the dict that they came from."""
 
-    def loading(_: Any, state: Any = None, *__: Any) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._just_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._shared: dict[int, tuple[Any, int]] = {}
+
+    def loading(self, _: Any, state: Any = None, *__: Any) -> None:
         for name, tensor in _tensors(state):
-            reference, version = shared.get(id(tensor), (None, 0))
-            if reference is not None and reference() is tensor and tensor._version != version:
-                text = f"the state that is loaded has changed since it was loaded before: {name} was trained on in place"
-                watch.find("state_reused", text, names=[name])
+            reference, version = self._shared.get(id(tensor), (_nothing, 0))
+            if reference() is tensor and tensor._version != version:
+                text = (
+                    f"the state that is loaded has changed since it was loaded before: {name} was trained on in place"
+                )
+                self._watch.find("state_reused", text, names=[name])
                 return
 
-    def loaded(optimizer: Any, state: Any = None, *_: Any) -> None:
-        loaded_now.add(optimizer)
+    def loaded(self, optimizer: Any, state: Any = None, *_: Any) -> None:
+        self._just_loaded.add(optimizer)
         own = {id(value) for values in optimizer.state.values() for value in values.values()}
         for _name, tensor in _tensors(state):
             if id(tensor) in own:
-                shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
+                self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
 
-    def before_step(optimizer: Any, number: int) -> None:
-        if not watch.is_due(number) and optimizer not in loaded_now:
+    def before_step(self, optimizer: Any, number: int) -> None:
+        if not self._watch.is_due(number) and optimizer not in self._just_loaded:
             return
-        loaded_now.discard(optimizer)
+        self._just_loaded.discard(optimizer)
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                _compare(watch, optimizer, group, parameter, number)
+                _compare(self._watch, optimizer, group, parameter, number)
 
-    watch.listen("loading", loading)
-    watch.listen("loaded", loaded)
-    watch.listen("before_step", before_step)
+
+def _nothing() -> None:
+    """Stand for the reference to no tensor."""
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    checks = _States(watch)
+    watch.listen("loading", checks.loading)
+    watch.listen("loaded", checks.loaded)
+    watch.listen("before_step", checks.before_step)
 
 
 def _tensors(state: Any) -> list[tuple[str, Any]]:

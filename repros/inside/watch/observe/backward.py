@@ -1,7 +1,7 @@
 """`before_backward()` and `after_backward()`: around each outermost backward pass of the process.
 
-`torch.autograd.backward` is patched, which `Tensor.backward` calls. A backward inside another (a reentrant checkpoint's)
-is part of it.
+`torch.autograd.backward` is patched, which `Tensor.backward` calls. A backward inside another (a reentrant
+checkpoint's) is part of it.
 """
 
 from __future__ import annotations

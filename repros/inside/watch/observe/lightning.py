@@ -39,7 +39,9 @@ def _patch_trainer(watch: Watch, module: Any) -> None:
 
 
 def _patch_fit_loop(watch: Watch, module: Any) -> None:
-    around(module._FitLoop, "on_advance_end", before=lambda args, _: watch.tell("epoch_ended", args[0].trainer, args[0]))
+    around(
+        module._FitLoop, "on_advance_end", before=lambda args, _: watch.tell("epoch_ended", args[0].trainer, args[0])
+    )
 
 
 def _patch_evaluation(watch: Watch, module: Any) -> None:

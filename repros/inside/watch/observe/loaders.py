@@ -26,7 +26,8 @@ class Pass:
 
 def _samplers(outermost: Any) -> Any:
     """Yield the samplers with an epoch, however they are wrapped in one another."""
-    waiting, seen = [outermost], set()
+    waiting = [outermost]
+    seen: set[int] = set()
     while waiting and len(seen) < 10:  # noqa: PLR2004 - deeper than any wrapping
         sampler = waiting.pop()
         if sampler is None or id(sampler) in seen:
@@ -68,9 +69,7 @@ def attach(watch: Watch) -> None:
         around(module._BaseDataLoaderIter, "__next__", after=fetch)
 
     def patch_sampler(module: Any) -> None:
-        around(
-            module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0])
-        )
+        around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0]))
 
     when_imported("torch.utils.data.dataloader", patch)
     when_imported("torch.utils.data.distributed", patch_sampler)

@@ -16,7 +16,13 @@ from .patch import around
 replicas: list[Replica] = []
 """Every DistributedDataParallel of this process, in the order in which they were made."""
 
-_REDUCING_HOOKS = {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "powerSGD_hook", "batched_powerSGD_hook"}
+_REDUCING_HOOKS = {
+    "allreduce_hook",
+    "fp16_compress_hook",
+    "bf16_compress_hook",
+    "powerSGD_hook",
+    "batched_powerSGD_hook",
+}
 """Communication hooks of torch after which gradients agree; another may leave them apart on purpose."""
 
 
@@ -30,7 +36,7 @@ class Replica:
         self.module = weakref.ref(ddp)
         ranks = dist.get_process_group_ranks(ddp.process_group)
         same = sum(replica.key[1] == ranks for replica in replicas)
-        self.key = [_run(), ranks, same]
+        self.key: list[Any] = [_run(), ranks, same]
         self.has_own_hook = False
         self.preparations = 0
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""

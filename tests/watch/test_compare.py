@@ -1,0 +1,62 @@
+"""Digests of ranks are compared; what only one rank has, or no number can tell, is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repros.watch.compare import Comparison
+from repros.watch.finding import Finding
+
+NAN = float("nan")
+
+
+def digest(rank: int, norms: list[float], sums: list[float] | None = None, **changed: Any) -> dict[str, Any]:
+    names = [f"layer{place}.weight" for place in range(len(norms))]
+    event: dict[str, Any] = {
+        "event": "digest",
+        "check": "gradients_differ",
+        "what": "gradients",
+        "key": ["run", [0, 1], 0, None, 2],
+    }
+    event |= {"number": 1, "pending": False, "rank": rank, "pid": 100 + rank, "names": names, "norms": norms}
+    return event | {"sums": sums or norms, "total": len(norms), "place": "train.py:3 step"} | changed
+
+
+def compare(*events: dict[str, Any]) -> list[Finding]:
+    comparison = Comparison()
+    found = [finding for event in events for finding in comparison.add(event)]
+    return [*found, *comparison.finish()]
+
+
+def test_gradients_that_differ_are_found_with_both_numbers() -> None:
+    (finding,) = compare(digest(0, [4.0, 1.0]), digest(1, [16.0, 1.0]))
+    assert finding.text == "gradients differ between ranks 0 and 1: 1 of 2 parameters of a DistributedDataParallel"
+    assert finding.numbers == {"layer0.weight": {"rank 0": 4.0, "rank 1": 16.0}}
+    assert (finding.step, finding.place) == (1, "train.py:3 step")
+
+
+def test_equal_norms_of_opposite_sign_differ() -> None:
+    (finding,) = compare(digest(0, [2.0], [2.0]), digest(1, [2.0], [-2.0]))
+    assert finding.numbers == {"layer0.weight": {"rank 0": 2.0, "rank 1": -2.0}}
+
+
+def test_rounding_and_numbers_that_are_none_say_nothing() -> None:
+    assert compare(digest(0, [1.0, NAN]), digest(1, [1.0 + 1e-6, 5.0])) == []
+
+
+def test_other_steps_and_modules_and_the_same_rank_are_not_compared() -> None:
+    assert compare(digest(0, [1.0]), digest(1, [2.0], number=2)) == []
+    assert compare(digest(0, [1.0]), digest(1, [2.0], key=["run", [0, 1], 1, None, 1])) == []
+    assert compare(digest(0, [1.0]), digest(0, [2.0])) == []
+
+
+def test_parameters_that_drift_after_their_gradients_are_not_reported_again() -> None:
+    apart: dict[str, Any] = {"what": "parameters", "check": "parameters_differ"}
+    found = compare(digest(0, [1.0]), digest(1, [2.0]), digest(0, [1.0], **apart), digest(1, [2.0], **apart))
+    assert [finding.check for finding in found] == ["gradients_differ"]
+
+
+def test_gradients_after_a_backward_count_only_in_a_program_without_steps() -> None:
+    pending = [digest(0, [1.0], pending=True), digest(1, [2.0], pending=True)]
+    assert len(compare(*pending)) == 1
+    assert compare(*pending, {"event": "stepping", "pid": 100}) == []

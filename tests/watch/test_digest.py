@@ -1,0 +1,29 @@
+"""No evidence of the engine depends on the watch."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from repros.engine.digest import inputs as digest
+
+PLACES = {"PACKAGE": "", "INSIDE": "inside", "SIM": "inside/sim", "WATCH": "inside/watch"}
+
+
+def change(file: Path) -> None:
+    file.write_text(file.read_text("utf-8") + "\nCHANGED = True\n", "utf-8")
+
+
+def test_no_evidence_depends_on_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "repros"
+    shutil.copytree(digest.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, place in PLACES.items():
+        monkeypatch.setattr(digest, name, package / place)
+    before = digest.engine.__wrapped__()
+    for module in ("inside/watch/arm.py", "inside/watch/checks/mode.py", "watch/session.py"):
+        change(package / module)
+    assert digest.engine.__wrapped__() == before
+    change(package / "inside/chain.py")
+    assert digest.engine.__wrapped__() != before

@@ -1,0 +1,127 @@
+"""A watched program keeps its output, its exit code and its signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from repros import watch
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = json.loads((Path(watch.__file__).parent / "finding.schema.json").read_text("utf-8"))
+
+RAISES = """
+import sys
+
+def training_step():
+    raise RuntimeError("Expected to have finished reduction in the prior iteration before starting a new one.")
+
+print("out"); print("err", file=sys.stderr)
+training_step()
+"""
+
+
+def raising(folder: Path) -> Path:
+    """Return a program with the message and a frame of RPR-0024."""
+    script = folder / "strategies/ddp.py"
+    script.parent.mkdir()
+    script.write_text(RAISES, "utf-8")
+    return script
+
+
+def run_watch(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "repros", "watch", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("pass", 0),
+        ("raise SystemExit(7)", 7),
+        ("import os; os._exit(5)", 5),
+        ("import os; os.kill(os.getpid(), 9)", 137),
+    ],
+)
+def test_the_exit_code_is_the_programs_own(program: str, code: int) -> None:
+    done = run_watch("--", sys.executable, "-c", program)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr == "repros: no finding in 1 process\n"
+
+
+def test_output_is_the_programs_own_and_unknown_exceptions_are_named() -> None:
+    plain = subprocess.run(
+        [sys.executable, "-c", "print(1); raise KeyError(2)"], capture_output=True, text=True, check=False
+    )
+    done = run_watch("--", sys.executable, "-c", "print(1); raise KeyError(2)")
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    assert done.stderr == plain.stderr + "repros: KeyError is no documented failure\nrepros: no finding in 1 process\n"
+
+
+def test_a_documented_exception_is_named_without_a_log(tmp_path: Path) -> None:
+    file, script = tmp_path / "findings.jsonl", raising(tmp_path)
+    done = run_watch("--json", str(file), "--strict", "--", sys.executable, str(script))
+    assert done.returncode == 3
+    assert done.stdout == "out\n"
+    (line,) = map(json.loads, file.read_text("utf-8").splitlines())
+    jsonschema.validate(line, SCHEMA)
+    assert line["check"] == "crash"
+    assert "RPR-0024" in [one["id"] for one in line["ids"]]
+    assert line["place"] == f"{script}:5 training_step"
+
+
+def test_a_program_that_cannot_be_started_is_one_sentence() -> None:
+    done = run_watch("--", "no-such-program")
+    assert done.returncode == 2
+    expected = (
+        "repros: no-such-program cannot be started (No such file or directory); expected a program and its arguments.\n"
+    )
+    assert done.stderr == expected
+
+
+def test_a_program_without_the_hook_is_named_as_such() -> None:
+    done = run_watch("--", sys.executable, "-I", "-c", "pass")
+    assert done.stderr.startswith("repros: no process of the command loaded the watch")
+
+
+def test_ctrl_c_is_the_programs(tmp_path: Path) -> None:
+    program = (
+        "import time\nprint('ready', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: raise SystemExit(42)"
+    )
+    command = [sys.executable, "-m", "repros", "watch", "--", sys.executable, "-c", program]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"ready\n"
+    os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to both
+    assert started.wait(30) == 42
+    started.stdout.close()
+
+
+def test_termination_is_passed_on() -> None:
+    program = (
+        "import signal, sys\nsignal.signal(15, lambda *_: sys.exit(9))\nprint('ready', flush=True)\nsignal.pause()"
+    )
+    command = [sys.executable, "-m", "repros", "watch", "--", sys.executable, "-c", program]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"ready\n"
+    started.terminate()
+    assert started.wait(30) == 9
+    started.stdout.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
+def test_a_full_disk_under_json_costs_lines_and_not_the_program(tmp_path: Path) -> None:
+    script = raising(tmp_path)
+    done = run_watch("--json", "/dev/full", "--", sys.executable, str(script))
+    assert done.returncode == 1
+    assert done.stderr.endswith("repros: /dev/full takes no more findings (No space left on device)\n")
