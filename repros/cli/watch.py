@@ -44,7 +44,6 @@ def watch(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     python: Path | None,
-    places: tuple[Path, ...],
     *,
     strict: bool,
 ) -> int:
@@ -67,7 +66,7 @@ def watch(
         if lines is not None:
             lines.write(finding, ids)
 
-    report = Report(load_catalogue(places), show)
+    report = Report(load_catalogue(), show)
     code = session.run(command, session.Options(every, only, skip, interpreter), report.take)
     report.finish()
     for line in format_summary(report):
