@@ -12,8 +12,9 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from repros.model import Process, Result, Verdict
 
@@ -24,7 +25,8 @@ JSON_SCHEMA = Path(__file__).with_name("record.schema.json")
 """The JSON Schema of a record line."""
 
 _REQUIRED = {"repro", "variant", "strategy", "device", "stack", "verdict", "reason", "seconds", "logs"}
-_VERDICTS = set(Verdict)
+_LONGEST_LINE = 2**20
+"""Bytes; a line has some two thousand."""
 
 
 class StackRecord(TypedDict):
@@ -202,11 +204,66 @@ def _last_byte(descriptor: int, end: int) -> bytes:
 def read(path: Path) -> Iterator[RecordLine]:
     """Yield the lines of a results file that this version understands; skip damaged ones."""
     with path.open("rb") as file:
-        for raw in file:
+        while raw := file.readline(_LONGEST_LINE + 1):
+            if len(raw) > _LONGEST_LINE:
+                continue
             try:
                 found = json.loads(raw)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
-            known = isinstance(found, dict) and found.get("schema") == SCHEMA and found.keys() >= _REQUIRED
-            if known and found["verdict"] in _VERDICTS:
+            if _is_record(found):
                 yield cast("RecordLine", found)
+
+
+def read_last(path: Path) -> list[RecordLine]:
+    """Return the last line of each cell in a results file of any size, in the order of their first lines."""
+    return list({_cell_key(found): found for found in read(path)}.values())
+
+
+def _is_record(found: Any) -> bool:
+    """Return whether a value is a record line of this version: every field that is there has its type."""
+    return (
+        isinstance(found, dict)
+        and found.get("schema") == SCHEMA
+        and found.keys() >= _REQUIRED
+        # Lines of older versions lack some fields.
+        and _conforms(found, {**_schema(), "required": []})
+    )
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(JSON_SCHEMA.read_text(encoding="utf-8"))
+    return schema
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def _conforms(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Return whether a value has the types of its schema; only what :data:`JSON_SCHEMA` uses is understood."""
+    if "anyOf" in schema:
+        return any(_conforms(value, one) for one in schema["anyOf"])
+    wanted = schema.get("type")
+    names = [wanted] if isinstance(wanted, str) else wanted or []
+    if names and not any(isinstance(value, _TYPES[name]) for name in names):
+        return False
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if isinstance(value, dict):
+        inner, rest = schema.get("properties", {}), schema.get("additionalProperties", {})
+        rest = rest if isinstance(rest, dict) else {}
+        if not value.keys() >= set(schema.get("required", ())):
+            return False
+        return all(_conforms(item, inner.get(key, rest)) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_conforms(item, schema.get("items", {})) for item in value)
+    return True

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from repros.cli.shared.results_file import begin_results
 from repros.engine import record
 from repros.model import Result
 from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
@@ -128,6 +129,22 @@ def test_unavailable_cells_are_counted_by_their_reason(repros: Command, tmp_path
     _, out, _ = repros(*words, "--verbose")
     assert "      unavailable RPR-9001 fixed plain cuda venv  torch 2.13.0 is a build without CUDA\n[1/1] clean " in out
     assert "\n  fixed    plain     cuda    venv   unavailable\n    torch 2.13.0 is a build without CUDA\n" in out
+
+
+def test_two_runs_in_one_folder_lose_nothing(repros: Command, here: Path) -> None:
+    words = ("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed")
+    assert repros(*words)[0] == 0
+    with begin_results(here / ".repros/latest.jsonl", append=True):
+        code, _, err = repros(*words)
+        assert code == 2
+        assert err == (
+            "repros: another run is writing to .repros/latest.jsonl; add --append, or name another with --results.\n"
+        )
+        assert read_verdicts() == ["fixed clean"]
+        assert repros(*words, "--append")[0] == 0
+        assert read_verdicts() == ["fixed clean"] * 2
+    assert repros(*words)[0] == 0
+    assert read_verdicts() == ["fixed clean"]
 
 
 def test_side_by_side(repros: Command) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
 
 from tests.cli.command import RAISES, Command
 
@@ -26,6 +30,42 @@ def test_summary_prints_the_table_of_the_run(repros: Command) -> None:
     code, out, _ = repros("summary", "mine.jsonl")
     assert code == 1
     assert out.endswith("1 agree, 1 news, 0 trouble\n")
+
+
+DAMAGE: dict[str, object] = {
+    "title": [], "variant": {}, "claim": 1, "strategy": None, "device": "tpu", "stack": {"name": "x"}, "platform": 3,
+    "processes": "2", "expected": "fails", "launch": 1, "observed": [1], "signature": [], "verdict": {}, "repeats": 1,
+    "reason": None, "seconds": "1", "logs": [], "repro": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", DAMAGE)
+def test_a_line_of_wrong_types_is_passed_over(key: str, repros: Command, here: Path) -> None:
+    repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--json", "mine.jsonl")
+    file = here / "mine.jsonl"
+    (line,) = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    whole = repros("summary", "mine.jsonl")
+    other = json.dumps(line | {key: DAMAGE[key]})
+    file.write_text(f"{json.dumps(line)}\n{other}\n" + "[" * 100_000 + "\n", encoding="utf-8")
+    assert repros("summary", "mine.jsonl") == whole
+    assert "Traceback" not in repros("report", "RPR-9001", "--catalogue", RAISES, "--results", "mine.jsonl")[2]
+    file.write_text(f"{other}\n", encoding="utf-8")
+    assert repros("summary", "mine.jsonl")[0] == 2
+
+
+def test_the_last_line_of_each_cell_is_kept_while_reading(repros: Command, here: Path) -> None:
+    repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--json", "mine.jsonl")
+    file = here / "mine.jsonl"
+    line = file.read_bytes()
+    whole = repros("summary", "mine.jsonl")
+    with file.open("wb") as out:
+        for _ in range(20_000_000 // len(line)):
+            out.write(line)
+    tracemalloc.start()
+    assert repros("summary", "mine.jsonl") == whole
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
 
 
 def test_as_json(repros: Command) -> None:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -43,6 +43,8 @@ class LiveReporter(Observer):
         self._results = results
         self._append = append
         self._verbose = verbose
+        self._held: BinaryIO | None = None
+        """The open results file: while it is, no other run may empty it."""
         self._total = 0
         self._done = 0
         self._running: dict[str, None] = {}
@@ -59,8 +61,10 @@ class LiveReporter(Observer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the live line."""
+        """Remove the live line, and let other runs have the results file."""
         self._progress.stop()
+        if self._held is not None:
+            self._held.close()
 
     def say(self, line: str) -> None:
         """Show a line of progress that does not belong to a cell."""
@@ -69,7 +73,11 @@ class LiveReporter(Observer):
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
         """Begin the results file and show the number of cells; several plans of one run are added up."""
-        begin_results(self._results, append=self._append)
+        held = begin_results(self._results, append=self._append)
+        if self._held is None:
+            self._held = held
+        else:
+            held.close()
         self._append = True
         runnable = sum(isinstance(item, Cell) for item in cells)
         self._total += runnable

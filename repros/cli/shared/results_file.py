@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+import struct
 from pathlib import Path
+from typing import BinaryIO
 
 from repros.engine import record
 from repros.engine.record import RecordLine
@@ -15,25 +20,46 @@ _OPENING = b'{"schema"'
 """First bytes of every results file."""
 
 
-def begin_results(file: Path, *, append: bool) -> None:
+def begin_results(file: Path, *, append: bool) -> BinaryIO:
     """Create a results file, empty unless it is appended to; a file of another kind is left alone.
 
+    The returned file holds the results while it is open: another run may append to them, but not empty them.
+
     Raises:
-        ReprosError: it is not a results file, or cannot be written.
+        ReprosError: it is not a results file, cannot be written, or would be emptied while another run writes to it.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("ab+") as opened:
-            opened.seek(0)
-            if opened.read(len(_OPENING)) not in {b"", _OPENING}:
-                raise ReprosError(f"{file} is not a results file; name another with --results.")
-            if not append:
-                opened.truncate(0)
+        opened = file.open("ab+")
+        opened.seek(0)
+        if opened.read(len(_OPENING)) not in {b"", _OPENING}:
+            opened.close()
+            raise ReprosError(f"{file} is not a results file; name another with --results.")
+        if not append:
+            if not _lock(opened, fcntl.F_WRLCK):
+                opened.close()
+                raise ReprosError(f"another run is writing to {file}; add --append, or name another with --results.")
+            opened.truncate(0)
+        _lock(opened, fcntl.F_RDLCK)
     except FileExistsError as error:
         raise ReprosError(f"{file.parent} is not a folder; name another file with --results.") from error
     except OSError as error:
         problem = f"{file} cannot be written ({error.strerror}); name another file with --results."
         raise ReprosError(problem) from error
+    return opened
+
+
+def _lock(file: BinaryIO, kind: int) -> bool:
+    """Take or change a lock on a whole file; return False if another open file has one that excludes it.
+
+    It belongs to the open file (`fcntl(2)`, F_OFD_SETLK): it ends with the process however that ends, and it does not
+    affect the short locks with which lines are appended. File systems without locks give none.
+    """
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, 0, 0, 0))
+    except OSError as error:
+        return error.errno not in {errno.EAGAIN, errno.EACCES}
+    return True
 
 
 def read_results(file: Path) -> list[RecordLine]:
@@ -43,7 +69,7 @@ def read_results(file: Path) -> list[RecordLine]:
         ReprosError: it cannot be read, or holds no result.
     """
     try:
-        lines = list(record.read(file))
+        lines = record.read_last(file)
     except OSError as error:
         problem = f"{file} cannot be read ({error.strerror}); expected the results of a 'repros run'."
         raise ReprosError(problem) from error

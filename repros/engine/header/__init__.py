@@ -7,12 +7,12 @@ the file, the line and what was expected, so that a typo never turns into a fail
 from __future__ import annotations
 
 import ast
+import errno
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from packaging.requirements import InvalidRequirement
 
 from repros.engine.header.block import Block, HeaderError
 from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
@@ -20,6 +20,8 @@ from repros.model.repro import Kind, Outcome, Pasted, Repro, Signature, Upstream
 
 __all__ = ["HeaderError", "has_header", "read"]
 
+_LARGEST_SCRIPT = 2**20
+"""Bytes; the scripts of the catalogue have at most 10,000."""
 _TABLE = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
 
 
@@ -29,7 +31,7 @@ def has_header(path: Path) -> bool:
     A damaged header counts too, so that :func:`read` reports it and the script is not silently left out.
     """
     try:
-        return _TABLE.search(path.read_text(encoding="utf-8")) is not None
+        return _TABLE.search(_read_text(path)) is not None
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -41,11 +43,26 @@ def read(path: Path) -> Repro:
         HeaderError: the header is invalid; the message has the file, the line and what was expected.
     """
     try:
-        source = path.read_text(encoding="utf-8")
+        source = _read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise HeaderError(path, 1, f"cannot be read as UTF-8 text: {error}") from error
     block = Block(path, source)
     return _repro(block, block.table("tool.repro"), _docstring(block))
+
+
+def _read_text(path: Path) -> str:
+    """Return a script's text.
+
+    Raises:
+        OSError: it cannot be read, is no regular file (a pipe or a device may never end), or is larger than a script.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if found.st_size > _LARGEST_SCRIPT:
+        raise OSError(errno.EFBIG, f"more than {_LARGEST_SCRIPT:,} bytes", str(path))
+    return path.read_text(encoding="utf-8")
 
 
 def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
@@ -58,7 +75,7 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
     _check_together(block, at, values)
     try:
         dependencies = requirements(block.data.get("dependencies"))
-    except (TypeError, InvalidRequirement):
+    except (TypeError, ValueError):  # among them InvalidRequirement
         raise block.error("", "dependencies", "expected dependencies: a list of requirements") from None
     variants = values.pop("variants")
     documented = parsed(block, f"{at}.variants.failing", variants["failing"], VARIANT)

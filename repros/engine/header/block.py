@@ -45,8 +45,10 @@ class Block:
             at = re.search(r"at line (\d+)", str(error))
             offset = int(at[1]) - 1 if at else len(self._lines) - 1
             raise HeaderError(path, self._first + offset, f"not valid TOML: {error}") from error
-        except RecursionError as error:
-            raise HeaderError(path, self._first, "not valid TOML: nested too deep") from error
+        except (RecursionError, ValueError) as error:
+            raise HeaderError(
+                path, self._first, "not valid TOML: nested too deep, or a number of too many digits"
+            ) from error
 
     def table(self, dotted: str) -> Mapping[str, Any]:
         """Return the table at the dotted path."""

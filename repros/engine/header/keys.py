@@ -16,9 +16,15 @@ from repros.model import Device, End, Kind, Outcome
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """A strategy's or a variant's name."""
 
-_ID = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{4}")
+_ID = re.compile(r"[A-Z][A-Z0-9]{1,9}-[0-9]{4}")
 _ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
 _FRAME = re.compile(r"(?:[\w.+-]+(?:/[\w.+-]+)*\.py:)?(?:[A-Za-z_]\w*|<module>)")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Line breaks, what a terminal obeys, and bidirectional controls: a value may end up in a line of code."""
+_LONGEST_TEXT = 2_000
+_LONGEST_QUOTE = 300
+_MOST_RANKS = 64
+_LONGEST_DEADLINE = 3_600
 _FEWEST_LETTERS = 5
 _LINK = re.compile(r"https://\S+")
 
@@ -40,6 +46,8 @@ class Key:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise TypeError
+    if _CONTROL.search(value) or len(value) > _LONGEST_TEXT:
+        raise ValueError
     return value
 
 
@@ -72,10 +80,13 @@ def _version_range(value: Any) -> Requirement:
     return requirement
 
 
-def _positive_integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError
-    return value
+def _integer_up_to(most: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise ValueError
+        return value
+
+    return parse
 
 
 def _boolean(value: Any) -> bool:
@@ -135,9 +146,11 @@ REPRO: Mapping[str, Key] = {
     "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False), required=True),
     "cold": Key(_NAMES, _list_of(_matching(NAME)), default=()),
     "devices": Key(_DEVICES, _list_of(Device, empty=False), required=True),
-    "processes": Key("a number of ranks, 1 or more", _positive_integer, required=True),
-    "minimum": Key("a number of devices, 1 or more", _positive_integer),
-    "deadline": Key("a number of seconds, 1 or more", _positive_integer, default=120),
+    "processes": Key(f"a number of ranks from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS), required=True),
+    "minimum": Key(f"a number of devices from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS)),
+    "deadline": Key(
+        f"a number of seconds from 1 to {_LONGEST_DEADLINE}", _integer_up_to(_LONGEST_DEADLINE), default=120
+    ),
     "silent": Key("true or false", _boolean, default=False, decides=False),
     "finds": _FINDS,
     "pasted.texts": Key("a list of further parts of the message", _list_of(_match_text), default=(), decides=False),
@@ -173,7 +186,7 @@ def requirements(value: Any) -> tuple[Requirement, ...]:
 
     Raises:
         TypeError: not a list, or an empty one.
-        InvalidRequirement: an item is not a requirement.
+        ValueError: an item is not a requirement (InvalidRequirement), or has a control character.
     """
     return _list_of(_requirement, empty=False)(value)
 
@@ -188,6 +201,15 @@ def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any
         else:
             flat[key] = value
     return flat
+
+
+def _quote(value: Any) -> str:
+    """Return a value as it is written, cut to a length that fits a sentence."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python converts
+        text = "a number of too many digits"
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
 def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
@@ -212,6 +234,6 @@ def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict
         try:
             values[key] = rule.parse(data[key])
         except (ValueError, TypeError, InvalidRequirement):
-            problem = f"{key} = {data[key]!r} in [{table}]; expected {rule.expected}"
+            problem = f"{key} = {_quote(data[key])} in [{table}]; expected {rule.expected}"
             raise block.error(table, key, problem) from None
     return values

@@ -107,7 +107,7 @@ REFUSED = [
     (
         "processes = 2",
         "processes = 0",
-        "script.py:16: processes = 0 in [tool.repro]; expected a number of ranks, 1 or more",
+        "script.py:16: processes = 0 in [tool.repro]; expected a number of ranks from 1 to 64",
     ),
     (
         "processes = 2",
