@@ -22,6 +22,7 @@ from repros.model import (
     Upstream,
     Variant,
 )
+from repros.model.affected import AnyOf
 from repros.settings import CATALOGUE
 
 SIGNATURE = Signature(raises="RuntimeError", match=("the documented failure",))
@@ -77,6 +78,10 @@ Fix: a fix.
 
 def requirements(*texts: str) -> tuple[Requirement, ...]:
     return tuple(map(Requirement, texts))
+
+
+def conditions(*texts: str) -> tuple[AnyOf, ...]:
+    return tuple(map(AnyOf.parse, texts))
 
 
 def variant(name: str = "failing", outcome: Outcome = Outcome.FAILS, **given: Any) -> Variant:

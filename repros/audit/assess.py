@@ -3,77 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from repros.audit.evidence_summary import summarise_evidence
 from repros.audit.finding import Condition, Finding, Status
-from repros.audit.overlap import Overlap
 from repros.audit.subject import Subject
 from repros.evidence import Evidence
 from repros.model import Outcome, Repro, Variant
+from repros.model.affected import AnyOf, Overlap, Term, all_overlap
+from repros.model.requirements import format_requirement
 
+_STATUSES = {
+    Overlap.ALL: Status.AFFECTED,
+    Overlap.SOME: Status.POSSIBLE,
+    Overlap.NONE: Status.CLEAR,
+    Overlap.UNKNOWN: Status.UNKNOWN,
+}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for every repro, in the catalogue's order."""
     for repro in repros:
-        conditions = [_evaluate(requirement, subject) for requirement in _required_ranges(repro)]
-        status = _combine(conditions)
-        ranges = [_unaffected_ranges(requirement) for requirement in repro.affected]
+        conditions = [*repro.affected, *_present_packages(repro)]
+        answers = [(one, one.evaluate(partial(_compare, subject))) for one in conditions]
+        status = _STATUSES[all_overlap(overlap for _, overlap in answers)]
+        ranges = [_unaffected_ranges(condition) for condition in repro.affected]
         yield Finding(
             repro=repro,
             status=status,
-            conditions=tuple(one for one in conditions if _explains(one, status)),
+            conditions=tuple(_explanation(answers, status, subject)),
             fixed=tuple(text for above, _ in ranges for text in above),
             unaffected=tuple(text for _, others in ranges for text in others),
             workarounds=tuple(_usable_workarounds(repro, subject)),
+            exceptions=tuple(_exceptions(repro, status, subject)),
             evidence=summarise_evidence(repro, subject, evidence),
         )
 
 
-def _required_ranges(repro: Repro) -> list[Requirement]:
-    """Return what must hold for a failure: its affected ranges, and the presence of every package that it is in.
+def _present_packages(repro: Repro) -> Iterator[AnyOf]:
+    """Yield a condition for each package that the failure is in and that no range of its own requires.
 
-    For a package without an affected range, the repro's own requirement says from which release on it is documented.
+    The repro's own requirement says from which release on the failure of such a package is documented.
     """
-    with_range = {canonicalize_name(requirement.name) for requirement in repro.affected}
-    ranges = list(repro.affected)
+    with_range = {canonicalize_name(one.only.name) for one in repro.affected if one.only}
     for package in repro.packages:
         if canonicalize_name(package) not in with_range:
             own = [r.specifier for r in repro.requires if canonicalize_name(r.name) == canonicalize_name(package)]
-            ranges.append(Requirement(f"{package}{own[0] if own else ''}"))
-    return ranges
+            yield AnyOf((Term(Requirement(f"{package}{own[0] if own else ''}")),))
 
 
-def _evaluate(requirement: Requirement, subject: Subject) -> Condition:
-    package = subject.find_name(requirement.name)
-    overlap = subject.overlap_with(requirement.name, requirement.specifier)
-    return Condition(requirement, overlap, package, subject.constraints[package] if package else ())
+def _compare(subject: Subject, term: Term) -> Overlap:
+    """Return how many of the subject's releases lie in a term's range.
+
+    A package that would free the subject of a failure, and that it does not list, counts as absent: this errs towards
+    a failure.
+    """
+    if term.negated and subject.find_name(term.package) is None:
+        return Overlap.NONE
+    return subject.overlap_with(term.package, term.requirement.specifier)
 
 
-def _combine(conditions: Iterable[Condition]) -> Status:
-    """Return the status of a conjunction: one false condition clears it, even if others are unknown."""
-    found = {condition.overlap for condition in conditions}
-    if Overlap.NONE in found:
-        return Status.CLEAR
-    if Overlap.UNKNOWN in found:
-        return Status.UNKNOWN
-    return Status.POSSIBLE if Overlap.SOME in found else Status.AFFECTED
+def _explanation(answers: Iterable[tuple[AnyOf, Overlap]], status: Status, subject: Subject) -> Iterator[Condition]:
+    """Yield the terms that explain a status, of the conditions that decide it."""
+    deciding = {Status.CLEAR: {Overlap.NONE}, Status.UNKNOWN: {Overlap.UNKNOWN}}.get(status, {*Overlap})
+    for condition, overlap in answers:
+        for term in condition.terms if overlap in deciding else ():
+            if term.evaluate(partial(_compare, subject)) is overlap:
+                package = subject.find_name(term.package)
+                constraints = subject.constraints[package] if package else ()
+                found = _compare(subject, term)
+                yield Condition(term.requirement, found, package, constraints, negated=term.negated)
 
 
-def _explains(condition: Condition, status: Status) -> bool:
-    if status is Status.CLEAR:
-        return condition.overlap is Overlap.NONE
-    return condition.overlap is Overlap.UNKNOWN if status is Status.UNKNOWN else True
+def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Variant]:
+    """Yield the variants that fail where the failure is documented not to occur, or do not where it is."""
+    documented = Overlap.ALL if status is Status.AFFECTED else Overlap.NONE
+    if status not in {Status.AFFECTED, Status.CLEAR}:
+        return
+    compare = partial(_compare, subject)
+    present = all_overlap(one.evaluate(compare) for one in _present_packages(repro))
+    for variant in repro.variants:
+        needed = all_overlap(_compare(subject, Term(required)) for required in variant.requires)
+        own = all_overlap([present, *(one.evaluate(compare) for one in variant.affected)])
+        differs = variant.outcome is Outcome.FAILS and variant.affected != repro.affected
+        if differs and needed is Overlap.ALL and own is documented.opposite:
+            yield variant
 
 
-def _unaffected_ranges(requirement: Requirement) -> tuple[list[str], list[str]]:
-    """Return the ranges outside an affected one: those above it, and the others."""
+def _unaffected_ranges(condition: AnyOf) -> tuple[list[str], list[str]]:
+    """Return what contradicts a condition: the releases above its ranges, and others.
+
+    Of alternatives, all must be contradicted: `accelerate>=1.13 with bitsandbytes>=0.48`.
+    """
+    sides = [_outside(term) for term in condition.terms]
+    if len(sides) == 1:
+        return sides[0]
+    above = [above[0] for above, others in sides if above and not others]
+    return ([" with ".join(above)] if len(above) == len(sides) else []), []
+
+
+def _outside(term: Term) -> tuple[list[str], list[str]]:
+    """Return the ranges outside a term's: those above it, and the others."""
     above: list[str] = []
     others: list[str] = []
+    requirement = term.requirement
+    if term.negated:
+        return [format_requirement(requirement)], []
     for specifier in requirement.specifier:
         if operator := _OPPOSITE.get(specifier.operator):
             text = f"{requirement.name}{operator}{specifier.version}"
@@ -84,6 +123,6 @@ def _unaffected_ranges(requirement: Requirement) -> tuple[list[str], list[str]]:
 def _usable_workarounds(repro: Repro, subject: Subject) -> Iterator[Variant]:
     """Yield the variants that pass and whose requirements the subject may meet."""
     for variant in repro.variants:
-        overlaps = {subject.overlap_with(required.name, required.specifier) for required in variant.requires}
+        overlaps = {_compare(subject, Term(required)) for required in variant.requires}
         if variant.outcome is Outcome.PASSES and Overlap.NONE not in overlaps:
             yield variant

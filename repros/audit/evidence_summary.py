@@ -11,6 +11,7 @@ from packaging.version import Version
 from repros.audit.subject import Subject
 from repros.evidence import Evidence
 from repros.model import Device, Repro
+from repros.model.affected import packages_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def _name_stacks(names: tuple[str, ...]) -> str:
 
 def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> EvidenceSummary:
     """Return the summary of a failure's evidence for a subject."""
-    packages: set[str] = {canonicalize_name(name) for name in (*repro.packages, *(r.name for r in repro.affected))}
+    packages: set[str] = {*map(canonicalize_name, repro.packages), *packages_of(repro.affected)}
     same: dict[str, None] = {}
     other: dict[str, None] = {}
     devices: dict[Device, None] = {}

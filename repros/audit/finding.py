@@ -8,9 +8,9 @@ from enum import StrEnum
 from packaging.requirements import Requirement
 
 from repros.audit.evidence_summary import EvidenceSummary
-from repros.audit.overlap import Overlap
 from repros.audit.subject import Constraint
 from repros.model import Repro, Variant
+from repros.model.affected import Overlap
 from repros.model.requirements import format_requirement
 
 _MOST_CONSTRAINTS = 8
@@ -45,11 +45,14 @@ class Condition:
     package: str | None
     """The package's name in the subject; None if the subject does not list it."""
     constraints: tuple[Constraint, ...]
+    negated: bool = False
+    """Whether the failure depends on the absence of these releases."""
 
     def __str__(self) -> str:
         """Return `lightning 2.1.3 (requirements.txt:3) is in lightning>=2.1,<2.4`."""
         if self.package is None:
-            return f"{self.requirement.name} is not listed"
+            without = f", and {format_requirement(self.requirement)} would be free of it" if self.negated else ""
+            return f"{self.requirement.name} is not listed{without}"
         affected = self.requirement.specifier
         relevant = [one for one in self.constraints if one.overlap_with(affected) is not Overlap.NONE]
         shown = [*dict.fromkeys(map(str, relevant or self.constraints))]
@@ -73,4 +76,6 @@ class Finding:
     unaffected: tuple[str, ...]
     """Other ranges without the failure, such as the releases before it."""
     workarounds: tuple[Variant, ...]
+    exceptions: tuple[Variant, ...]
+    """Of an affected subject, the failing variants that do not fail on it; of an unaffected one, those that do."""
     evidence: EvidenceSummary

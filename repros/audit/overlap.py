@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from functools import cache
 
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-
-class Overlap(StrEnum):
-    """How many of the allowed releases lie in the other range."""
-
-    ALL = "all"
-    SOME = "some"
-    NONE = "none"
-    UNKNOWN = "unknown"
+from repros.model.affected import Overlap
 
 
 @cache

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.audit.overlap import Overlap, compare_ranges
+from repros.audit.overlap import compare_ranges
+from repros.model.affected import Overlap
 from repros.model.packages import distributions_of
 
 

@@ -19,6 +19,7 @@ from repros.engine.catalogue import Catalogue
 from repros.engine.difference import difference
 from repros.engine.signature import normalise
 from repros.model import Outcome, Repro
+from repros.model.affected import AnyOf, Overlap, Term
 from repros.settings import folder_of
 from repros.stacks import load_stacks
 
@@ -172,11 +173,19 @@ def has_a_home(script: Script) -> Iterator[str]:
         yield f"home = {repro.home!r}: expected one of {', '.join(stacks)}"
         return
     pinned = _pins(stacks[repro.home].requirements)
-    for requirement in (*repro.dependencies, *repro.failing.requires, *repro.failing.affected):
-        version = pinned.get(canonicalize_name(requirement.name))
-        if version is not None and not requirement.specifier.contains(version, prereleases=True):
-            has = f"stack {repro.home} has {requirement.name} {version}"
-            yield f"choose another home: {requirement} does not hold, since {has}"
+
+    def compare(term: Term) -> Overlap:
+        if term.package not in pinned:  # whatever is not pinned is as the condition wants it
+            return Overlap.NONE if term.negated else Overlap.ALL
+        holds = term.requirement.specifier.contains(pinned[term.package], prereleases=True)
+        return Overlap.ALL if holds else Overlap.NONE
+
+    needed = [AnyOf((Term(requirement),)) for requirement in (*repro.dependencies, *repro.failing.requires)]
+    for condition in (*needed, *repro.failing.affected):
+        if condition.evaluate(compare) is Overlap.NONE:
+            names = sorted({term.package for term in condition.terms} & pinned.keys())
+            has = f"stack {repro.home} has {', '.join(f'{name} {pinned[name]}' for name in names) or 'no such package'}"
+            yield f"choose another home: {condition} does not hold, since {has}"
 
 
 def names_its_dependencies(script: Script) -> Iterator[str]:
@@ -184,8 +193,10 @@ def names_its_dependencies(script: Script) -> Iterator[str]:
     repro = script.repro
     needed = (*repro.dependencies, *repro.requires, *(r for variant in repro.variants for r in variant.requires))
     known = {canonicalize_name(requirement.name) for requirement in needed} | {"python"}
-    ranges = (*repro.affected, *(r for variant in repro.variants for r in variant.affected))
-    for name in dict.fromkeys((*(r.name for r in ranges), *repro.packages)):
+    conditions = (*repro.affected, *(one for variant in repro.variants for one in variant.affected))
+    # A package that is to be absent is no dependency.
+    named = [term.package for condition in conditions for term in condition.terms if not term.negated]
+    for name in dict.fromkeys((*named, *repro.packages)):
         if canonicalize_name(name) not in known:
             yield f"add {name} to dependencies, or take it out of packages and affected"
 

@@ -23,6 +23,7 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.engine.catalogue import Catalogue
 from repros.engine.probe import probe
+from repros.model import Kind
 
 CLEAN, AFFECTED = 0, 1
 
@@ -53,6 +54,7 @@ CLEAN, AFFECTED = 0, 1
     metavar="ID UNTIL REASON",
     help="Ignore a failure up to and including a day (2027-01-31), for a reason; repeatable.",
 )
+@click.option("--bugs-only", is_flag=True, help="Leave out what is by design, misuse or a documented limitation.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for possible and unknown failures, too.")
 @click.option("--verbose", "-v", is_flag=True, help="List unaffected failures, too.")
 @catalogue_option
@@ -63,6 +65,7 @@ def audit(
     ignores: tuple[tuple[str, dt.datetime, str], ...],
     *,
     as_json: bool,
+    bugs_only: bool,
     strict: bool,
     verbose: bool,
 ) -> int:
@@ -81,7 +84,8 @@ def audit(
     subject = _read_subject(file, python)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
-    report = build_report(subject, assess(catalogue, subject, evidence.read()), ignored, today)
+    asked = [repro for repro in catalogue if repro.kind is Kind.BUG or not bugs_only]
+    report = build_report(subject, assess(asked, subject, evidence.read()), ignored, today)
     out = console()
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
     shown = choose_format(chosen, width=out.width, verbose=verbose)(report)

@@ -17,10 +17,11 @@ from repros.docs.tables import failures_table
 from repros.engine.catalogue import CATALOGUE, Catalogue
 from repros.errors import refuse_unknown
 from repros.matrix.text import describe_stacks
-from repros.model import Repro
+from repros.model import Kind, Repro
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading
+from repros.text.threads import kind_note
 from repros.text.wording import relative_to_cwd, wrap
 
 
@@ -31,6 +32,7 @@ class Filter:
     families: tuple[str, ...]
     strategies: tuple[str, ...]
     packages: tuple[str, ...]
+    kinds: tuple[str, ...]
     silent: bool
 
     def choose(self, catalogue: Catalogue) -> list[Repro]:
@@ -49,6 +51,7 @@ class Filter:
             _overlap(self.families, [repro.family])
             and _overlap(self.strategies, repro.strategies)
             and _overlap(self.packages, repro.packages)
+            and _overlap(self.kinds, [repro.kind.value])
             and (repro.silent or not self.silent)
         )
 
@@ -60,6 +63,13 @@ class Filter:
 @click.option("--family", "families", multiple=True, metavar="NAME", help="Only this folder; repeatable.")
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only under this strategy; repeatable.")
 @click.option("--package", "packages", multiple=True, metavar="NAME", help="Only in this package; repeatable.")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([kind.value for kind in Kind]),
+    multiple=True,
+    help="Only this kind of failure; repeatable.",
+)
 @click.option("--silent", is_flag=True, help="Only wrong results without an error.")
 @click.option("--markdown", is_flag=True, help="Print the README's table of failures.")
 @json_option
@@ -68,6 +78,7 @@ def list_repros(
     families: tuple[str, ...],
     strategies: tuple[str, ...],
     packages: tuple[str, ...],
+    kinds: tuple[str, ...],
     *,
     silent: bool,
     markdown: bool,
@@ -77,7 +88,7 @@ def list_repros(
 
     A failure must fit all of the options that are given, and one value of a repeated option.
     """
-    chosen = Filter(families, strategies, packages, silent).choose(load_catalogue())
+    chosen = Filter(families, strategies, packages, kinds, silent).choose(load_catalogue())
     if as_json:
         values = [json_values.repro_summary(repro) for repro in chosen]
         echo_json(values)
@@ -90,7 +101,7 @@ def list_repros(
 def _print_list(repros: Sequence[Repro]) -> None:
     out, known, stacks = console(), evidence.read(), [*load_stacks().values()]
     for repro in repros:
-        for line in heading(repro.id, repro.title, out.width):
+        for line in heading(repro.id, f"{repro.title}{kind_note(repro)}", out.width):
             show_text(out, line)
         parts = [_shown_path(repro.path), f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"]
         parts += ["silent: a wrong result without an error"] if repro.silent else []

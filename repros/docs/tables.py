@@ -9,8 +9,8 @@ from pathlib import Path
 
 from repros import evidence
 from repros.evidence import Evidence, measured_devices, stack_status
-from repros.model import Repro, Role, Stack
-from repros.model.requirements import format_requirement
+from repros.model import Repro, Role, Stack, Upstream
+from repros.text.threads import thread_groups
 from repros.text.wording import every_release_of
 
 _GIGA, _KILO = 1e9, 1e3
@@ -21,14 +21,16 @@ _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues
 
 def failures_table(repros: Iterable[Repro], up: str = "") -> str:
     """Return the table of failures: a row for each repro; `up` leads to the folder that `repros` is in."""
-    headings = ("Id", "Failure", "Affected", "Runs as", "Documented fixes", "Upstream")
+    headings = ("Id", "Failure", "Kind", "Affected", "Runs as", "Documented fixes", "Upstream")
     return _markdown_table(headings, (_failure_row(repro, up) for repro in repros))
 
 
 def taste_table(repros: Iterable[Repro], up: str = "") -> str:
     """Return the table of the failures that are met most often: the first columns, and the fixes."""
     rows = (_failure_row(repro, up) for repro in repros if repro.id in _TASTE)
-    return _markdown_table(("Id", "Failure", "Affected", "Documented fixes"), ((*row[:3], row[4]) for row in rows))
+    return _markdown_table(
+        ("Id", "Failure", "Kind", "Affected", "Documented fixes"), ((*row[:4], row[5]) for row in rows)
+    )
 
 
 def stacks_table(repros: Iterable[Repro], stacks: Sequence[Stack], known: Evidence) -> str:
@@ -72,31 +74,33 @@ def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 
 
 def _failure_row(repro: Repro, up: str) -> tuple[str, ...]:
-    ranges = ", ".join(f"`{format_requirement(requirement)}`" for requirement in repro.affected)
+    ranges = ", ".join(f"`{condition}`" for condition in repro.affected)
     roles = Counter(variant.role for variant in repro.variants)
     verbs = {Role.WORKS: ("works", "work"), Role.DOES_NOT_FIX: ("does not", "do not")}
     fixes = [f"{roles[role]} {verb[roles[role] > 1]}" for role, verb in verbs.items() if roles[role]]
     return (
         f"[{repro.id}]({up}repros/catalogue/{repro.family}/{repro.path.name})",
         repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
+        f"[{repro.kind}]({repro.documented})" if repro.documented else repro.kind.value,
         ranges or every_release_of(repro.packages),
         f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",
         ", ".join(fixes),
-        ", ".join(_thread_links(repro.upstream.links)),
+        "; ".join(_thread_links(repro.upstream)),
     )
 
 
-def _thread_links(urls: Iterable[str]) -> Iterator[str]:
-    """Yield a link for each thread; the repository is named only where it differs from the one before."""
-    previous = None
-    for url in urls:
-        thread = _THREAD.match(url)
-        if thread is None:
-            yield f"<{url}>"
-            continue
-        repository = "" if thread["repository"] == previous else f"{thread['repository']} "
-        previous = thread["repository"]
-        yield f"[{repository}#{thread['number']}]({url})"
+def _thread_links(upstream: Upstream) -> Iterator[str]:
+    """Yield the links of each group of threads; the repository is named only where it differs from the one before."""
+    previous = ""
+    for label, urls in thread_groups(upstream):
+        links = []
+        for url in urls:
+            thread = _THREAD.match(url)
+            repository = thread["repository"] if thread else ""
+            named = "" if repository == previous else f"{repository} "
+            links.append(f"[{named}#{thread['number']}]({url})" if thread else f"<{url}>")
+            previous = repository
+        yield f"{label} {', '.join(links)}".removeprefix("reported in ").rstrip()
 
 
 def _costs(stack: Stack, known: Evidence, folder: Path) -> tuple[float, ...]:

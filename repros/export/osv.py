@@ -1,7 +1,8 @@
 """A repro as an OSV record (https://ossf.github.io/osv-schema, version 1.7), for tools that read advisories.
 
 OSV lists the affected releases of single packages. It cannot express a failure that needs a range of one package *and*
-a range of another: such a record lists the package that the failure is in, and describes the other range in a note.
+a range of another, or one of several: such a record lists the package that the failure is in, with every release that
+may be affected, and describes the other range in a note.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from packaging.version import Version
 
 from repros.evidence import Evidence, measured_devices
 from repros.model import Repro
-from repros.model.requirements import format_requirement
+from repros.model.affected import AnyOf
 
 SCHEMA = "1.7.3"
 """The version of OSV's schema."""
@@ -45,10 +46,11 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     """Return the record of a repro, with the ranges of its variant `failing`."""
     ranges = repro.failing.affected
     packages = [canonicalize_name(package) for package in repro.packages]
-    others = [r for r in ranges if canonicalize_name(r.name) not in packages]
+    own = [one.only for one in ranges if one.only and canonicalize_name(one.only.name) in packages]
+    others = [one for one in ranges if one.only not in own]
     affected, inexact = [], []
     for package in packages:
-        events, unexpressed = _range_events([r for r in ranges if canonicalize_name(r.name) == package])
+        events, unexpressed = _range_events([r for r in own if canonicalize_name(r.name) == package])
         inexact += [f"{package}{bound}" for bound in unexpressed]
         affected.append(_package_entry(package, events))
     notes = list(_limitation_notes(packages, others, inexact))
@@ -59,21 +61,24 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
         "summary": repro.title,
         "details": "\n\n".join([repro.doc.strip(), *notes]),
         "affected": affected,
-        "references": [{"type": _reference_type(url), "url": url} for url in repro.upstream.links],
+        "references": list(_references(repro)),
         "database_specific": {
-            "affected": [format_requirement(requirement) for requirement in ranges],
+            "affected": list(map(str, ranges)),
             "lossy": notes,
+            "kind": repro.kind.value,
+            "documented": repro.documented,
+            "unreleased_fix": list(repro.upstream.unreleased_fix),
             "silent": repro.silent,
             "evidence": measured_devices(repro, evidence),
         },
     }
 
 
-def _limitation_notes(packages: Sequence[str], others: Sequence[Requirement], inexact: Sequence[str]) -> Iterator[str]:
+def _limitation_notes(packages: Sequence[str], others: Sequence[AnyOf], inexact: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each fact that the record cannot express."""
     if others:
-        ranges = ", ".join(map(format_requirement, others))
-        yield f"Note: affected only together with {ranges}, which OSV cannot express."
+        conditions = ", ".join(map(str, others))
+        yield f"Note: affected only together with {conditions}, which OSV cannot express."
     if len(packages) > 1:
         yield f"Note: the failure needs {' and '.join(packages)} together; OSV lists each as if it were affected alone."
     if inexact:
@@ -124,9 +129,21 @@ def _bound_ends(bound: Specifier) -> tuple[Version | None, UpperEnd | None, bool
     return version, UpperEnd(version, included=True), True
 
 
-def _reference_type(url: str) -> str:
-    """Return OSV's type of a link: an issue is a report, and a pull request is taken for the fix."""
-    return "REPORT" if "/issues/" in url else "FIX" if "/pull/" in url else "WEB"
+def _references(repro: Repro) -> Iterator[dict[str, str]]:
+    """Yield the upstream threads with OSV's types; OSV has none for a fix that is in no release, nor for manuals."""
+    upstream = repro.upstream
+    groups = {
+        "REPORT": upstream.reports,
+        "INTRODUCED": upstream.introduced_by,
+        "FIX": (*upstream.fixed_by, *upstream.unreleased_fix),
+        "WEB": (*upstream.related, *([repro.documented] if repro.documented else ())),
+    }
+    seen: set[str] = set()
+    for type_, urls in groups.items():
+        for url in urls:
+            if url not in seen:
+                yield {"type": type_, "url": url}
+            seen.add(url)
 
 
 def _modification_date(repro: Repro, evidence: Evidence) -> dt.date:

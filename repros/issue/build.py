@@ -15,9 +15,8 @@ from repros.engine.launch import logs
 from repros.engine.record import RecordLine, is_own_environment
 from repros.export import script
 from repros.issue.redact import Identity, Redactor
-from repros.model import Outcome, Repro, Role, Variant, Verdict
+from repros.model import Kind, Outcome, Repro, Role, Upstream, Variant, Verdict
 from repros.model.paths import path_in_package
-from repros.model.requirements import format_requirement
 from repros.stacks import load_stacks
 
 _LONGEST_TRACEBACK = 60
@@ -57,7 +56,10 @@ class Failure:
     packages: tuple[str, ...]
     affected: tuple[str, ...]
     """Version ranges; empty if no release is known to be free of it."""
-    upstream: tuple[str, ...]
+    kind: Kind
+    documented: str | None
+    """The address that documents the behaviour, if it is no bug."""
+    upstream: Upstream
     sections: Mapping[str, str]
     """The docstring's paragraphs: `Symptom`, `Cause`, `Fix`."""
     variants: Mapping[str, VariantSummary]
@@ -152,8 +154,10 @@ def _describe_failure(repro: Repro, lines: Sequence[RecordLine]) -> Failure:
         silent=repro.silent,
         path=_public_path(repro),
         packages=repro.packages,
-        affected=tuple(map(format_requirement, repro.affected)),
-        upstream=repro.upstream.links,
+        affected=tuple(map(str, repro.affected)),
+        kind=repro.kind,
+        documented=repro.documented,
+        upstream=repro.upstream,
         sections=repro.sections or {"Symptom": " ".join(repro.doc.split())},
         variants={variant.name: _summarise_variant(variant) for variant in repro.variants},
         script=_pinned_script(repro, lines),

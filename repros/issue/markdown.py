@@ -12,6 +12,7 @@ from enum import StrEnum
 from repros import __version__
 from repros.issue.build import EnvironmentSummary, IssueReport, RunSummary, VariantSummary
 from repros.model import Device, Role, Verdict
+from repros.text.threads import kind_text, thread_groups
 from repros.text.wording import every_release_of
 
 _DEVICES = {
@@ -166,7 +167,9 @@ def _more(report: IssueReport) -> Iterator[str]:
             ["Documented elsewhere, but does not work:", *(_variant_line(variant, report.runs) for variant in claims)]
         )
     failure = report.failure
-    yield f"{failure.id} of repros {__version__}, `{failure.path}`. Known threads: {' '.join(failure.upstream)}"
+    threads = "; ".join(" ".join([label, *links]) for label, links in thread_groups(failure.upstream))
+    kind = kind_text(failure.kind, failure.documented)
+    yield f"{failure.id} of repros {__version__}, `{failure.path}`. Kind: {kind}. Known threads: {threads}"
 
 
 def _variant_line(variant: VariantSummary, runs: Sequence[RunSummary]) -> str:

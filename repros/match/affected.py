@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 from repros.model import Repro, Variant
+from repros.model.affected import AnyOf, Overlap, Term, evaluate, packages_of
 
 
 class AffectedState(StrEnum):
@@ -30,7 +28,7 @@ class AffectedCheck:
     """The state, and the ranges and versions that it follows from."""
 
     state: AffectedState
-    ranges: tuple[Requirement, ...]
+    ranges: tuple[AnyOf, ...]
     """The failure is expected if all of them hold; empty: every release is affected."""
     versions: Mapping[str, tuple[str, ...]]
     """The versions that the log states for packages of the ranges."""
@@ -56,7 +54,7 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
         for variant in shown[1:]
         if variant.affected != ranges and _state(variant.affected, versions) is AffectedState.AFFECTED
     ]
-    names = dict.fromkeys(canonicalize_name(requirement.name) for requirement in ranges)
+    names = packages_of(ranges)
     return AffectedCheck(
         state,
         ranges,
@@ -66,14 +64,17 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
     )
 
 
-def _state(ranges: Iterable[Requirement], versions: Mapping[str, tuple[str, ...]]) -> AffectedState:
-    answers = [_contains(requirement, versions.get(canonicalize_name(requirement.name), ())) for requirement in ranges]
-    if False in answers:
-        return AffectedState.NOT_AFFECTED
-    return AffectedState.UNKNOWN if None in answers else AffectedState.AFFECTED
+def _state(conditions: Iterable[AnyOf], versions: Mapping[str, tuple[str, ...]]) -> AffectedState:
+    """Return whether the versions meet all conditions; a package without a version in the log may be absent or not."""
+
+    def compare(term: Term) -> Overlap:
+        stated = versions.get(term.package, ())
+        answers = {term.requirement.specifier.contains(version, prereleases=True) for version in stated}
+        if len(answers) != 1:
+            return Overlap.UNKNOWN
+        return Overlap.ALL if True in answers else Overlap.NONE
+
+    return _STATES.get(evaluate(conditions, compare), AffectedState.UNKNOWN)
 
 
-def _contains(requirement: Requirement, versions: tuple[str, ...]) -> bool | None:
-    """Whether a range contains the versions; None if there are none or they disagree."""
-    answers = {requirement.specifier.contains(version, prereleases=True) for version in versions}
-    return answers.pop() if len(answers) == 1 else None
+_STATES = {Overlap.ALL: AffectedState.AFFECTED, Overlap.NONE: AffectedState.NOT_AFFECTED}

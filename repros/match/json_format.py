@@ -7,7 +7,6 @@ from typing import TypedDict
 from repros.match import Candidate, Failure, Link, LogMatch
 from repros.match.reasons import confidence_reason, next_commands
 from repros.model import Role, Variant
-from repros.model.requirements import format_requirement
 
 SCHEMA = 2
 """Raised whenever a key is renamed or removed, or its meaning changes."""
@@ -66,6 +65,9 @@ class CandidateJson(TypedDict):
 
     id: str
     title: str
+    kind: str
+    documented: str | None
+    """The address that documents the behaviour, if it is no bug."""
     confidence: str
     why: str
     seen: list[SightingJson]
@@ -123,6 +125,8 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
     return {
         "id": repro.id,
         "title": repro.title,
+        "kind": repro.kind.value,
+        "documented": repro.documented,
         "confidence": candidate.confidence.value,
         "why": confidence_reason(candidate),
         "seen": [
@@ -138,7 +142,7 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
         "apart": repro.sections.get("Apart"),
         "affected": {
             "state": check.state.value,
-            "ranges": list(map(format_requirement, check.ranges)),
+            "ranges": list(map(str, check.ranges)),
             "versions": {name: list(versions) for name, versions in check.versions.items()},
             "missing": list(check.missing),
         },

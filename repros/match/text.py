@@ -9,9 +9,9 @@ from rich.text import Text
 from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
 from repros.match.reasons import confidence_reason, join_words, next_commands
-from repros.model import Repro, Role, Variant
-from repros.model.requirements import format_requirement
+from repros.model import Kind, Repro, Role, Variant
 from repros.text.layout import entries, entry, heading, label_lines
+from repros.text.threads import kind_text
 from repros.text.wording import count, own_requirements, wrap
 
 _LONGEST_MESSAGE = 300
@@ -44,7 +44,7 @@ def distinguishing_text(repro: Repro) -> str:
 def versions_text(candidate: Candidate) -> str:
     """Return whether the versions in the log are affected, and the range that decides it."""
     check = candidate.affected
-    ranges = ", ".join(map(format_requirement, check.ranges))
+    ranges = ", ".join(map(str, check.ranges))
     versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
     if not ranges:
         return "every release is affected"
@@ -64,6 +64,8 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     yield from entry(confidence.value, confidence_reason(candidate), width, style=_STYLES[confidence])
     yield from entry("seen", _sightings_text(candidate.sightings), width)
     yield from entry("versions", versions_text(candidate), width)
+    if repro.kind is not Kind.BUG:
+        yield from entry("kind", kind_text(repro.kind, repro.documented), width)
     for role, label in _ROLE_LABELS.items():
         variants = [variant for variant in repro.variants if variant.role is role]
         yield from entries(label, [_variant_text(repro, variant) for variant in variants], width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from repros.model.affected import Overlap, evaluate
 from repros.model.environment import Environment
 from repros.model.repro import Device, Outcome, Repro, Signature, Variant
 
@@ -35,7 +36,7 @@ class Cell:
     @property
     def expectation(self) -> Expectation:
         """What the header documents for the installed versions."""
-        affected = all(self.environment.holds(r) for r in self.variant.affected)
+        affected = evaluate(self.variant.affected, self.environment.compare) is Overlap.ALL
         fails = affected and self.variant.outcome is Outcome.FAILS
         return Expectation(
             outcome=Outcome.FAILS if fails else Outcome.PASSES,

@@ -10,6 +10,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from repros.model.affected import Overlap, Term
+from repros.model.packages import distributions_of
 from repros.model.repro import Device
 
 
@@ -49,6 +51,15 @@ class Environment:
             return found is not None and requirement.specifier.contains(Version(found), prereleases=True)
         except InvalidVersion:  # a fork with version numbers of its own, which no range covers
             return not requirement.specifier
+
+    def compare(self, term: Term) -> Overlap:
+        """Return whether the installed release of a term's package lies in its range.
+
+        Of several distributions of one package, that of the package's own name counts, as in an audit.
+        """
+        names = distributions_of(term.package)
+        name = next((name for name in names if name in self.versions), term.package)
+        return Overlap.ALL if self.holds(Requirement(f"{name}{term.requirement.specifier}")) else Overlap.NONE
 
     def _marker_values(self) -> dict[str, str]:
         full = self.python_version

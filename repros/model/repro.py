@@ -12,6 +12,7 @@ from signal import Signals
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from repros.model.affected import AnyOf, packages_of
 from repros.model.observation import Ending
 
 
@@ -161,7 +162,7 @@ class Variant:
     """One line: what this variant does."""
     strategies: tuple[str, ...]
     devices: tuple[Device, ...]
-    affected: tuple[Requirement, ...]
+    affected: tuple[AnyOf, ...]
     """All must hold for the failure to be expected; empty: every release has it."""
     requires: tuple[Requirement, ...]
     """All must hold for the variant to be run."""
@@ -199,7 +200,7 @@ class Repro:
     """The packages that the failure is in."""
     dependencies: tuple[Requirement, ...]
     """PEP 723 dependencies: the packages that the script imports."""
-    affected: tuple[Requirement, ...]
+    affected: tuple[AnyOf, ...]
     requires: tuple[Requirement, ...]
     home: str
     """Name of the stack on which the documented failure is exact."""
@@ -241,9 +242,9 @@ class Repro:
     @cached_property
     def named_packages(self) -> frozenset[str]:
         """Canonical names of the packages that the failure is in, that its ranges name, or that its script imports."""
-        ranges = (*self.dependencies, *self.affected, *self.requires)
-        own = (r for variant in self.variants for r in (*variant.affected, *variant.requires))
-        return frozenset(map(canonicalize_name, (*self.packages, *(r.name for r in (*ranges, *own)))))
+        needed = (*self.dependencies, *self.requires, *(r for variant in self.variants for r in variant.requires))
+        affected = packages_of((*self.affected, *(one for variant in self.variants for one in variant.affected)))
+        return frozenset(map(canonicalize_name, (*self.packages, *affected, *(r.name for r in needed))))
 
     def variant(self, name: str) -> Variant | None:
         """Return the variant of that name, or None."""

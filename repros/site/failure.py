@@ -16,6 +16,7 @@ from repros.engine.difference import difference
 from repros.evidence import StackStatus
 from repros.export.script import ExportError, export_script, pins_of_stack
 from repros.model import Device, Repro, Role, Variant
+from repros.model.affected import packages_of
 from repros.site.overview import affected_text, strip
 from repros.site.prose import highlight, inline
 from repros.site.source import Source
@@ -191,7 +192,7 @@ def _home_pins(repro: Repro, source: Source) -> list[str]:
 
 
 def _pins(repro: Repro, requirements: Any) -> Iterator[str]:
-    named = {*repro.packages, *(requirement.name for requirement in repro.affected), "torch"}
+    named = {*repro.packages, *packages_of(repro.affected), "torch"}
     for requirement in requirements:
         if requirement.name in named:
             yield str(requirement)

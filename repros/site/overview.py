@@ -8,7 +8,6 @@ from typing import Any
 
 from repros.evidence import StackStatus, measured_devices, stack_status
 from repros.model import Repro, Role, Stack
-from repros.model.requirements import format_requirement
 from repros.site.prose import inline
 from repros.site.source import Source
 from repros.text.wording import every_release_of
@@ -75,7 +74,7 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
 
 def affected_text(repro: Repro) -> str:
     """Return the affected releases on one line."""
-    return ", ".join(map(format_requirement, repro.affected)) or every_release_of(repro.packages)
+    return ", ".join(map(str, repro.affected)) or every_release_of(repro.packages)
 
 
 def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:

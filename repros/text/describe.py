@@ -12,6 +12,7 @@ from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
 from repros.settings import catalogue_words
 from repros.text.layout import entry, heading
+from repros.text.threads import kind_text, thread_groups
 from repros.text.wording import count, every_release_of, own_requirements, relative_to_cwd, wrap
 
 _ROLES = {Role.WORKS: "green", Role.FAILS: "red", Role.DOES_NOT_FIX: "magenta"}
@@ -24,7 +25,9 @@ def describe(repro: Repro, width: int) -> Text:
     parts += [Text(), Text("Variants", "bold")]
     for variant in repro.variants:
         parts += _variant_lines(repro, variant, width)
-    parts += [Text(), Text("Upstream", "bold"), *(Text(f"  {link}") for link in repro.upstream.links)]
+    parts += [Text(), Text("Upstream", "bold")]
+    for label, links in thread_groups(repro.upstream):
+        parts += [Text(f"  {label}"), *(Text(f"    {link}") for link in links)]
     if diff := difference(repro.path):
         parts += [Text(), Text("From failing to fixed", "bold")]
         parts += [Text(f"  {line}", _DIFF.get(line[:1], "")) for line in diff]
@@ -33,8 +36,9 @@ def describe(repro: Repro, width: int) -> Text:
 
 def _heading_lines(repro: Repro, width: int) -> Iterator[Text]:
     yield from heading(repro.id, repro.title, width)
-    ranges = ", ".join(map(format_requirement, repro.affected)) or every_release_of(repro.packages)
+    ranges = ", ".join(map(str, repro.affected)) or every_release_of(repro.packages)
     entries = {
+        "kind": kind_text(repro.kind, repro.documented),
         "affects": f"{ranges}; exact on stack {repro.home}",
         "runs": f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}, {count(repro.processes, 'rank')}",
         "needs": ", ".join(dict.fromkeys(map(format_requirement, [*repro.dependencies, *repro.requires]))),

@@ -10,8 +10,8 @@ from typing import assert_never
 
 from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
+from repros.model.affected import packages_of
 from repros.model.paths import path_in_package
-from repros.model.requirements import format_requirement
 from repros.settings import catalogue_words
 from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
@@ -56,9 +56,9 @@ def _rerun_command(cell: Cell) -> str:
 def _expected_lines(cell: Cell) -> list[str]:
     """Return what the header documents for the installed versions."""
     expectation, variant = cell.expectation, cell.variant
-    ranges = ", ".join(map(format_requirement, variant.affected)) or "every release"
+    ranges = ", ".join(map(str, variant.affected)) or "every release"
     installed = cell.environment.versions
-    names = dict.fromkeys(["torch", *(r.name for r in variant.affected), *cell.repro.packages])
+    names = dict.fromkeys(["torch", *packages_of(variant.affected), *cell.repro.packages])
     here = ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
     if expectation.outcome is Outcome.FAILS:
         expected = [f"fails with {expectation.signature}", f"affected: {ranges}; here: {here}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ def repro_summary(repro: Repro) -> dict[str, Any]:
         "slug": repro.slug,
         "family": repro.family,
         "title": repro.title,
+        "kind": repro.kind.value,
+        "documented": repro.documented,
         "silent": repro.silent,
         "packages": list(repro.packages),
-        "affected": [format_requirement(requirement) for requirement in repro.affected],
+        "affected": list(map(str, repro.affected)),
         "strategies": list(repro.strategies),
         "devices": [device.value for device in repro.devices],
         "home": repro.home,
-        "upstream": list(repro.upstream.links),
+        "upstream": {field: list(links) for field, links in asdict(repro.upstream).items()},
     }
 
 
@@ -71,9 +74,10 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "about": variant.about,
         "claim": variant.claim,
         "source": variant.source,
+        "finds": list(variant.finds),
         "strategies": list(variant.strategies),
         "devices": [device.value for device in variant.devices],
-        "affected": [format_requirement(requirement) for requirement in variant.affected],
+        "affected": list(map(str, variant.affected)),
         "requires": [format_requirement(requirement) for requirement in variant.requires],
         "raises": signature.raises,
         "match": list(signature.match),

@@ -37,7 +37,7 @@ def subject(complete: bool = False, **versions: str) -> Subject:
 
 BOTH = factories.repro(
     packages=("lightning",),
-    affected=factories.requirements("lightning>=2.1,<2.4", "torch>=2.6"),
+    affected=factories.conditions("lightning>=2.1,<2.4", "torch>=2.6"),
     variants=(
         factories.variant(),
         factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer"),
@@ -85,16 +85,16 @@ def test_one_false_condition_clears_a_failure(of: Subject, status: Status, why: 
 def test_unaffected_ranges_are_the_complement_of_the_affected_ones() -> None:
     finding = found(BOTH, subject())
     assert (finding.fixed, finding.unaffected) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
-    holes = factories.repro(affected=factories.requirements("lightning!=2.4.*,!=2.5.*"))
+    holes = factories.repro(affected=factories.conditions("lightning!=2.4.*,!=2.5.*"))
     assert found(holes, subject()).unaffected == ("lightning==2.4.*", "lightning==2.5.*")
 
 
 def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
     for repro in load():
         for raw in (*found(repro, subject()).fixed, *found(repro, subject()).unaffected):
-            (requirement,) = factories.requirements(raw)
-            constraint = Constraint(raw, Location("x"), releases=requirement.specifier)
-            of = Subject("x", {requirement.name: (constraint,)}, complete=False)
+            needed = factories.requirements(*raw.split(" with "))
+            constraints = {r.name: (Constraint(str(r), Location("x"), releases=r.specifier),) for r in needed}
+            of = Subject("x", constraints, complete=False)
             assert found(repro, of).status is Status.CLEAR, (repro.id, raw)
 
 
@@ -123,7 +123,7 @@ def test_an_unknown_failure_is_never_cleared(versions: dict[str, str], complete:
     of = subject(complete=complete, **versions)
     if found(BOTH, of).status is not Status.CLEAR:
         return
-    ranges = {r.name: r.specifier for r in BOTH.affected}
+    ranges = {one.only.name: one.only.specifier for one in BOTH.affected if one.only}
     outside = [
         all(not ranges[name].contains(version) for version in ("2.2", "2.6", "2.7", "2.13") if _allowed(raw, version))
         for name, raw in versions.items()

@@ -23,6 +23,7 @@ from repros.audit.report import AuditReport, build_report
 from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import Catalogue, load
 from repros.model import Outcome
+from repros.model.affected import packages_of
 from tests import factories
 from tests.audit.test_assess import measurement, subject
 
@@ -32,10 +33,10 @@ FIXED = factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer", sour
 
 
 def repro(id_: str, affected: str, **given: Any) -> Any:
-    ranges = factories.requirements(*filter(None, [affected]))
-    packages = tuple(requirement.name for requirement in ranges) or ("torch",)
+    ranges = factories.conditions(*filter(None, [affected]))
+    packages = packages_of(ranges) or ("torch",)
     return factories.repro(
-        id_, affected=ranges, packages=packages, doc=DOC, variants=(factories.variant(), FIXED), **given
+        id_, affected=ranges, packages=packages, doc=DOC, variants=(factories.variant(affected=ranges), FIXED), **given
     )
 
 
@@ -145,6 +146,8 @@ def test_json(report: AuditReport) -> None:
     assert value["findings"][0] == {
         "id": "RPR-0001",
         "title": "The LR finder leaves results behind",
+        "kind": "bug",
+        "documented": None,
         "status": "affected",
         "silent": False,
         "conditions": [
@@ -152,6 +155,7 @@ def test_json(report: AuditReport) -> None:
                 "package": "lightning",
                 "listed": True,
                 "range": "lightning>=2.1,<2.4",
+                "negated": False,
                 "overlap": "all",
                 "constraints": [{"raw": "2.2", "file": "requirements.txt", "line": 1, "marker": ""}],
             }
@@ -161,6 +165,7 @@ def test_json(report: AuditReport) -> None:
         "workarounds": [
             {"variant": "fixed", "about": "a fresh Trainer", "source": "https://example.org/2", "requires": []}
         ],
+        "exceptions": [],
         "evidence": {
             "same_versions": ["2023-12"],
             "other_versions": [],

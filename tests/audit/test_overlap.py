@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.audit.overlap import Overlap, compare_ranges, representative_versions
+from repros.audit.overlap import compare_ranges, representative_versions
+from repros.model.affected import Overlap
 
 
 @pytest.mark.parametrize(

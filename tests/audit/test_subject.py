@@ -6,8 +6,8 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.audit.overlap import Overlap
 from repros.audit.subject import Constraint, Location, Subject
+from repros.model.affected import Overlap
 
 HERE = Location("requirements.txt", 3)
 

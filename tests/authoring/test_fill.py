@@ -31,7 +31,7 @@ def test_the_whole_form(tmp_path: Path) -> None:
     repro, rejected = filled(tmp_path, ANSWERS)
     assert rejected == []
     assert (repro.id, repro.title, repro.home) == ("RPR-0001", ANSWERS["Title"], "2023-12")
-    assert list(map(str, repro.affected)) == ["lightning<2.4,>=2.1", "torch>=2.1"]
+    assert list(map(str, repro.affected)) == ["lightning>=2.1,<2.4", "torch>=2.1"]
     assert list(map(str, repro.dependencies)) == ["torch>=2.1", "lightning>=2.1"]
     assert (repro.strategies, repro.cold) == (("ddp", "ddp_spawn"), ("ddp_spawn",))
     assert (repro.devices, repro.processes, repro.minimum) == ((Device.CUDA, Device.SIM), 2, 1)

@@ -18,7 +18,7 @@ def test_list(repros: Command) -> None:
 def test_list_in_markdown(repros: Command) -> None:
     _, out, _ = repros("list", "--catalogue", RAISES, "--markdown")
     assert out.splitlines()[2].startswith(
-        "| [RPR-9001](repros/catalogue/toys/raises.py) | A plain exception | every release"
+        "| [RPR-9001](repros/catalogue/toys/raises.py) | A plain exception | bug | every release"
     )
 
 
@@ -54,7 +54,15 @@ def test_as_json(repros: Command) -> None:
         "strategies": ["plain"],
         "devices": ["cpu"],
         "home": "current",
-        "upstream": ["https://example.org/toys/9001"],
+        "upstream": {
+            "reports": ["https://example.org/toys/9001"],
+            "introduced_by": [],
+            "fixed_by": [],
+            "unreleased_fix": [],
+            "related": [],
+        },
+        "kind": "bug",
+        "documented": None,
     }
 
 

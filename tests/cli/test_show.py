@@ -10,7 +10,9 @@ from tests.cli.command import RAISES, Command
 def test_show_by_id_or_slug(repros: Command) -> None:
     code, out, _ = repros("show", "rpr-9001", "--catalogue", RAISES)
     assert code == 0
-    assert out.startswith("RPR-9001 A plain exception\naffects   every release of torch; exact on stack current\n")
+    assert out.startswith(
+        "RPR-9001 A plain exception\nkind      bug\naffects   every release of torch; exact on stack current\n"
+    )
     assert repros("show", "raises", "--catalogue", RAISES)[1] == out
 
 

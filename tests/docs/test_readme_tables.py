@@ -9,7 +9,7 @@ import pytest
 from repros import evidence
 from repros.docs import readme, tables
 from repros.engine.catalogue import Catalogue
-from repros.model import Device, Outcome, Upstream
+from repros.model import Device, Kind, Outcome, Upstream
 from repros.stacks import load_stacks
 from tests import factories
 
@@ -19,8 +19,10 @@ CATALOGUE = Catalogue(
             "RPR-0001",
             path=Path("/anywhere/catalogue/lightning/a_slug.py"),
             title="One | thing",
+            kind=Kind.BY_DESIGN,
+            documented="https://example.org/docs",
             silent=True,
-            affected=factories.requirements("lightning<2.4,>=2.1", "torch>=2"),
+            affected=factories.conditions("lightning<2.4,>=2.1", "torch>=2"),
             strategies=("ddp", "ddp_spawn"),
             devices=(Device.CUDA, Device.SIM),
             upstream=Upstream(
@@ -40,15 +42,15 @@ CATALOGUE = Catalogue(
 )
 
 TABLE = """\
-| Id | Failure | Affected | Runs as | Documented fixes | Upstream |
-| --- | --- | --- | --- | --- | --- |
+| Id | Failure | Kind | Affected | Runs as | Documented fixes | Upstream |
+| --- | --- | --- | --- | --- | --- | --- |
 | [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
-| `lightning>=2.1,<2.4`, `torch>=2` \
+| [by design](https://example.org/docs) | `lightning>=2.1,<2.4`, `torch>=2` \
 | ddp, ddp_spawn on cuda, sim | 2 work, 1 does not \
-| [pytorch-lightning #19813](https://github.com/Lightning-AI/pytorch-lightning/issues/19813), \
-[#19814](https://github.com/Lightning-AI/pytorch-lightning/pull/19814), \
-[pytorch #1](https://github.com/pytorch/pytorch/issues/1), <https://example.org/thread> |
-| [RPR-0002](repros/catalogue/fabric/other.py) | A toy | every release of lightning, torch \
+| [pytorch-lightning #19813](https://github.com/Lightning-AI/pytorch-lightning/issues/19813); \
+fixed by [#19814](https://github.com/Lightning-AI/pytorch-lightning/pull/19814); \
+related to [pytorch #1](https://github.com/pytorch/pytorch/issues/1), <https://example.org/thread> |
+| [RPR-0002](repros/catalogue/fabric/other.py) | A toy | bug | every release of lightning, torch \
 | ddp on cpu | 1 works | <https://example.org/1> |
 """
 

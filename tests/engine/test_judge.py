@@ -8,11 +8,11 @@ import pytest
 
 from repros.engine.judge import judge
 from repros.model import Cell, End, Ending, Outcome, Process, ProcessRole, Signature, Verdict
-from tests.factories import cell, observation, process, raised, requirements, variant
+from tests.factories import cell, conditions, observation, process, raised, variant
 
 FAILS = cell(Outcome.FAILS)
 FIX = cell(Outcome.PASSES)
-OUTSIDE = cell(variant=variant(affected=requirements("torch<2")))
+OUTSIDE = cell(variant=variant(affected=conditions("torch<2")))
 
 RETURNED = process(0)
 DOCUMENTED = process(1, Ending.RAISED)

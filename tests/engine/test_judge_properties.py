@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from repros.engine.judge import judge
 from repros.engine.signature import matches
 from repros.model import Category, Cell, End, Ending, Observation, Outcome, Process, ProcessRole, Signature, Verdict
-from tests.factories import cell, observation, raised, requirements, variant
+from tests.factories import cell, conditions, observation, raised, variant
 
 FAILS = cell(Outcome.FAILS)
 FIX = cell(Outcome.PASSES)
-OUTSIDE = cell(variant=variant(affected=requirements("torch<2")))
+OUTSIDE = cell(variant=variant(affected=conditions("torch<2")))
 
 
 def ends(text: str) -> Cell:

@@ -18,7 +18,7 @@ import pytest
 from repros.engine import cells, record
 from repros.engine.judge import combine, judge
 from repros.model import Cell, Device, Ending, Launch, Outcome, Repeats, Result, Unavailable, Verdict
-from tests.factories import cell, environment, observation, process, raised, requirements, variant
+from tests.factories import cell, conditions, environment, observation, process, raised, variant
 
 
 def result(reason: str = "rank 1 showed the documented signature") -> Result:
@@ -85,7 +85,7 @@ def judge_runs(wanted: Cell, *endings: Ending, **given: Any) -> Result:
 
 
 FAILS, FIX = cell(Outcome.FAILS), cell(Outcome.PASSES, device=Device.SIM)
-OUTSIDE = cell(variant=variant(affected=requirements("torch<2"), claim="a promise"), device=Device.CUDA)
+OUTSIDE = cell(variant=variant(affected=conditions("torch<2"), claim="a promise"), device=Device.CUDA)
 OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
 RESULTS = {
     Verdict.REPRODUCED: judge_runs(FAILS, Ending.RAISED),

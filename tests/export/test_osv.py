@@ -37,7 +37,7 @@ VALIDATOR = jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.
 
 
 def affected(*ranges: str, packages: tuple[str, ...] = ("lightning",)) -> Repro:
-    met = make.requirements(*ranges)
+    met = make.conditions(*ranges)
     return make.repro(affected=met, packages=packages, variants=(make.variant(affected=met),))
 
 
@@ -74,6 +74,9 @@ def test_the_whole_record() -> None:
         "database_specific": {
             "affected": ["lightning>=2.1,<2.4", "torch>=2.1"],
             "lossy": [note],
+            "kind": "bug",
+            "documented": None,
+            "unreleased_fix": [],
             "silent": False,
             "evidence": ["sim"],
         },
@@ -131,7 +134,7 @@ VERSIONS = [
 
 @pytest.mark.parametrize("text", ["", "<2.4", ">=2.1,<2.4", "<=2.3.3", "~=2.5.1", "==2.5.*", "==2.5.0", ">=2.6"])
 def test_the_events_name_the_same_releases_as_the_range(text: str) -> None:
-    events = osv_record(affected(f"lightning{text}"), KNOWN)["affected"][0]["ranges"][0]["events"]
+    events = osv_record(affected(*([f"lightning{text}"] if text else [])), KNOWN)["affected"][0]["ranges"][0]["events"]
     ends = {kind: Version(version) for event in events for kind, version in event.items()}
     for version in VERSIONS:
         inside = (
@@ -140,6 +143,15 @@ def test_the_events_name_the_same_releases_as_the_range(text: str) -> None:
             and version <= ends.get("last_affected", Version("999"))
         )
         assert inside is SpecifierSet(text).contains(version), version
+
+
+def test_alternatives_list_every_release_that_may_be_affected() -> None:
+    made = osv_record(affected("lightning>=2.0", "lightning<2.6 or no torch>=2.11"), KNOWN)
+    assert made["affected"][0]["ranges"][0]["events"] == [{"introduced": "2.0"}]
+    assert made["database_specific"]["affected"] == ["lightning>=2.0", "lightning<2.6 or no torch>=2.11"]
+    assert made["database_specific"]["lossy"] == [
+        "Note: affected only together with lightning<2.6 or no torch>=2.11, which OSV cannot express."
+    ]
 
 
 def test_a_failure_of_two_packages_together_has_a_note() -> None:

@@ -9,7 +9,7 @@ import pytest
 from repros import __version__
 from repros.issue.build import EnvironmentSummary, Failure, IssueReport, RunSummary, VariantSummary
 from repros.issue.markdown import Form, markdown
-from repros.model import Role
+from repros.model import Kind, Role, Upstream
 
 FAILURE = Failure(
     id="RPR-0001",
@@ -18,7 +18,9 @@ FAILURE = Failure(
     path="repros/catalogue/lightning/lr_finder.py",
     packages=("lightning",),
     affected=("lightning>=2.1,<2.4",),
-    upstream=("https://example.org/1", "https://example.org/2"),
+    kind=Kind.BUG,
+    documented=None,
+    upstream=Upstream(reports=("https://example.org/1",), fixed_by=("https://example.org/2",)),
     sections={"Symptom": "an error.", "Cause": "a move.", "Fix": "Lightning 2.4."},
     variants={
         "failing": VariantSummary("failing", Role.FAILS, "finds, then fits", None, None),
@@ -120,7 +122,7 @@ Documented elsewhere, but does not work:
 - `checked` ("the tensor has to be moved"): moves the tensor. **Confirmed here** (ddp on sim, 2023-12).
 
 RPR-0001 of repros {__version__}, `repros/catalogue/lightning/lr_finder.py`. \
-Known threads: https://example.org/1 https://example.org/2
+Kind: bug. Known threads: reported in https://example.org/1; fixed by https://example.org/2
 """
 
 

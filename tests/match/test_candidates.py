@@ -11,13 +11,13 @@ from repros.match.affected import check_affected
 from repros.match.candidates import find_candidates
 from repros.match.failures import Failure, Link
 from repros.model import Repro, Signature
-from tests.factories import raised, repro, requirements, variant
+from tests.factories import conditions, raised, repro, variant
 
 HOOKS = Signature("RuntimeError", ("the documented failure",), frames=("new_forward", "lib/hooks.py:pre_forward"))
 
 
 def one(id_: str = "RPR-0002", signature: Signature = HOOKS, *affected: str) -> Repro:
-    ranges = requirements(*affected)
+    ranges = conditions(*affected)
     return repro(id_, affected=ranges, variants=(variant(signature=signature, affected=ranges),))
 
 
@@ -119,6 +119,6 @@ def test_affected(
 
 def test_a_variant_may_be_affected_where_the_failing_one_is_not() -> None:
     forced = variant("forced", signature=HOOKS, affected=())
-    plain = variant(signature=HOOKS, affected=requirements("accelerate<1.13"))
+    plain = variant(signature=HOOKS, affected=conditions("accelerate<1.13"))
     answer = check_affected(repro(), (forced, plain), {"accelerate": ("1.13.0",)})
     assert (answer.state, answer.affected_variants) == (AffectedState.NOT_AFFECTED, ("forced",))

@@ -7,14 +7,14 @@ from repros.match.json_format import match_to_json
 from repros.match.log import decode_lines
 from repros.match.text import format_match, versions_text
 from repros.model import Outcome, Repro, Signature
-from tests.factories import repro, requirements, variant
+from tests.factories import conditions, repro, requirements, variant
 
 COPIED = Signature("RuntimeError", ("the documented failure on cuda:0",), frames=("lib/hooks.py:new_forward",))
 PLAIN = Signature("RuntimeError", ("the documented failure",))
 
 
 def one(id_: str, signature: Signature, title: str, *affected: str, doc: str = "Symptom: it fails.") -> Repro:
-    ranges = requirements(*affected)
+    ranges = conditions(*affected)
     fix = variant("fixed", Outcome.PASSES, about="does it otherwise", requires=requirements("lightning>=2.3"))
     return repro(
         id_,
@@ -115,7 +115,7 @@ def test_versions_that_disagree_are_unknown() -> None:
 
 
 def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
-    old = requirements("torch<2.1")
+    old = conditions("torch<2.1")
     variants = (variant(signature=PLAIN, affected=old), variant("moved", signature=PLAIN, affected=()))
     found = of(
         "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0028", affected=old, variants=variants)

@@ -15,7 +15,7 @@ from repros.stacks import load_stacks
 from tests import factories as make
 from tests.evidence.samples import MEASUREMENT
 
-RANGE = make.requirements("lightning>=2.1,<2.4", "torch>=2.1")
+RANGE = make.conditions("lightning>=2.1,<2.4", "torch>=2.1")
 CATALOGUE = Catalogue(
     (
         make.repro(

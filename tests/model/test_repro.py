@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from repros.model import Outcome, Role, Variant
-from tests.factories import repro, requirements, variant
+from tests.factories import conditions, repro, requirements, variant
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def test_the_named_packages_are_those_of_every_key_under_canonical_names() -> No
     made = repro(
         packages=("Lightning",),
         dependencies=requirements("torch>=2.1"),
-        affected=requirements("pytorch_lightning<2.4"),
+        affected=conditions("pytorch_lightning<2.4"),
         requires=requirements("accelerate>=1"),
         variants=(
-            variant(affected=requirements("Bits.And_Bytes>=0.40")),
+            variant(affected=conditions("Bits.And_Bytes>=0.40")),
             variant("fixed", Outcome.PASSES, requires=requirements("transformers>=4")),
         ),
     )

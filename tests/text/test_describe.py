@@ -12,6 +12,7 @@ from tests.factories import VALID
 
 SHOWN = """\
 RPR-0001 The LR finder leaves logged results on the CPU
+kind      bug
 affects   lightning>=2.1,<2.4; exact on stack 2023-12
 runs      ddp, ddp_spawn on cuda, sim, 2 ranks
 needs     torch>=2.1, lightning>=2.1
@@ -38,7 +39,8 @@ Variants
     needs lightning>=2.2
 
 Upstream
-  https://github.com/Lightning-AI/pytorch-lightning/issues/19813
+  reported in
+    https://github.com/Lightning-AI/pytorch-lightning/issues/19813
 
 From failing to fixed
   @@ -1,2 +1,2 @@

@@ -44,7 +44,7 @@ def result(logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, re
         variant=factories.variant(
             "failing" if outcome is Outcome.FAILS else "fixed",
             outcome,
-            affected=factories.requirements("lightning<2.4,>=2.1"),
+            affected=factories.conditions("lightning<2.4,>=2.1"),
         ),
     )
     seen = factories.observation(*processes, folder=logs / "runs" / "cell", seconds=61.25)
@@ -112,7 +112,7 @@ def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
 def test_a_fix_outside_the_range_on_the_users_own_interpreter(logs: Path) -> None:
     cell = factories.cell(
         repro=factories.repro(path=PRIVATE),
-        variant=factories.variant(affected=factories.requirements("lightning>=99")),
+        variant=factories.variant(affected=factories.conditions("lightning>=99")),
         environment=factories.environment("/home/me/my env/bin/python"),
     )
     text = explain(Result(cell, Verdict.INFRA, "no disk", None, factories.observation()))

@@ -35,6 +35,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "id": repro.id,
         "title": repro.title,
+        "kind": repro.kind.value,
+        "documented": repro.documented,
         "status": finding.status.value,
         "silent": repro.silent,
         "conditions": [_condition(one) for one in finding.conditions],
@@ -49,6 +51,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
             }
             for one in finding.workarounds
         ],
+        "exceptions": [one.name for one in finding.exceptions],
         "evidence": {
             "same_versions": list(evidence.same_versions),
             "other_versions": list(evidence.other_versions),
@@ -64,6 +67,7 @@ def _condition(one: Condition) -> dict[str, Any]:
         "package": one.package or one.requirement.name,
         "listed": one.package is not None,
         "range": format_requirement(one.requirement) if one.requirement.specifier else None,
+        "negated": one.negated,
         "overlap": one.overlap.value,
         "constraints": [
             {

@@ -6,6 +6,7 @@ import hashlib
 import os
 import urllib.parse
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from repros import __version__
@@ -65,8 +66,11 @@ def _rule(finding: Finding) -> dict[str, Any]:
             "text": " ".join(filter(None, map(repro.sections.get, ("Symptom", "Cause")))) or repro.title
         },
         "help": {"text": remedy},
-        "helpUri": repro.upstream.links[0],
-        "properties": {"tags": list(dict.fromkeys([repro.family, *repro.packages, *silent]))},
+        "helpUri": repro.documented or repro.upstream.links[0],
+        "properties": {
+            "tags": list(dict.fromkeys([repro.family, *repro.packages, repro.kind.value, *silent])),
+            "upstream": {field: list(links) for field, links in asdict(repro.upstream).items()},
+        },
     }
 
 

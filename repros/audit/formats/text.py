@@ -13,6 +13,7 @@ from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
 from repros.settings import catalogue_words
 from repros.text.layout import entry, heading, label_lines
+from repros.text.threads import kind_note
 from repros.text.wording import count, own_requirements, wrap
 
 _entry = partial(entry, margin=12, indent=2)
@@ -37,7 +38,7 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
 
 def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
     repro = finding.repro
-    silent = " (silent)" if repro.silent else ""
+    silent = f"{' (silent)' if repro.silent else ''}{kind_note(repro)}"
     possible = "" if finding.status is Status.AFFECTED else ": possible, depending on the release that is installed"
     yield from heading(repro.id, f"{repro.title}{silent}{possible}", width, style=_STYLES[finding.status])
     for number, condition in enumerate(finding.conditions):
@@ -47,6 +48,8 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
         yield from _entry("unaffected", ", ".join(finding.unaffected), width)
     for number, variant in enumerate(finding.workarounds):
         yield from _entry("" if number else "workaround", describe_workaround(repro, variant), width)
+    for variant in finding.exceptions:
+        yield from _entry("not with", f"{variant.name}: {variant.about}", width)
     yield from _entry("evidence", str(finding.evidence), width)
     command = shlex.join(["repros", "show", repro.id, *catalogue_words(repro.path)])
     yield from label_lines("more", [command], margin=12, indent=2)  # not wrapped: it is pasted
@@ -94,6 +97,7 @@ def _section(heading: str, findings: list[Finding], width: int) -> Iterator[Text
     yield Text(heading, "bold")
     for finding in findings:
         why = "; ".join(map(str, finding.conditions))
+        why += "".join(f"; affected all the same with {one.name}: {one.about}" for one in finding.exceptions)
         yield from map(Text, wrap(f"{finding.repro.id}: {why}", width, "  ", "    "))
     yield Text()
 

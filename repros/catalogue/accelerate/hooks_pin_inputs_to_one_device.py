@@ -9,7 +9,7 @@
 # upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20276"]
 # upstream.fixed_by = ["https://github.com/huggingface/accelerate/pull/3907"]
 # packages = ["accelerate", "lightning"]
-# affected = ["accelerate<1.13"]
+# affected = ["accelerate<1.13 or no bitsandbytes>=0.48"]
 # requires = ["torch>=2.1", "lightning>=2.1", "accelerate>=0.20"]
 # home = "2023-12"
 # strategies = ["ddp"]

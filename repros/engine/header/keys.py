@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from repros.engine.header.block import Block
 from repros.engine.signature import normalise
 from repros.model import Device, End, Kind, Outcome
+from repros.model.affected import AnyOf
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """A strategy's or a variant's name."""
@@ -89,6 +90,10 @@ def _integer_up_to(most: int) -> Callable[[Any], int]:
     return parse
 
 
+def _condition(value: Any) -> AnyOf:
+    return AnyOf.parse(_text(value))
+
+
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError
@@ -124,6 +129,10 @@ def _links(expected: str, *, required: bool = False) -> Key:
 _A_LINK = "an https:// link"
 _LINKS = "a list of https:// links"
 _RANGES = 'a list of version ranges such as ["lightning>=2.1,<2.4"]'
+_CONDITIONS = (
+    'a list of version ranges such as ["lightning>=2.1,<2.4"], or of alternatives such as '
+    '["accelerate<1.13 or no bitsandbytes>=0.48"]'
+)
 _NAMES = "a list of names in lower case"
 _DEVICES = "a list of devices out of: " + ", ".join(Device)
 _FINDS = Key("a list of names of checks in lower case", _list_of(_matching(NAME)), decides=False)
@@ -140,7 +149,7 @@ REPRO: Mapping[str, Key] = {
     "upstream.unreleased_fix": _links(_LINKS),
     "upstream.related": _links(_LINKS),
     "packages": Key("a list of package names", _list_of(_text, empty=False), required=True, decides=False),
-    "affected": Key(_RANGES, _list_of(_version_range), required=True),
+    "affected": Key(_CONDITIONS, _list_of(_condition), required=True),
     "requires": Key(_RANGES, _list_of(_version_range), default=()),
     "home": Key("the name of a stack", _text, required=True, decides=False),
     "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False), required=True),
@@ -176,7 +185,7 @@ VARIANT: Mapping[str, Key] = {
     "finds": _FINDS,
     "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False)),
     "devices": Key(_DEVICES, _list_of(Device, empty=False)),
-    "affected": Key(_RANGES, _list_of(_version_range)),
+    "affected": Key(_CONDITIONS, _list_of(_condition)),
     "requires": Key(_RANGES, _list_of(_version_range)),
 }
 

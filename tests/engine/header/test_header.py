@@ -10,14 +10,14 @@ import pytest
 from repros.engine.header import HeaderError, has_header, read
 from repros.model import Device, End, Kind, Outcome, Pasted, Signature, Upstream
 from tests.engine.header.scripts import read_text, refusal, replaced
-from tests.factories import VALID, requirements
+from tests.factories import VALID, conditions, requirements
 
 
 def test_a_valid_header_is_parsed(script: Path) -> None:
     repro = read_text(script, VALID)
     assert (repro.id, repro.slug, repro.family) == ("RPR-0001", "script", script.parent.name)
     assert repro.dependencies == requirements("torch>=2.1", "lightning>=2.1")
-    assert repro.affected == requirements("lightning>=2.1,<2.4")
+    assert repro.affected == conditions("lightning>=2.1,<2.4")
     assert (repro.home, repro.processes, repro.minimum, repro.deadline) == ("2023-12", 2, 1, 90)
     assert (repro.strategies, repro.devices) == (("ddp", "ddp_spawn"), (Device.CUDA, Device.SIM))
     assert repro.silent is False
@@ -30,7 +30,7 @@ def test_a_variant_inherits_the_keys_that_it_omits(script: Path) -> None:
     documented = Signature("RuntimeError", ("No backend type associated with device type cpu",))
     assert failing.signature == fixed.signature == checked.signature == documented
     assert (failing.strategies, checked.strategies) == (("ddp", "ddp_spawn"), ("ddp",))
-    assert (failing.affected, checked.affected) == (requirements("lightning>=2.1,<2.4"), ())
+    assert (failing.affected, checked.affected) == (conditions("lightning>=2.1,<2.4"), ())
     assert (failing.requires, checked.requires) == (
         requirements("torch>=2.1"),
         requirements("torch>=2.1", "lightning>=2.2"),

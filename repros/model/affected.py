@@ -1,0 +1,126 @@
+"""Affected releases, over any number of packages: what a header's `affected` says, and its one evaluation.
+
+`affected` is a list of conditions, all of which must hold. A condition is a version range, `no` and a range, or several
+of both joined by `or`:
+
+    affected = ["lightning>=2.1,<2.4", "torch>=2.6"]
+    affected = ["accelerate<1.13 or no bitsandbytes>=0.48"]
+    affected = ["torch<2.11", "no lightning>=2.5.5"]
+
+`no bitsandbytes>=0.48` holds where bitsandbytes is absent or older. An empty list: every release is affected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from repros.model.requirements import format_requirement
+
+
+class Overlap(StrEnum):
+    """How many of the releases that may be installed lie in a range, or meet a condition."""
+
+    ALL = "all"
+    SOME = "some"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+    @property
+    def opposite(self) -> Overlap:
+        """How many do not."""
+        return {Overlap.ALL: Overlap.NONE, Overlap.NONE: Overlap.ALL}.get(self, self)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A version range of one package, or `no` and a range."""
+
+    requirement: Requirement
+    negated: bool = False
+    """Whether it holds outside the range, or without the package."""
+
+    @property
+    def package(self) -> str:
+        """Canonical name of the package."""
+        return canonicalize_name(self.requirement.name)
+
+    def evaluate(self, compare: Compare) -> Overlap:
+        """Return for how many releases it holds."""
+        found = compare(self)
+        return found.opposite if self.negated else found
+
+    def __str__(self) -> str:
+        """Return it as a header has it."""
+        return f"{'no ' if self.negated else ''}{format_requirement(self.requirement)}"
+
+
+Compare = Callable[[Term], Overlap]
+"""Compares what may be installed with a term's range, negated or not; an absent package is in none."""
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """A condition: at least one of its terms holds."""
+
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> AnyOf:
+        """Return the condition that a header states.
+
+        Raises:
+            ValueError: a term has no range, or more than a range; `InvalidRequirement` is one.
+        """
+        return cls(tuple(map(_term, text.split(" or "))))
+
+    @property
+    def only(self) -> Requirement | None:
+        """The range, if the condition is nothing but one."""
+        return self.terms[0].requirement if len(self.terms) == 1 and not self.terms[0].negated else None
+
+    def evaluate(self, compare: Compare) -> Overlap:
+        """Return for how many releases it holds."""
+        return any_overlap(term.evaluate(compare) for term in self.terms)
+
+    def __str__(self) -> str:
+        """Return it as a header has it."""
+        return " or ".join(map(str, self.terms))
+
+
+def evaluate(conditions: Iterable[AnyOf], compare: Compare) -> Overlap:
+    """Return for how many of the releases that may be installed all conditions hold."""
+    return all_overlap(condition.evaluate(compare) for condition in conditions)
+
+
+def all_overlap(found: Iterable[Overlap]) -> Overlap:
+    """Return the overlap of a conjunction: one false condition decides, even if others are unknown."""
+    return _first(found, Overlap.NONE, Overlap.UNKNOWN, Overlap.SOME) or Overlap.ALL
+
+
+def any_overlap(found: Iterable[Overlap]) -> Overlap:
+    """Return the overlap of alternatives: one that holds decides, even if others are unknown."""
+    return _first(found, Overlap.ALL, Overlap.SOME, Overlap.UNKNOWN) or Overlap.NONE
+
+
+def packages_of(conditions: Iterable[AnyOf]) -> tuple[str, ...]:
+    """Return the canonical names of the packages in the conditions, each once, in their order."""
+    return tuple(dict.fromkeys(term.package for condition in conditions for term in condition.terms))
+
+
+def _first(found: Iterable[Overlap], *order: Overlap) -> Overlap | None:
+    every = set(found)
+    return next((one for one in order if one in every), None)
+
+
+def _term(text: str) -> Term:
+    bare = text.strip()
+    negated = bare.startswith("no ")
+    requirement = Requirement(bare.removeprefix("no "))
+    if not requirement.specifier or requirement.url or requirement.marker or requirement.extras:
+        raise ValueError(text)
+    return Term(requirement, negated)
