@@ -8,13 +8,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from packaging.requirements import Requirement
-
 from repros.engine.cells import JOBS
 from repros.engine.signature import matches
 from repros.match import match_log
 from repros.match.log import decode_lines
 from repros.model import Ending, Process, ProcessRole, Raised, Signature
+from repros.model.affected import AnyOf
 from tests.bench.measure import Sample, Series
 from tests.factories import repro, variant
 from tests.match.golden_logs import GOLDEN
@@ -129,7 +128,7 @@ def measure_log_matching(signatures: int = 1_000, size: int = 2**20) -> dict[str
     repros = [
         repro(
             f"RPR-{number:04}",
-            affected=(Requirement("torch<2.11"),),
+            affected=(AnyOf.parse("torch<2.11"),),
             variants=(variant(signature=Signature("RuntimeError", (wording,), frames=("new_forward",))),),
         )
         for number, wording in enumerate(wordings)
