@@ -68,7 +68,8 @@ class Filter:
     "kinds",
     type=click.Choice([kind.value for kind in Kind]),
     multiple=True,
-    help="Only this kind of failure; repeatable.",
+    metavar="KIND",
+    help="Only this kind (bug, by design, misuse, limitation); repeatable.",
 )
 @click.option("--silent", is_flag=True, help="Only wrong results without an error.")
 @click.option("--markdown", is_flag=True, help="Print the README's table of failures.")

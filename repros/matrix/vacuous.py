@@ -13,7 +13,8 @@ def unseen_outcomes(repros: Iterable[Repro], evidence: Evidence, bisections: Ite
     """Return `RPR-0002 unquantised: fails` for each variant whose documented outcome no measurement showed.
 
     A variant that fails has been seen to if it showed its signature, whatever the verdict's name. A fix has been seen
-    to pass if it ran clean where a variant showed the failure, on the same stack and device; elsewhere it shows nothing.
+    to pass if it ran clean where a variant showed the failure, on the same stack and device. Elsewhere it shows
+    nothing.
 
     Args:
         repros: the catalogue.

@@ -115,9 +115,8 @@ Options:
   --family NAME     Only this folder; repeatable.
   --strategy NAME   Only under this strategy; repeatable.
   --package NAME    Only in this package; repeatable.
-  --kind [bug|by design|misuse|limitation]
-                                  Only this kind of
-                                  failure; repeatable.
+  --kind KIND       Only this kind (bug, by design,
+                    misuse, limitation); repeatable.
   --silent          Only wrong results without an error.
   --markdown        Print the README's table of failures.
   --json            Print JSON instead of text.

@@ -24,6 +24,7 @@ from repros.engine import catalogue
 from repros.engine.environment import locked_environment
 from repros.environments import ensure
 from repros.model import Device, Outcome, Repro, Variant
+from repros.model.affected import Overlap, evaluate
 from repros.stacks import stack
 from repros.watch.identify import checks_of
 
@@ -39,7 +40,7 @@ def measure(repro: Repro, stack_name: str) -> Iterator[dict[str, Any]]:
     for variant in repro.variants:
         if environment.unmet([*variant.requires, *repro.dependencies]):
             continue
-        fails = variant.outcome is Outcome.FAILS and all(map(environment.holds, variant.affected))
+        fails = variant.outcome is Outcome.FAILS and evaluate(variant.affected, environment.compare) is Overlap.ALL
         begun = time.monotonic()
         code, findings = run(repro, variant, python)
         yield {
