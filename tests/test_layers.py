@@ -40,6 +40,8 @@ NEIGHBOURS: dict[tuple[str, str], str] = {
 
 PRESENTERS = ("repros.text", "repros.audit.formats")
 """Packages that turn values into text."""
+CLEANER = "repros.text.control"
+"""Removes characters from any text, and shows nothing."""
 VIEWS = {"text", "json_format", "markdown"}
 """Names of the modules that do so for one folder."""
 FRONT_ENDS = ("__main__", "cli", "docs", "pytest_plugin", "site", "text")
@@ -63,6 +65,8 @@ def folder(module: str) -> str:
 
 def is_presenter(module: str) -> bool:
     """Return whether a module turns values into text."""
+    if module == CLEANER:
+        return False
     is_view = module.rpartition(".")[2] in VIEWS
     return is_view or any(module == name or module.startswith(f"{name}.") for name in PRESENTERS)
 

@@ -18,6 +18,7 @@ from repros.issue.redact import Identity, Redactor
 from repros.model import Kind, Outcome, Repro, Role, Upstream, Variant, Verdict
 from repros.model.paths import path_in_package
 from repros.stacks import load_stacks
+from repros.text.control import remove_controls
 
 _LONGEST_TRACEBACK = 60
 """Lines."""
@@ -138,7 +139,7 @@ def build(repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity:
         failure if public else redactor.redact_value(failure),
         redactor.redact_value(environments),
         redactor.redact_value(tuple(_summarise_run(line, names) for line in ordered)),
-        redactor.redact_text(_last_traceback(repro, ordered)),
+        _last_traceback(repro, ordered, redactor),
     )
 
 
@@ -228,17 +229,30 @@ def _summarise_run(line: RecordLine, names: Mapping[str, str]) -> RunSummary:
     )
 
 
-def _last_traceback(repro: Repro, lines: Iterable[RecordLine]) -> str:
-    """Return the last traceback in the logs of a failed run, of the failing variant's run if that failed."""
+def _last_traceback(repro: Repro, lines: Iterable[RecordLine], redactor: Redactor) -> str:
+    """Return the last traceback in the logs of a failed run, of the failing variant's run if that failed; redacted.
+
+    The whole log is redacted before anything is cut: a part of a key or of a secret does not show what it is.
+    """
     failed = sorted(filter(shows_failure, lines), key=lambda line: line["variant"] != "failing")
     for line in failed:
         folder = Path(line["logs"] or "")
         for log in (folder / "main.log", *sorted(folder.glob("processes/*/log.txt"))):
-            rows = logs.tail(log, 10 * _LONGEST_TRACEBACK)
+            rows = redactor.redact_text("\n".join(_user_frames(repro, _read_rows(log)))).split("\n")
             starts = [number for number, row in enumerate(rows) if _OPENING in row]
             if starts:
-                return _shorten(row[:_LONGEST_LINE] for row in _user_frames(repro, rows[starts[-1] :]))
+                return _shorten(row[:_LONGEST_LINE] for row in rows[starts[-1] :])
     return ""
+
+
+def _read_rows(log: Path) -> list[str]:
+    """Return the lines of a log without terminal sequences; a cell's finished log has at most `logs.CAP` bytes."""
+    try:
+        with log.open("rb") as file:
+            raw = file.read(2 * logs.CAP)
+    except OSError:
+        return []
+    return remove_controls(raw.decode("utf-8", "replace")).removesuffix("\n").split("\n")
 
 
 def _user_frames(repro: Repro, rows: Iterable[str]) -> Iterator[str]:

@@ -18,6 +18,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from repros.issue.shapes import INVISIBLE, PLACEHOLDER, SHAPES
+from repros.text.control import remove_controls
+
 _GENERIC = {
     *("root", "user", "admin", "administrator", "ubuntu", "debian", "ec2-user", "runner", "jovyan", "vagrant"),
     *("nobody", "home", "localhost", "localhost.localdomain"),
@@ -93,10 +96,11 @@ class Redactor:
         self._exact = [*_folder_rules(identity), *_variable_rules(identity, words), *_name_rules(identity, words)]
 
     def redact_text(self, text: str) -> str:
-        """Return the text with placeholders for everything private."""
+        """Return the text with placeholders for everything private, and without what could hide it."""
+        text = INVISIBLE.sub("", remove_controls(text))
         for pattern, placeholder in self._exact:
             text = pattern.sub(placeholder, text)
-        for pattern, put in _SHAPES:
+        for pattern, put in (*_KEYS, *SHAPES, *_SHAPES):
             text = pattern.sub(put, text)
         return text
 
@@ -182,7 +186,7 @@ def _is_public(host: str) -> bool:
     return local or any(known == name or known.endswith("." + name) for name in _PUBLIC_HOSTS)
 
 
-_VALUE = r"""(?!\{)(?:"[^"\n]*"|'[^'\n]*'|[^\s"',;&)\]}]+)"""
+_VALUE = rf"""(?!{PLACEHOLDER})(?:\\+"[^"\n]*"|"[^"\n]*"|'[^'\n]*'|[^\s"',;&)\]}}]+)"""
 _SECRETS = (
     r"hf_[A-Za-z0-9]{8,}|api_org_[A-Za-z0-9]{8,}"
     r"|gh[opsur]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}"
@@ -192,16 +196,24 @@ _SECRETS = (
     r"|eyJ[\w-]{8,}(?:\.[\w-]+)*"
     r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]+) [A-Za-z0-9+/=]{16,}"
 )
+# Keys of several lines; a key without an end goes to the end of the text.
+_KEYS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+        ),
+        "{key}",
+    ),
+)
 _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    # Keys of several lines; a key without an end goes to the end of the text.
-    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"), "{key}"),
     (re.compile(rf"(?<![A-Za-z0-9])(?:{_SECRETS})"), "{secret}"),
     (re.compile(r"(?i)(\bauthorization[\"']?[ \t]*[:=][ \t]*+)(?!\{)[^\n]+"), r"\1{secret}"),
     (re.compile(r"(?i)\b(bearer)\s+[\w.~+/=-]{8,}"), r"\1 {secret}"),
     (
         re.compile(
             rf"(?i)((?:api[_-]?key|access[_-]?key|secret|password|passwd|passphrase|credentials?|auth"
-            rf"|(?:^|[^a-z])pwd|token)[\w-]{{0,40}}[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}){_VALUE}"
+            rf"|(?:^|[^a-z])pwd|token)[\w-]{{0,40}}\\{{0,3}}[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}){_VALUE}"
         ),
         r"\1{secret}",
     ),
@@ -215,7 +227,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
         _redact_url,
     ),
     (re.compile(r"([?&][\w.-]+=)[^&\s#]+"), r"\1{value}"),
-    (re.compile(r"(?<![\w.+-])[\w.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"), "{e-mail}"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"), "{e-mail}"),
     # The user in wandb's message, the peer in c10d's, full names of machines.
     (re.compile(r"(?i)(\blogged in as:? )(?!\{)\S+(?: \([^)\n]*\))?"), r"\1{user}"),
     (re.compile(r"\[[A-Za-z][\w.-]*\](?=:\d)"), "[{host}]"),

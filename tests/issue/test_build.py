@@ -82,6 +82,25 @@ def test_a_long_traceback_loses_its_middle(logs: Path) -> None:
     assert (len(text), text[-1]) == (61, "  line 98")
 
 
+def test_the_whole_log_is_redacted_before_anything_is_cut(logs: Path) -> None:
+    """A cut may take a key's first line, the beginning of a secret, or what a colour code splits."""
+    phrase = "correct-horse-battery-staple-correct-horse-1234"
+    identity = Identity(values={"MY_DB_PASSWORD": phrase})
+    key = "".join(f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAABlwAAAAdz{n:02}\n" for n in range(68))
+    texts = {
+        "b3BlbnNzaC1": f"-----BEGIN OPENSSH PRIVATE KEY-----\n{key}-----END OPENSSH PRIVATE KEY-----\n",
+        "correct-horse": "x" * 975 + f" {phrase}\n",
+        "battery": f"correct-horse\x1b[0m-battery{phrase.partition('battery')[2]}\n",
+        "staple": f"\x1b]0;{'y' * 150_000}\n{phrase}\n",
+    }
+    for hidden, text in texts.items():
+        log = f"{text}Traceback (most recent call last):\n{text}RuntimeError: {text}"
+        (logs / "main.log").write_text(log, encoding="utf-8")
+        report = built(logs, identity)
+        assert "Traceback" in report.traceback
+        assert hidden not in json.dumps(dataclasses.asdict(report))
+
+
 def test_without_logs_the_signature_is_left(logs: Path) -> None:
     (logs / "main.log").unlink()
     report = built(logs)

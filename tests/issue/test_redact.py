@@ -30,7 +30,7 @@ TEXTS = {
     "/data/people/mallory/acme-merger/train.py": "./train.py",
     "/data/people/mallory/.cache/x": "~/.cache/x",
     "/home/alice/x and /Users/bob/y": "~/x and ~/y",
-    r"C:\Users\Carol Danvers\x": r"~ Danvers\x",
+    r"C:\Users\Carol Danvers\x": r"~\x",
     "/root/data, /rooted": "~/data, /rooted",
     "by Mallory on gpu-17": "by {user} on {host}",
     "gpu-17.cluster.acme.example:29500": "{host}:29500",
