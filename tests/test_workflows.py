@@ -82,12 +82,12 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of programs: Python with pip, and nox and gh in their places."""
     folder = tmp_path_factory.mktemp("tools")
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True, timeout=300)
     results = folder / "x.jsonl"
-    command = [sys.executable, "-m", "repros", "run", "--python", sys.executable, "--variant", "gone"]
+    command = [sys.executable, "-m", "repros", "run", "--python", str(current_python), "--variant", "gone"]
     toys = ["--catalogue", str(ROOT / "tests/toys/raises.py"), "--results", str(results)]
     assert subprocess.run([*command, *toys], cwd=folder, timeout=300, check=False).returncode == 1  # it is news
     (folder / "shims").mkdir()
@@ -205,7 +205,7 @@ def test_the_action_audits_pins(runner: Runner, pins: str, affected: str) -> Non
     assert runner.evaluate(action["outputs"]["affected"]["value"]) == affected
     sarif = json.loads((runner.clone / runner.evaluate(action["outputs"]["sarif"]["value"])).read_text())
     assert sarif["version"] == "2.1.0"
-    assert bool(sarif["runs"][0]["results"]) == (affected == "true")
+    assert any(one["kind"] == "fail" for one in sarif["runs"][0]["results"]) == (affected == "true")
     assert "documented failures" in (runner.folder / "summary.md").read_text()
 
 
@@ -216,7 +216,7 @@ def test_the_action_fails_if_a_failure_affects_the_project(runner: Runner) -> No
     (runner.clone / "requirements.txt").write_text(REQUIREMENTS)
     install, audit = action["runs"]["steps"]
     runner.run(install, "action")
-    with pytest.raises(AssertionError, match="RPR-0001"):
+    with pytest.raises(AssertionError, match=r"requirements.txt: \d+ documented failures"):
         runner.run(audit, "action")
 
 
