@@ -137,7 +137,8 @@ def _outcome(record: Mapping[str, Any]) -> str:
     begins, ends, package = record["begins"], record["ends"], record["package"]
     first = f"{package} {begins['affected']} is the first release with the failure" if begins else ""
     if begins and begins["free"] is None:
-        first = f"{package} {begins['affected']}, the oldest release tried, has the failure"
+        oldest = "the oldest that gave an answer" if begins["unknown"] else "the oldest release there is to try"
+        first = f"{package} {begins['affected']}, {oldest}, has the failure"
     if not ends:
         return first
     if ends["free"] is None:

@@ -17,6 +17,8 @@ from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
+from repros.site.flowchart import draw
+
 _FORMATTER = HtmlFormatter(nowrap=True)
 _LIGHT, _DARK = "default", "github-dark"
 _DARKER = {"#008400": "#0d5626", "#BBBBBB": "#6e7781", "#AA22FF": "#8250df", "#E75C58": "#b3403c"}
@@ -24,7 +26,9 @@ _DARKER = {"#008400": "#0d5626", "#BBBBBB": "#6e7781", "#AA22FF": "#8250df", "#E
 
 
 def highlight(code: str, language: str) -> Markup:
-    """Return code as a block of highlighted HTML; an unknown language stays plain."""
+    """Return code as a block of highlighted HTML; an unknown language stays plain, and a flowchart is drawn."""
+    if language == "mermaid":
+        return draw(code)
     try:
         lexer = get_lexer_by_name(language or "text", stripnl=False)
     except ClassNotFound:
@@ -71,7 +75,9 @@ class Prose:
             for child in token.children or ():
                 if child.type == "link_open":
                     self._set_link(child, file)
-        html = self._parser.renderer.render(tokens, self._parser.options, {})
+        html = str(self._parser.renderer.render(tokens, self._parser.options, {}))
+        # The parser puts what does not begin with <pre into a block of code.
+        html = re.sub(r'<pre><code[^>]*>(<ul class="flow">.*?</ul>)\n</code></pre>', r"\1", html, flags=re.DOTALL)
         # The parser aligns columns by a style inside the element, which the Content-Security-Policy forbids.
         html = re.sub(r' style="text-align:(\w+)"', r' class="\1"', html)
         html = re.sub(r"<table>", '<div class="scroll" tabindex="0"><table>', html)
