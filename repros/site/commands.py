@@ -29,7 +29,7 @@ def reference() -> Iterator[dict[str, Any]]:
 
 def _paragraph(text: str) -> Markup:
     """Return a paragraph of a help text; words in capitals and options are shown as code."""
-    words = inline(" ".join(text.split()))
+    words = str(inline(" ".join(text.split())))
     return Markup(re.sub(r"(?<![\w>/-])(--[a-z][a-z-]+)", r"<code>\1</code>", words))  # noqa: S704 - escaped above
 
 

@@ -63,7 +63,7 @@ class Prose:
         """Take the checkout, the address of each Markdown file on the site, and the repository's own (or "")."""
         self.root, self.pages, self.repository = root, pages, repository
         self._parser = MarkdownIt("commonmark").enable("table")
-        self._parser.options["highlight"] = lambda code, language, _: highlight(code, language)
+        self._parser.options["highlight"] = lambda code, language, _: str(highlight(code, language))
 
     def convert(self, file: str) -> tuple[str, Markup]:
         """Return a page's title and its HTML without the title."""

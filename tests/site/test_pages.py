@@ -105,6 +105,11 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, pages: dict[st
         assert set(repro.upstream.links) <= set(page.links), repro.id
 
 
+def test_no_markup_is_shown_as_text(site: Path) -> None:
+    shown = re.compile(r"&lt;/?(?:pre|code|ul|li|span)\b")
+    assert {file.name for file in site.rglob("*.html") if shown.search(file.read_text("utf-8"))} == set()
+
+
 def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
     here = str(Path(__file__).parents[2])
     texts = {file for file in site.rglob("*") if file.suffix in {".html", ".json", ".txt", ".atom", ".py"}}
