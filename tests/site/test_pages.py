@@ -12,7 +12,7 @@ from urllib.parse import urldefrag, urlsplit
 import pytest
 
 from repros.engine.catalogue import Catalogue
-from repros.site.build import MENU, Place, build
+from repros.site.build import MENU, PROSE, Place, build
 from repros.site.source import Source
 
 ADDRESSES = Path(__file__).with_name("addresses.txt").read_text(encoding="utf-8").split()
@@ -61,7 +61,8 @@ def test_no_address_is_lost(site: Path, source: Source) -> None:
 
 def test_every_page_is_on_the_list(pages: dict[str, Page]) -> None:
     found = {re.sub(r"RPR-\d{4}", "ID", address) for address in pages}
-    assert found - set(ADDRESSES) == set(), "add them to addresses.txt"
+    # A page of prose has its address in PROSE, and joins the list with the release that publishes it.
+    assert found - set(ADDRESSES) - set(PROSE.values()) == set(), "add them to addresses.txt"
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
