@@ -50,7 +50,7 @@ def checks_of(repro: Repro, variant: Variant) -> tuple[str, ...]:
 
     Those that it names, its repro's if it fails silently, `crash` if it raises more than its script's own assert.
     """
-    if variant.finds or variant.outcome is not Outcome.FAILS:
+    if variant.outcome is not Outcome.FAILS or variant.finds != repro.finds:
         return variant.finds
     is_silent = repro.silent and variant.signature.raises in {None, "AssertionError"}
     return repro.finds if is_silent else (CRASH,)

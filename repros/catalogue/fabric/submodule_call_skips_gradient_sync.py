@@ -68,6 +68,7 @@
 # about = "the fixed set-up, guarded by a check of the module's type"
 # strategies = ["ddp"]
 # claim = "type(model) shows whether the module was wrapped in DDP"
+# finds = []
 # raises = "AssertionError"
 # match = "type(student) is _FabricModule, not DistributedDataParallel"
 # ///
