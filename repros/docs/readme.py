@@ -1,4 +1,4 @@
-"""The tables of the README and of `docs/failures.md`, generated so that a test notices when they are out of date.
+"""The tables of the README and of pages of `docs`, generated so that a test notices when they are out of date.
 
 `python -m repros.docs.readme` writes each table between its two marks.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from repros import evidence
 from repros.docs import tables
+from repros.docs.articles import articles_table, read_articles
 from repros.engine.catalogue import Catalogue, load
 from repros.stacks import load_stacks
 
@@ -17,7 +18,7 @@ _BEGIN = "<!-- {name}: begin (python -m repros.docs.readme) -->"
 _END = "<!-- {name}: end -->"
 
 
-PAGES = ("README.md", "docs/failures.md")
+PAGES = ("README.md", "docs/failures.md", "docs/articles.md")
 """The pages with tables, below the root of the checkout."""
 
 
@@ -39,6 +40,8 @@ def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
         "stacks": tables.stacks_table(catalogue, stacks, known),
         "costs": tables.costs_table(stacks, known),
     }
+    if _BEGIN.format(name="articles") in page:
+        contents["articles"] = articles_table(read_articles(), catalogue, known, up)
     marks = {name: (_BEGIN.format(name=name), _END.format(name=name)) for name in contents}
     present = {name: pair for name, pair in marks.items() if all(mark in page for mark in pair)}
     if not present:
