@@ -22,11 +22,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psutil
 
+_POLL = 0.02
 LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
 """Signals in order of force, each with the seconds that processes get to obey it.
 
@@ -69,7 +71,7 @@ def end_marked(variable: str, value: str) -> None:
         if not marked:
             return
         signal_all(marked, signal.SIGKILL)
-        psutil.wait_procs(marked, timeout=1)
+        wait_until_ended(marked, 1)
 
 
 def end(token: Path, session: int, ladder: Sequence[tuple[int, float]] = LADDER) -> int:
@@ -88,8 +90,29 @@ def end(token: Path, session: int, ladder: Sequence[tuple[int, float]] = LADDER)
         if force is not signal.SIGKILL:
             # A stopped process handles no signal but SIGKILL until it is continued.
             signal_all(processes, signal.SIGCONT)
-        psutil.wait_procs(processes, timeout=patience)
+        wait_until_ended(processes, patience)
     return len(ended)
+
+
+def wait_until_ended(processes: Iterable[psutil.Process], timeout: float) -> None:
+    """Wait at most `timeout` seconds until no process runs any more.
+
+    A zombie has ended. `psutil.wait_procs` waits for its parent to reap it, which init may do seconds later, and which
+    a parent of another session may never do; each signal of the ladder then took all of its time.
+    """
+    until = time.monotonic() + timeout
+    living = list(processes)
+    while living := [process for process in living if _runs(process)]:
+        if time.monotonic() >= until:
+            return
+        time.sleep(_POLL)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def signal_all(processes: Iterable[psutil.Process], number: int) -> None:

@@ -37,6 +37,8 @@ _QUIET_LOOKS = 3
 """Searches in a row that must find no process: a process between fork and exec does not show the token yet."""
 _BETWEEN = 0.1
 """Seconds between two searches."""
+_PATIENCE = 2
+"""Seconds that the runner waits for the reaper, which goes on without it."""
 _LOOKS = 100
 """Limit of searches altogether."""
 
@@ -81,7 +83,7 @@ class Reaper:
                 self._send("", None)
                 self._close_pipe(self._process)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(5)
+                    self._process.wait(_PATIENCE)
 
     def reset_after_fork(self) -> None:
         """Start anew in a forked child: the reaper belongs to the parent, and its pipe must not stay open here."""

@@ -33,6 +33,8 @@ _IMPORT_TIMEOUT = 300.0
 """Seconds that a server gets for its imports."""
 _FORK_TIMEOUT = 30.0
 """Seconds that it gets to fork a leader; then it is killed (it may be stopped), and the next cell gets a new server."""
+_END_TIMEOUT = 2.0
+"""Seconds that a server gets to end its cells and itself; one that is importing does not read its stdin."""
 _SERVER_VARIABLE = "REPROS_SERVER"
 _LATE_IMPORT = "torch._dynamo"
 """A package that torch and Lightning import late: at an optimizer's first step and in `Trainer.fit`.
@@ -139,15 +141,19 @@ class Server:
             self._process.wait()  # so that it is not `alive` for the next cell
             raise ServerGoneError(f"the warm server {self.pid} does not answer: {error}") from error
 
-    def close(self) -> None:
-        """End the server and every cell that it still runs."""
+    def ask_to_end(self) -> None:
+        """Close the server's stdin, upon which it ends its cells and itself."""
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
+
+    def close(self) -> None:
+        """End the server and every cell that it still runs."""
+        self.ask_to_end()
         if not self._ready.done():
             self._process.kill()  # it reads stdin only after its imports
         try:
-            self._process.wait(5)
+            self._process.wait(_END_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -214,6 +220,8 @@ class Servers:
         """End every server with the cells that it still runs, and start no further servers."""
         with self._lock:
             self._closed = True
+        for server in self._servers.values():
+            server.ask_to_end()
         for server in self._servers.values():
             server.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,3 +101,23 @@ def test_signalling_a_process_that_is_gone_is_not_an_error(started: list[subproc
     process.kill()
     process.wait()
     containment.signal_all([known], 15)
+
+
+KEEPS_A_ZOMBIE = f"""
+import os, subprocess, sys, time
+environ = {{**os.environ, "REPROS_CELL": sys.argv[1]}}
+subprocess.Popen([sys.executable, "-c", {DEAF!r}], env=environ, start_new_session=True)
+time.sleep(600)
+"""
+
+
+def test_a_zombie_that_its_parent_leaves_is_not_waited_for(token: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", KEEPS_A_ZOMBIE, str(token)], stdout=subprocess.PIPE)
+    started.append(parent)
+    assert parent.stdout is not None
+    parent.stdout.readline()
+    begun = time.monotonic()
+    assert containment.end(token, -1, containment.HASTY) == 1
+    # Half a second for each of SIGINT and SIGTERM, which it ignores, and nothing for SIGKILL.
+    assert time.monotonic() - begun < 2.0
+    assert containment.members(token, -1) == []
