@@ -3,7 +3,7 @@
     python -m tests.tools.watch_catalogue --stack current [--stack 2023-12] [RPR-0005 ...]
 
 Asserts are off (PYTHONOPTIMIZE) in the scripts of silent failures, so that they are as silent as in a user's program.
-One line of JSON for each run goes to stdout: repro, variant, stack, expected checks, findings with their ids.
+One line of JSON for each run goes to stdout: repro, variant, stack, findings with their ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from repros.environments import ensure
 from repros.model import Device, Outcome, Repro, Variant
 from repros.model.affected import Overlap, evaluate
 from repros.stacks import stack
-from repros.watch.identify import checks_of
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 240
@@ -49,7 +48,6 @@ def measure(repro: Repro, stack_name: str) -> Iterator[dict[str, Any]]:
             "stack": stack_name,
             "fails": fails,
             "silent": repro.silent,
-            "expected": list(checks_of(repro, variant)) if fails else [],
             "found": [
                 {"check": one["check"], "ids": [id_["id"] for id_ in one["ids"]], "step": one["step"]}
                 for one in findings

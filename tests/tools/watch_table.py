@@ -9,6 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from repros.engine import catalogue
+from repros.watch.identify import checks_of
+
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "tests/watch/measured.jsonl"
 """Lines of `python -m tests.tools.watch_catalogue`."""
@@ -42,8 +45,14 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
 
 
 def read_measured() -> list[dict[str, Any]]:
-    """Return the measurements."""
-    return [json.loads(line) for line in MEASURED.read_text("utf-8").splitlines()]
+    """Return the measurements, each with the checks that its header says will find it (`expected`)."""
+    repros = catalogue.load()
+    lines = [json.loads(line) for line in MEASURED.read_text("utf-8").splitlines()]
+    for line in lines:
+        repro = repros.find(line["repro"])
+        variant = repro.variant(line["variant"])
+        line["expected"] = list(checks_of(repro, variant)) if line["fails"] and variant is not None else []
+    return lines
 
 
 if __name__ == "__main__":

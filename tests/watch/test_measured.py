@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from repros.engine import catalogue
-from repros.watch.identify import checks_of
 from tests.tools.watch_table import PAGE, fill, read_measured
 
 MEASURED = read_measured()
@@ -35,13 +33,3 @@ def test_no_other_variant_gives_a_finding() -> None:
         if one["check"] not in line["expected"]
     }
     assert alarms == ELSEWHERE
-
-
-def test_the_headers_name_what_was_measured() -> None:
-    repros = catalogue.load()
-    for line in MEASURED:
-        repro = repros.find(line["repro"])
-        variant = repro.variant(line["variant"])
-        assert variant is not None
-        if line["fails"] and line["repro"] != "RPR-0012":
-            assert line["expected"] == list(checks_of(repro, variant)), line

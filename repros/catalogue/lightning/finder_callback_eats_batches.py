@@ -34,6 +34,7 @@
 # [tool.repro.variants.early_stopping]
 # outcome = "fails"
 # about = "a search of all 8 batches, and EarlyStopping by a validation metric: the empty epoch ends before any validation"
+# finds = ["epoch_cut_short", "crash"]
 # raises = "RuntimeError"
 # match = "Early stopping conditioned on metric `val` which is not available"
 # ///
