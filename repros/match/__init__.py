@@ -17,7 +17,7 @@ from repros.match.failures import Failure, Link
 from repros.match.find import find_failures
 from repros.match.index import SignatureIndex
 from repros.match.log import LogLines
-from repros.match.pasted import MOST_LINES, find_messages
+from repros.match.pasted import find_messages
 from repros.match.versions import find_versions
 from repros.model import Repro
 
@@ -58,8 +58,8 @@ def match_log(log: LogLines, repros: Iterable[Repro]) -> LogMatch:
     packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
     versions = find_versions(log, packages)
     index = SignatureIndex(catalogue)
-    candidates, ruled_out = find_candidates(failures, index, versions, log.lines)
-    if not candidates and not ruled_out and len(log.lines) <= MOST_LINES:
+    candidates, ruled_out = find_candidates(failures, index, versions, log)
+    if not candidates and not ruled_out and log.is_short:
         messages = tuple(find_messages(log, index))
-        candidates, ruled_out = find_candidates(messages, index, versions, log.lines)
+        candidates, ruled_out = find_candidates(messages, index, versions, log)
     return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))

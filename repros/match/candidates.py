@@ -15,6 +15,7 @@ from repros.engine.consequences import is_consequence
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.match.failures import Failure, Link
 from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
+from repros.match.stack import Stack
 from repros.model import Repro
 
 
@@ -114,7 +115,7 @@ def find_candidates(
     failures: Iterable[Failure],
     index: SignatureIndex,
     versions: Mapping[str, tuple[str, ...]],
-    lines: Sequence[tuple[int, str]] = (),
+    lines: Iterable[tuple[int, str]] = (),
 ) -> tuple[tuple[Candidate, ...], tuple[RuledOut, ...]]:
     """Return the repros that the failures may be, the most certain first, and those ruled out by their frames.
 
@@ -127,9 +128,10 @@ def find_candidates(
     sightings: dict[str, list[Sighting]] = {}
     ruled_out: dict[str, RuledOut] = {}
     for failure in failures:
+        stack = Stack(failure)
         for link in failure.links:
             matches = list(index.find_matches(link.raised))
-            for sighting in _sightings(failure, link, matches):
+            for sighting in _sightings(failure, link, matches, stack):
                 sightings.setdefault(sighting.repro.id, []).append(sighting)
             for match in matches:
                 ruled_out.setdefault(match.entry.repro.id, RuledOut(match.entry, link))
@@ -149,9 +151,8 @@ def _drop_rivals_of_own(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [one for one in candidates if one.repro.id in own or not own.intersection(one.rivals)]
 
 
-def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch]) -> list[Sighting]:
+def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch], stack: Stack) -> list[Sighting]:
     """Return the sightings that the stack does not rule out; in a repro's own script, only that repro's."""
-    stack = [_Frame.parse(frame) for frame in failure.frames] if matches else []
     sightings = [_sighting(failure, link, match, stack) for match in matches]
     own = [sighting for sighting in sightings if sighting.in_own_script]
     remaining = own or [sighting for sighting in sightings if not sighting.is_ruled_out]
@@ -159,33 +160,13 @@ def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch]) 
     return [replace(sighting, rivals=ids - {sighting.repro.id}) for sighting in remaining]
 
 
-def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Sequence[_Frame]) -> Sighting:
-    named = match.entry.signature.frames
-    frames = tuple(name for name in named if any(frame.has_name(name) for frame in stack))
-    script = f"/{match.entry.repro.path.name}"
-    return Sighting(failure, link, match, frames, any(frame.file.endswith(script) for frame in stack))
-
-
-@dataclass(frozen=True)
-class _Frame:
-    file: str
-    """With a slash before it, and slashes for a Windows path's backslashes."""
-    function: str
-
-    @classmethod
-    def parse(cls, text: str) -> _Frame:
-        """Parse `file:line function`."""
-        location, _, function = text.rpartition(" ")
-        return cls("/" + location.rpartition(":")[0].replace("\\", "/"), function)
-
-    def has_name(self, name: str) -> bool:
-        """Whether this is the function `new_forward`, or `accelerate/hooks.py:new_forward`."""
-        file, _, function = name.rpartition(":")
-        return function == self.function and (not file or self.file.endswith(f"/{file}"))
+def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Stack) -> Sighting:
+    frames = tuple(name for name in match.entry.signature.frames if stack.has_name(name))
+    return Sighting(failure, link, match, frames, stack.has_script(match.entry.repro.path.name))
 
 
 def _candidate(
-    sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]], lines: Sequence[tuple[int, str]]
+    sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]], lines: Iterable[tuple[int, str]]
 ) -> Candidate:
     ordered = tuple(sorted(sightings, key=lambda sighting: sighting.sort_key))
     best = ordered[0]

@@ -9,9 +9,6 @@ from repros.match.failures import LONGEST_MESSAGE, Failure, Link
 from repros.match.index import SignatureIndex
 from repros.model import Raised
 
-MOST_LINES = 2_000
-"""Lines that are searched; a longer log is a file, not a paste, and has its exceptions' lines."""
-
 
 def find_messages(lines: Iterable[tuple[int, str]], index: SignatureIndex) -> Iterator[Failure]:
     """Yield a failure for each paragraph with a documented message and each class that its signatures name."""

@@ -16,6 +16,7 @@ from repros.text.wording import count, own_requirements, wrap
 
 _LONGEST_MESSAGE = 300
 _MOST_EXCEPTIONS = 6
+_MOST_WRITERS, _FIRST_WRITERS = 16, 4
 _STYLES = {Confidence.CERTAIN: "green", Confidence.LIKELY: "yellow", Confidence.POSSIBLE: "magenta"}
 _ROLE_LABELS = {Role.WORKS: "works", Role.DOES_NOT_FIX: "does not"}
 
@@ -88,12 +89,19 @@ def _sightings_text(sightings: Sequence[Sighting]) -> str:
 
 def _exception_text(link: Link, failure: Failure) -> str:
     """Return `line 12, rank 1: RuntimeError: the message on one line`."""
-    writers = f", {', '.join(failure.writers)}" if failure.writers else ""
+    writers = f", {_writers_text(failure.writers)}" if failure.writers else ""
     message = " ".join(link.raised.message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE] + " [...]"
     parts = [link.raised.name if link.has_class else "", message]
     return f"line {link.line}{writers}: {': '.join(filter(None, parts))}"
+
+
+def _writers_text(writers: Sequence[str]) -> str:
+    """Return `rank 0, rank 1`; of many writers the first ones and how many there are."""
+    if len(writers) <= _MOST_WRITERS:
+        return ", ".join(writers)
+    return f"{', '.join(writers[:_FIRST_WRITERS])}, ... ({len(writers):,} in all)"
 
 
 def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:

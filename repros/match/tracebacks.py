@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from repros.match import traceback_lines
 from repros.match.failures import ChainLinkTarget, PartialException
@@ -26,6 +26,8 @@ MOST_OPEN = 8
 """Tracebacks read side by side; one more and the oldest is dropped."""
 MOST_LINES = 5_000
 """Lines of one traceback; the deepest recursion that Python allows prints fewer."""
+MOST_WAITING = 8
+"""Chains that a reader keeps before it looks for finished ones; the open tracebacks keep one more each."""
 MOST_LINKS = 100
 """Exceptions of one chain; the next one begins a new chain."""
 _MOST_FOREIGN_LINES = 60
@@ -45,7 +47,7 @@ class TracebackReader:
 
     def __init__(self, *, pytest: bool) -> None:
         """Prepare to read, with pytest's format only if the log has it: ordinary lines resemble it."""
-        self.chains: list[list[PartialException]] = []
+        self._chains: list[list[PartialException]] = []
         self._pytest = pytest
         self._open: list[OpenTraceback] = []
         self._closed: deque[list[str]] = deque(maxlen=MOST_OPEN)
@@ -59,6 +61,20 @@ class TracebackReader:
         self._pytest_function = ""
         self._in_group = False
         self._in_box = False
+
+    def take_finished(self) -> list[list[PartialException]]:
+        """Return the chains that no further line can change, and forget them; none as long as they are few."""
+        if len(self._chains) <= MOST_WAITING:
+            return []
+        targets = (self._newest, self._next_target, *(traceback.target for traceback in self._open))
+        alive = {id(target.chain) for target in targets if target is not None}
+        finished = [chain for chain in self._chains if id(chain) not in alive]
+        self._chains = [chain for chain in self._chains if id(chain) in alive]
+        return finished
+
+    def take_all(self) -> list[list[PartialException]]:
+        """Return all chains that are left; the reader has read its last line."""
+        return self._chains
 
     def read_line(self, line: LogLine) -> None:
         """Read the next line."""
@@ -173,7 +189,7 @@ class TracebackReader:
         exception.add_line(message or "")
         if target is None or len(target.chain) >= MOST_LINKS:
             chain = [exception]
-            self.chains.append(chain)
+            self._chains.append(chain)
         elif target.is_outer:
             chain = target.chain
             exception.via, target.exception.via = target.exception.via, target.via
@@ -235,16 +251,3 @@ class TracebackReader:
                 self._pytest_frames.append(frame)
         elif text.startswith("____"):
             self._pytest_frames.clear()
-
-
-def read_chains(lines: Iterable[LogLine], *, pytest: bool) -> list[list[PartialException]]:
-    """Return the exception chains in the lines of one writer.
-
-    Args:
-        lines: in order.
-        pytest: whether the log has tracebacks in pytest's format.
-    """
-    reader = TracebackReader(pytest=pytest)
-    for line in lines:
-        reader.read_line(line)
-    return reader.chains

@@ -29,6 +29,8 @@ _SEPARATOR = re.compile(
     re.VERBOSE,
 )
 _LONGEST_SEPARATOR = 60
+_MOST_STATED = 50
+"""Versions of one package that are kept; a log of one program states one or two."""
 _COMPARISON = re.compile(r"[=!<>~]=|[<>~]")
 
 
@@ -44,7 +46,9 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
     paths: dict[str, None] = {}
     for _, text in lines:
         for name, version in finder.find(text):
-            found.setdefault(name, {})[version] = None
+            stated = found.setdefault(name, {})
+            if len(stated) < _MOST_STATED:
+                stated[version] = None
         if "/python3." in text and (path := _PYTHON_PATH.search(text)):
             paths[path["version"]] = None
     if "python" not in found and paths:
@@ -52,8 +56,8 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
     versions = {}
     for package in sorted(packages):
         # A version stated for the package's own name takes precedence over one of its other names.
-        if stated := next((found[name] for name in distributions_of(package) if name in found), None):
-            versions[package] = _most_exact(stated)
+        if known := next((found[name] for name in distributions_of(package) if name in found), None):
+            versions[package] = _most_exact(known)
     return versions
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from repros.match.traceback_lines import HEADER
@@ -60,23 +60,79 @@ class LogLine(NamedTuple):
     """Whether a logger's time or level stood before it."""
 
 
-def unwrap_lines(lines: Iterable[tuple[int, str]]) -> list[LogLine]:
-    """Remove the prefixes of every line."""
-    unwrapped: list[LogLine] = []
-    for number, text in _dedent(list(lines)):
-        # Of the parts that carriage returns separate, only the first has the line's label.
-        label = unwrapped[-1].label if unwrapped and unwrapped[-1].number == number else ""
-        unwrapped.append(_unwrap_line(number, text, label))
-    if _are_line_numbers(unwrapped):
-        return [line._replace(label=_drop_task(line.label)) for line in unwrapped]
-    return unwrapped
+def unwrap_lines(lines: Iterable[tuple[int, str]], survey: Survey | None = None) -> Iterator[LogLine]:
+    """Yield every line without its prefixes.
+
+    Args:
+        lines: the log.
+        survey: what is known about all lines; made from them if it is not given, which reads them once more.
+    """
+    lines = repeatable(lines)
+    survey = survey or survey_lines(lines)
+    newest = LogLine(-1, "", "", has_log_prefix=False)
+    for number, text in lines:
+        # Of the parts that carriage returns separate, only the first has the line's label and indentation.
+        is_part = newest.number == number
+        newest = _unwrap_line(number, text.removeprefix(survey.indent), newest.label if is_part else "")
+        if survey.has_line_numbers:
+            newest = newest._replace(label=_drop_task(newest.label))
+        yield newest
 
 
-def _dedent(lines: list[tuple[int, str]]) -> Iterable[tuple[int, str]]:
-    """Remove the indentation that all lines share, as code in Markdown has; parts after a carriage return have none."""
-    firsts = {number: text for number, text in reversed(lines) if text}
-    indent = " " * min((len(text) - len(text.lstrip(" ")) for text in firsts.values()), default=0)
-    return [(number, text.removeprefix(indent)) for number, text in lines] if indent else lines
+class Survey(NamedTuple):
+    """What all lines of a log have in common."""
+
+    indent: str
+    """The indentation that all lines share, as code in Markdown has."""
+    has_line_numbers: bool
+    """Whether the numbers before the lines are line numbers, as `grep -n` prints, and not tasks: most occur once."""
+    has_pytest: bool
+    """Whether it has tracebacks in pytest's format."""
+
+
+def survey_lines(lines: Iterable[tuple[int, str]]) -> Survey:
+    """Return what all lines have in common; reads them twice."""
+    lines = repeatable(lines)
+    indent = " " * _shared_indentation(lines)
+    tasks: Counter[str] = Counter()
+    has_pytest, counted = False, 0
+    for number, text in lines:
+        is_counted = counted < _MOST_COUNTED and _TASK_PREFIX.search(text, 0, _TASK_REACH) is not None
+        if is_counted or (not has_pytest and _PYTEST in text):
+            line = _unwrap_line(number, text.removeprefix(indent), "")
+            has_pytest = has_pytest or line.text.startswith(_PYTEST)
+            if is_counted and line.label.startswith("task "):
+                counted += 1
+                tasks[line.label] += 1
+    return Survey(indent, len(tasks) > _LINE_NUMBER_SHARE * tasks.total(), has_pytest)
+
+
+_PYTEST = "E  "
+_TASK_PREFIX = re.compile(r"\d:(?: |$)")
+_TASK_REACH = 200
+"""Characters of a line in which a task's number is looked for."""
+_MOST_COUNTED = 10_000
+"""Lines with a number that are counted to tell line numbers from tasks."""
+
+
+def repeatable(lines: Iterable[tuple[int, str]]) -> Iterable[tuple[int, str]]:
+    """Return lines that can be read more than once."""
+    return tuple(lines) if isinstance(lines, Iterator) else lines
+
+
+def _shared_indentation(lines: Iterable[tuple[int, str]]) -> int:
+    """Return the columns by which the first part of each line is indented at least."""
+    least, previous = _DEEPEST, -1
+    for number, text in lines:
+        if text and number != previous:
+            least = min(least, len(text) - len(text.lstrip(" ")))
+            if not least:
+                return 0
+        previous = number
+    return least if least < _DEEPEST else 0
+
+
+_DEEPEST = 1_000
 
 
 def _unwrap_line(number: int, text: str, label: str) -> LogLine:
@@ -93,12 +149,6 @@ def _unwrap_line(number: int, text: str, label: str) -> LogLine:
         # A progress bar does not end its line, so the label follows it.
         labels.append(late["rank"])
     return LogLine(number, " ".join(dict.fromkeys(labels)), text.rstrip(), has_log_prefix)
-
-
-def _are_line_numbers(lines: Iterable[LogLine]) -> bool:
-    """Whether the numbers before the lines are line numbers, as `grep -n` prints, and not tasks: most occur once."""
-    tasks = Counter(line.label for line in lines if line.label.startswith("task "))
-    return len(tasks) > _LINE_NUMBER_SHARE * tasks.total()
 
 
 def _drop_task(label: str) -> str:

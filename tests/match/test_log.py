@@ -28,7 +28,8 @@ def test_terminal_escapes_are_removed(raw: bytes, expected: list[str]) -> None:
 
 
 def test_parts_between_carriage_returns_share_a_line_number() -> None:
-    assert decode_lines(b"a\n50%\r60%\rdone\r\nz").lines == ((1, "a"), (2, "50%"), (2, "60%"), (2, "done"), (3, "z"))
+    lines = list(decode_lines(b"a\n50%\r60%\rdone\r\nz"))
+    assert lines == [(1, "a"), (2, "50%"), (2, "60%"), (2, "done"), (3, "z")]
 
 
 @pytest.mark.parametrize("raw", [b"", b"\n \r\n\t\n"])
@@ -46,7 +47,8 @@ def test_a_binary_is_refused() -> None:
 
 def test_zeros_within_a_log_do_not_make_it_binary() -> None:
     """A machine that crashes leaves zeros in a file that was being written; the text around them is read."""
-    assert decode_lines(b"step 1\n" * 50 + b"\0" * 30 + b"\nRuntimeError: x").lines[-1] == (52, "RuntimeError: x")
+    lines = list(decode_lines(b"step 1\n" * 50 + b"\0" * 30 + b"\nRuntimeError: x"))
+    assert lines[-1] == (52, "RuntimeError: x")
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +66,10 @@ def test_only_the_end_of_a_long_log_is_read_with_a_note(monkeypatch: pytest.Monk
     raw = read_stream(io.BytesIO(b"first\n" + b"x" * (5 * 2**20) + b"\nlast"))
     assert 2**20 < len(raw) <= 2**21
     decoded = decode_lines(raw)
-    assert decoded.lines[-1] == (2, "last")
+    first, last = decoded
+    assert last == (2, "last")
     assert decoded.notes == (
         "Only the last 1 MB of the log were read; line numbers count from there.",
         "Only the first 20,000 characters of each line were read (1 longer).",
     )
-    assert len(decoded.lines[0][1]) == 20_000
+    assert len(first[1]) == 20_000

@@ -6,8 +6,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.match import Confidence, LogMatch, match_log
-from repros.match.log import decode_lines
-from repros.match.pasted import MOST_LINES
+from repros.match.log import MOST_PASTED_LINES, decode_lines
 from repros.match.reasons import confidence_reason
 from repros.match.text import format_match
 
@@ -48,7 +47,7 @@ def test_a_message_that_a_sentence_only_quotes_is_not_found() -> None:
 
 
 def test_a_long_log_is_not_searched_for_messages() -> None:
-    assert ids("step done\n" * MOST_LINES + SKIPPED) == []
+    assert ids("step done\n" * MOST_PASTED_LINES + SKIPPED) == []
 
 
 def test_a_later_part_of_a_message_is_possible_and_words_in_the_log_decide() -> None:

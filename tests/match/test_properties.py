@@ -138,6 +138,10 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "group": lambda size: "  + Exception Group Traceback (most recent call last):\n" + "  | x\n" * (size // 6),
     "returns": lambda size: "step\r" * (size // 5),
     "labels": lambda size: "".join(f"[rank{n}]: x\n" for n in range(size // 12)),
+    "failing labels": lambda size: "".join(f"[rank{n}]: RuntimeError: x\n" for n in range(size // 27)),
+    "tasks": lambda size: "".join(f"{n}: ValueError: x\n" for n in range(size // 21)),
+    "line ends": lambda size: "\n" * size + "x",
+    "not closed": lambda size: "\x1b]" * (size // 2),
     "repeated": lambda size: "Ab" * (size // 2) + ": x",
 }
 
