@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from repros.model import Repro, Variant
@@ -36,6 +36,13 @@ class AffectedCheck:
     """Packages of the ranges whose version the log does not state."""
     affected_variants: tuple[str, ...] = ()
     """If these versions are not affected: variants with the same message for which they are."""
+    all_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The versions that the log states for any package."""
+
+    def allows(self, variant: Variant) -> bool:
+        """Whether the versions in the log, as far as it states them, meet the requirements of a variant."""
+        conditions = [AnyOf((Term(requirement),)) for requirement in variant.requires]
+        return _state(conditions, self.all_versions) is not AffectedState.NOT_AFFECTED
 
 
 def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[str, tuple[str, ...]]) -> AffectedCheck:
@@ -61,6 +68,7 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
         {name: versions[name] for name in names if name in versions},
         tuple(name for name in names if name not in versions),
         tuple(others) if state is AffectedState.NOT_AFFECTED else (),
+        versions,
     )
 
 

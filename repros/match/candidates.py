@@ -15,6 +15,7 @@ from repros.engine.consequences import is_consequence
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.match.failures import Failure, Link
 from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
+from repros.match.squash import squash
 from repros.match.stack import Stack
 from repros.model import Repro
 
@@ -44,6 +45,8 @@ class Sighting:
     """The functions named by the repro that are on its stack."""
     in_own_script: bool
     """Whether its traceback contains the repro's own script."""
+    has_call: bool = False
+    """Whether its stack has a call that speaks for the repro, though the repro does not name it."""
     rivals: frozenset[str] = frozenset()
     """Ids of the other repros that this exception may be."""
 
@@ -67,12 +70,24 @@ class Sighting:
         """Whether the stack shows another failure, or the message alone is no evidence."""
         if self.frames:
             return False
-        return is_consequence(self.link.raised) or (self.link.has_traceback and self.names_frames)
+        if is_consequence(self.link.raised):
+            return True
+        if self.has_call:
+            return False
+        is_seen = self.link.has_traceback and not _is_below_python(self.link)
+        is_elsewhere = is_seen and (self.names_frames or bool(self.repro.pasted.calls))
+        return is_elsewhere or (bool(self.link.raised.frames) and self.match.is_common)
+
+    @property
+    def is_own_message(self) -> bool:
+        """Whether nothing else prints the message."""
+        own = self.repro.pasted.own_message
+        return bool(own) and squash(own) in squash(self.link.raised.message)
 
     @property
     def sort_key(self) -> tuple[bool, bool, bool, int]:
         """Better evidence first."""
-        return (not self.in_own_script, not self.frames, not self.link.has_traceback, self.link.line)
+        return (not self.in_own_script, not (self.frames or self.has_call), not self.link.has_traceback, self.link.line)
 
 
 @dataclass(frozen=True)
@@ -133,13 +148,24 @@ def find_candidates(
             matches = list(index.find_matches(link.raised))
             for sighting in _sightings(failure, link, matches, stack):
                 sightings.setdefault(sighting.repro.id, []).append(sighting)
-            for match in matches:
+            for match in matches if is_consequence(link.raised) else (m for m in matches if m.entry.signature.frames):
                 ruled_out.setdefault(match.entry.repro.id, RuledOut(match.entry, link))
-    candidates = _drop_rivals_of_own([_candidate(group, versions, lines) for group in sightings.values()])
+    log_words = _find_words(sightings, lines)
+    groups = (_that_words_allow(group, log_words) for group in sightings.values())
+    candidates = _drop_rivals_of_own([_candidate(group, versions, log_words) for group in groups if group])
     return (
         tuple(sorted(candidates, key=lambda candidate: candidate.sort_key)),
         tuple(out for id_, out in ruled_out.items() if id_ not in sightings),
     )
+
+
+def _that_words_allow(sightings: Iterable[Sighting], log_words: frozenset[str]) -> list[Sighting]:
+    """Leave out common messages without a call and without a word that speaks for the repro."""
+    return [
+        one
+        for one in sightings
+        if not one.match.is_common or one.has_call or (not one.names_frames and _count_words(one.repro, log_words))
+    ]
 
 
 def _drop_rivals_of_own(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -155,43 +181,68 @@ def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch], 
     """Return the sightings that the stack does not rule out; in a repro's own script, only that repro's."""
     sightings = [_sighting(failure, link, match, stack) for match in matches]
     own = [sighting for sighting in sightings if sighting.in_own_script]
-    remaining = own or [sighting for sighting in sightings if not sighting.is_ruled_out]
+    remaining = own or _that_the_stack_allows(sightings)
     ids = frozenset(sighting.repro.id for sighting in remaining)
     return [replace(sighting, rivals=ids - {sighting.repro.id}) for sighting in remaining]
 
 
+def _that_the_stack_allows(sightings: Sequence[Sighting]) -> list[Sighting]:
+    """Leave out what the stack rules out, and, if it speaks for one, those that it could speak for and does not."""
+    allowed = [sighting for sighting in sightings if not sighting.is_ruled_out]
+    if not any(sighting.frames or sighting.has_call for sighting in allowed):
+        return allowed
+    return [one for one in allowed if one.frames or one.has_call or not one.names_frames]
+
+
 def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Stack) -> Sighting:
     frames = tuple(name for name in match.entry.signature.frames if stack.has_name(name))
-    return Sighting(failure, link, match, frames, stack.has_script(match.entry.repro.path.name))
+    has_call = any(map(stack.has_call, match.entry.repro.pasted.calls))
+    return Sighting(failure, link, match, frames, stack.has_script(match.entry.repro.path.name), has_call)
+
+
+def _is_below_python(link: Link) -> bool:
+    """Whether the error was raised in C++ below autograd's engine, where no frame tells what was running."""
+    innermost = link.raised.frames[-1] if link.raised.frames else ""
+    return innermost.endswith((" backward", " _engine_run_backward")) and "torch/autograd/" in innermost.replace(
+        "\\", "/"
+    )
 
 
 def _candidate(
-    sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]], lines: Iterable[tuple[int, str]]
+    sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]], log_words: frozenset[str]
 ) -> Candidate:
     ordered = tuple(sorted(sightings, key=lambda sighting: sighting.sort_key))
     best = ordered[0]
     affected = check_affected(best.repro, best.match.entry.variants, versions)
-    words = _count_words(best.repro.pasted.words, (text for _, text in lines)) if best.rivals else 0
+    words = _count_words(best.repro, log_words)
     rivals = tuple(sorted(best.rivals))
     return Candidate(best.repro, _confidence(best, affected), ordered, affected, rivals, words)
 
 
-def _count_words(words: Iterable[str], texts: Iterable[str]) -> int:
-    """Return how many of the words are in the texts, whatever their case."""
-    wanted = set(words)
-    missing = set(wanted)
-    for text in texts if missing else ():
+def _find_words(sightings: Mapping[str, Sequence[Sighting]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:
+    """Return the words of the sighted repros that are in the log, whatever their case; the log is read once."""
+    wanted = {word for group in sightings.values() for word in group[0].repro.pasted.words}
+    if not wanted:
+        return frozenset()
+    found: set[str] = set()
+    for _, text in lines:
         lower = text.lower()
-        missing = {word for word in missing if word not in lower}
-    return len(wanted) - len(missing)
+        found.update(word for word in wanted if word in lower)
+        wanted -= found
+    return frozenset(found)
+
+
+def _count_words(repro: Repro, log_words: frozenset[str]) -> int:
+    return len(log_words.intersection(repro.pasted.words))
 
 
 def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
     if best.in_own_script:
         return Confidence.CERTAIN
-    if best.rivals or not best.frames_agree or affected.state is AffectedState.NOT_AFFECTED:
+    is_decided = best.frames_agree or best.is_own_message
+    if best.rivals or not is_decided or affected.state is AffectedState.NOT_AFFECTED:
         return Confidence.POSSIBLE
-    is_part = not best.link.has_class or not best.match.is_documented
+    is_part = not best.link.has_class or not (best.match.is_documented or best.is_own_message)
     if is_part or best.repro.pasted.common_message:
         return Confidence.POSSIBLE
     if best.frames and affected.state is AffectedState.AFFECTED and affected.versions:

@@ -10,8 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from repros.engine.signature import matched_text, normalise
+from repros.match.squash import squash
 from repros.model import Outcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -44,10 +46,31 @@ class SignatureEntry:
     signature: Signature
     variants: tuple[Variant, ...]
 
-    @property
-    def extended(self) -> Signature:
-        """The signature with the further parts of the message that people paste."""
-        return replace(self.signature, match=(*self.signature.match, *self.repro.pasted.texts))
+    @cached_property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """The documented texts and those that people paste, with their squashed forms; the longest first."""
+        return _with_squashed((*self.signature.match, *self.repro.pasted.texts))
+
+    @cached_property
+    def common_texts(self) -> tuple[tuple[str, str], ...]:
+        """The texts that count only with a call or a word, with their squashed forms."""
+        return _with_squashed(self.repro.pasted.common_texts)
+
+    def find_text(self, squashed: str) -> SignatureMatch | None:
+        """Return the match with a squashed message, whatever its class."""
+        if any(squash(text) in squashed for text in self.repro.pasted.other_texts):
+            return None
+        for texts, is_common in ((self.texts, False), (self.common_texts, True)):
+            for text, part in texts:
+                if part in squashed:
+                    return SignatureMatch(self, text, is_documented=False, is_common=is_common)
+        return None
+
+
+def _with_squashed(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    pairs = ((normalise(text), squash(normalise(text))) for text in texts)
+    long = ((text, part) for text, part in pairs if len(_WORD.findall(text)) > 1)
+    return tuple(sorted(long, key=lambda pair: -len(pair[1])))
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,8 @@ class SignatureMatch:
     """The documented text, normalised, that the exception's message contains."""
     is_documented: bool = True
     """Whether the text is one of the signature's own, and not only one of `pasted.texts`."""
+    is_common: bool = False
+    """Whether the text counts only with a call on the stack or a word of the log."""
 
 
 class SignatureIndex:
@@ -71,7 +96,7 @@ class SignatureIndex:
         self._wordless: set[int] = set()
         self._by_class_name: dict[str, set[str]] = {}
         texts = [
-            (place, words) for place, entry in enumerate(self._entries) for words in _documented_words(entry.extended)
+            (place, words) for place, entry in enumerate(self._entries) for words in _documented_words(entry.signature)
         ]
         frequency = Counter(word for _, words in texts for word in words)
         for place, words in texts:
@@ -89,25 +114,24 @@ class SignatureIndex:
         if not any(_class_name(name) in self._by_class_name for name in (raised.type, *raised.bases)):
             return
         if "." not in raised.type:  # a notebook prints classes without their module
-            documented = sorted(self._by_class_name.get(raised.type, ()))
-            raised = replace(raised, bases=(*raised.bases, *documented))
-        for place in sorted(self._places(raised.message or raised.name)):
-            entry = self._entries[place]
-            if text := matched_text(raised, entry.signature):
+            known = sorted(self._by_class_name.get(raised.type, ()))
+            raised = replace(raised, bases=(*raised.bases, *known))
+        documented = self._places(raised.message or raised.name)
+        squashed = squash(normalise(raised.message))
+        for place, entry in enumerate(self._entries):
+            if place in documented and (text := matched_text(raised, entry.signature)):
                 yield SignatureMatch(entry, text)
-            elif text := matched_text(raised, entry.extended):
-                yield SignatureMatch(entry, text, is_documented=False)
+            elif squashed and has_class(raised, entry.signature) and (match := entry.find_text(squashed)):
+                yield match
 
     def find_texts(self, text: str) -> Iterator[SignatureMatch]:
         """Yield the signatures whose text is in a piece of a log that names no exception class."""
         normalised = normalise(text)
-        for place in sorted(self._places(text)):
-            entry = self._entries[place]
-            for found in map(normalise, entry.extended.match):
-                before, words, _ = normalised.partition(found)
-                if words and _whole_words(found) and not _QUOTED_IN_PROSE.search(before[-_LONGEST_LEAD:]):
-                    yield SignatureMatch(entry, found, is_documented=False)
-                    break
+        squashed = squash(normalised)
+        for entry in self._entries:
+            match = entry.find_text(squashed)
+            if match and not _QUOTED_IN_PROSE.search(normalised.partition(match.matched_text)[0][-_LONGEST_LEAD:]):
+                yield match
 
     def _places(self, message: str) -> set[int]:
         """Return the positions of the entries that the message may match."""
@@ -124,6 +148,12 @@ def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:
                 by_signature.setdefault(variant.signature, []).append(variant)
         for signature, variants in by_signature.items():
             yield SignatureEntry(repro, signature, tuple(variants))
+
+
+def has_class(raised: Raised, signature: Signature) -> bool:
+    """Whether an exception is of the class that a signature names, or of a class derived from it."""
+    wanted = signature.raises or ""
+    return any(name == wanted or name.endswith("." + wanted) for name in (raised.type, *raised.bases))
 
 
 def _class_name(qualified_name: str) -> str:

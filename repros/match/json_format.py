@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from repros.match import Candidate, Failure, Link, LogMatch
-from repros.match.reasons import confidence_reason, next_commands
+from repros.match.reasons import confidence_reason, next_commands, other_causes, shown_variants
 from repros.model import Role, Variant
 
 SCHEMA = 2
@@ -73,6 +73,7 @@ class CandidateJson(TypedDict):
     seen: list[SightingJson]
     rivals: list[str]
     apart: str | None
+    other_causes: list[str]
     affected: AffectedJson
     works: list[WorkingJson]
     does_not_fix: list[ClaimJson]
@@ -146,8 +147,9 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
             "versions": {name: list(versions) for name, versions in check.versions.items()},
             "missing": list(check.missing),
         },
-        "works": [_working_to_json(variant) for variant in repro.variants if variant.role is Role.WORKS],
-        "does_not_fix": [_claim_to_json(variant) for variant in repro.variants if variant.role is Role.DOES_NOT_FIX],
+        "other_causes": list(other_causes(candidate)),
+        "works": [_working_to_json(variant) for variant in shown_variants(candidate, Role.WORKS)],
+        "does_not_fix": [_claim_to_json(variant) for variant in shown_variants(candidate, Role.DOES_NOT_FIX)],
         "next": next_commands(repro),
     }
 

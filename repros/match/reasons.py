@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from repros.match import AffectedState, Candidate, Confidence
-from repros.model import Repro
+from repros.model import Repro, Role, Variant
 from repros.settings import catalogue_words
 
 
@@ -37,6 +37,22 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("the versions in the log are not affected")
     reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
     return f"{reason}, but {join_words(doubts)}" if doubts else reason
+
+
+def other_causes(candidate: Candidate) -> tuple[str, ...]:
+    """Return the causes of the message that are not documented here, each with the call to look at."""
+    return candidate.repro.pasted.other_causes if candidate.confidence is Confidence.POSSIBLE else ()
+
+
+def shown_variants(candidate: Candidate, role: Role) -> list[Variant]:
+    """Return the variants of a role that concern the versions in the log.
+
+    None if these versions do not have the failure; without those that need other versions than the log states.
+    """
+    check = candidate.affected
+    if check.state is AffectedState.NOT_AFFECTED and not check.affected_variants:
+        return []
+    return [variant for variant in candidate.repro.variants if variant.role is role and check.allows(variant)]
 
 
 def join_words(parts: Sequence[str]) -> str:

@@ -32,3 +32,8 @@ class Stack:
     def has_script(self, name: str) -> bool:
         """Whether a function of the file with this name is on it."""
         return any(one.endswith(f"/{name}") for files in self._files.values() for one in files)
+
+    def has_call(self, call: str) -> bool:
+        """Whether it has the call `part of a file's path`, or that with `:` and how the function begins."""
+        part, _, function = call.partition(":")
+        return any(name.startswith(function) and part in file for name, files in self._files.items() for file in files)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
-from repros.match.reasons import confidence_reason, join_words, next_commands
+from repros.match.reasons import confidence_reason, join_words, next_commands, other_causes, shown_variants
 from repros.model import Kind, Repro, Role, Variant
 from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.threads import kind_text
@@ -19,6 +19,7 @@ _MOST_EXCEPTIONS = 6
 _MOST_WRITERS, _FIRST_WRITERS = 16, 4
 _STYLES = {Confidence.CERTAIN: "green", Confidence.LIKELY: "yellow", Confidence.POSSIBLE: "magenta"}
 _ROLE_LABELS = {Role.WORKS: "works", Role.DOES_NOT_FIX: "does not"}
+_POSSIBLE_ROLE_LABELS = {Role.WORKS: "would fix", Role.DOES_NOT_FIX: "would not"}
 
 
 def format_match(found: LogMatch, width: int) -> Text:
@@ -67,9 +68,10 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     yield from entry("versions", versions_text(candidate), width)
     if repro.kind is not Kind.BUG:
         yield from entry("kind", kind_text(repro.kind, repro.documented), width)
-    for role, label in _ROLE_LABELS.items():
-        variants = [variant for variant in repro.variants if variant.role is role]
-        yield from entries(label, [_variant_text(repro, variant) for variant in variants], width)
+    labels = _POSSIBLE_ROLE_LABELS if confidence is Confidence.POSSIBLE else _ROLE_LABELS
+    for role, label in labels.items():
+        yield from entries(label, [_variant_text(repro, one) for one in shown_variants(candidate, role)], width)
+    yield from entries("or", other_causes(candidate), width)
     if candidate.rivals or confidence is Confidence.POSSIBLE:
         yield from entry("apart", distinguishing_text(repro), width)
     yield from label_lines("next", next_commands(repro))  # not wrapped: they are pasted

@@ -72,7 +72,8 @@ def test_the_index_finds_what_a_full_comparison_finds(texts: list[str], message:
     link = raised(f"{message}{glue}{texts[0]}{glue}{message}")
     ended = process(0, Ending.RAISED, chain=(link,))
     expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if matches(ended, signature)]
-    assert [id_ for id_, _ in matched(index_of(*signatures), link)] == expected
+    found = index_of(*signatures).find_matches(link)
+    assert [match.entry.repro.id for match in found if match.is_documented] == expected
 
 
 @pytest.mark.parametrize("message", ["", "x" * 100_000])

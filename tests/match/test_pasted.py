@@ -74,3 +74,89 @@ def test_a_message_with_many_causes_is_at_most_possible() -> None:
     (candidate,) = found(text).candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0031", Confidence.POSSIBLE)
     assert "this message has many other causes" in confidence_reason(candidate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "**RuntimeError**: one of the variables needed for gradient computation has been **modified** by an "
+            "inplace operation: [torch.cuda.FloatTensor [256]] is at version 5; expected version 4 instead."
+        ),
+        (
+            "RuntimeError: one of the variables needed for gradient compu\ntation has been modified by an "
+            "inplace operation"
+        ),
+        "one of the variables needed for gradient\\ncomputation has been modified by an inplace operation",
+    ],
+)
+def test_markdown_torn_lines_and_escapes_hide_no_message(text: str) -> None:
+    assert ids(text) == ["RPR-0031"]
+
+
+def test_entities_of_a_web_page_hide_no_message() -> None:
+    assert ids("Can&#39;t pickle local object &#39;add_hook_to_module.&lt;locals&gt;.new_forward&#39;") == ["RPR-0038"]
+
+
+def test_any_layers_forward_cannot_be_pickled() -> None:
+    message = "Can't pickle <function RMSNorm.forward at 0x7f00>: it's not the same object as transformers.x.forward"
+    assert ids(f"_pickle.PicklingError: {message}") == ["RPR-0038"]
+
+
+def test_a_part_of_the_message_that_shows_another_cause_speaks_against() -> None:
+    text = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: "
+        "[torch.FloatTensor [2]], which is output 0 of Exp, is at version 1; expected version 0 instead."
+    )
+    assert ids(text) == []
+
+
+TWO_DEVICES = "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, {}!"
+IN_STEP = '  File "/env/torch/optim/adamw.py", line 9, in step\n    ...\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (IN_STEP + TWO_DEVICES.format("cuda:0 and cpu"), ["RPR-0028"]),
+        (IN_STEP.replace("/", "\\") + TWO_DEVICES.format("cpu and cuda:1"), ["RPR-0028"]),
+        (IN_STEP.replace("torch/optim/adamw", "my/model") + TWO_DEVICES.format("cuda:0 and cpu"), []),
+        (TWO_DEVICES.format("cuda:0 and cpu"), []),
+        ("resuming from epoch 3\n" + TWO_DEVICES.format("cuda:0 and cpu"), ["RPR-0028"]),
+        (IN_STEP + "RuntimeError: expected device cpu but got device cuda:0", ["RPR-0028"]),
+        ("RuntimeError: expected device cuda:0 but got device cpu", []),
+    ],
+)
+def test_a_common_message_counts_with_a_call_or_a_word(text: str, expected: list[str]) -> None:
+    assert ids(text) == expected
+    for candidate in found(text).candidates:
+        assert candidate.confidence is Confidence.POSSIBLE
+
+
+def test_a_message_of_its_own_needs_no_stack() -> None:
+    text = "RuntimeError: It looks like your LightningModule has parameters that were not used in producing the loss."
+    (candidate,) = found(text).candidates
+    assert (candidate.repro.id, candidate.confidence) == ("RPR-0024", Confidence.LIKELY)
+
+
+def test_a_call_decides_between_repros_with_one_message() -> None:
+    message = "RuntimeError: No backend type associated with device type cpu"
+    frame = '  File "/env/torchmetrics/metric.py", line 452, in _sync_dist\n    ...\n'
+    assert ids(frame + message) == ["RPR-0020"]
+    assert sorted(ids(message)) == ["RPR-0001", "RPR-0019", "RPR-0020"]
+
+
+def test_causes_outside_the_catalogue_are_named_where_the_answer_is_only_possible() -> None:
+    shown = format_match(found("RuntimeError: Expected to have finished reduction in the prior iteration"), 200).plain
+    assert "or        plain DDP, without Lightning: look at the DistributedDataParallel(...) call" in shown
+    assert "\nworks" not in shown
+    own = "RuntimeError: It looks like your LightningModule has parameters that were not used"
+    assert "plain DDP" not in format_match(found(own), 200).plain
+
+
+def test_versions_that_are_not_affected_are_offered_no_fix() -> None:
+    text = "RuntimeError: No backend type associated with device type cpu\n\nlr_find\nlightning==2.6.1\ntorch==2.9.0"
+    shown = format_match(found(text), 200).plain
+    finder = f"\n{shown}".partition("\nRPR-0001 ")[2].partition("\n\n")[0]
+    assert "not affected: lightning 2.6.1" in finder
+    assert "would fix" not in finder

@@ -30,9 +30,9 @@ def one(id_: str, signature: Signature, title: str, *affected: str, doc: str = "
 
 
 HOOKS = one(
-    "RPR-0002", COPIED, "Hooks pin inputs", "accelerate<1.13", doc="Symptom: x.\n\nApart: hooks are on the stack."
+    "RPR-0006", COPIED, "Hooks pin inputs", "accelerate<1.13", doc="Symptom: x.\n\nApart: hooks are on the stack."
 )
-OTHER = one("RPR-0028", PLAIN, "Another cause", "torch>=2.0,<2.1")
+OTHER = one("RPR-0012", PLAIN, "Another cause", "torch>=2.0,<2.1")
 
 TRACEBACK = """\
 [rank1]: Traceback (most recent call last):
@@ -51,7 +51,7 @@ def test_a_certain_one() -> None:
     assert (
         shown
         == """\
-RPR-0002 Hooks pin inputs
+RPR-0006 Hooks pin inputs
 certain   class, message, the frame new_forward and versions
           agree
 seen      line 4, rank 1: RuntimeError: the documented
@@ -59,9 +59,9 @@ seen      line 4, rank 1: RuntimeError: the documented
 versions  affected: accelerate 0.25.0 (accelerate<1.13)
 works     fixed: does it otherwise (needs lightning>=2.3)
 does not  moved: to move it is enough
-next      repros show RPR-0002
-          repros run RPR-0002 --python PATH
-          repros report RPR-0002 --python PATH"""
+next      repros show RPR-0006
+          repros run RPR-0006 --python PATH
+          repros report RPR-0006 --python PATH"""
     )
 
 
@@ -70,28 +70,26 @@ def test_rivals() -> None:
     assert (
         shown
         == """\
-RPR-0002 Hooks pin inputs
-possible  class and message agree, but the log has no frames and RPR-0028 has this message too
+RPR-0006 Hooks pin inputs
+possible  class and message agree, but the log has no frames and RPR-0012 has this message too
 seen      line 1: RuntimeError: the documented failure on cuda:1
 versions  unknown: the log does not state the version of accelerate (affected: accelerate<1.13)
-works     fixed: does it otherwise (needs lightning>=2.3)
-does not  moved: to move it is enough
+would fix fixed: does it otherwise (needs lightning>=2.3)
+would not moved: to move it is enough
 apart     hooks are on the stack.
-next      repros show RPR-0002
-          repros run RPR-0002 --python PATH
-          repros report RPR-0002 --python PATH
+next      repros show RPR-0006
+          repros run RPR-0006 --python PATH
+          repros report RPR-0006 --python PATH
 
-RPR-0028 Another cause
-possible  class and message agree, but RPR-0002 has this message too and the versions in the log are
+RPR-0012 Another cause
+possible  class and message agree, but RPR-0006 has this message too and the versions in the log are
           not affected
 seen      line 1: RuntimeError: the documented failure on cuda:1
 versions  not affected: torch 2.1.2 (affected: torch>=2.0,<2.1)
-works     fixed: does it otherwise (needs lightning>=2.3)
-does not  moved: to move it is enough
 apart     nothing in the log; run it with --confirm --python PATH
-next      repros show RPR-0028
-          repros run RPR-0028 --python PATH
-          repros report RPR-0028 --python PATH"""
+next      repros show RPR-0012
+          repros run RPR-0012 --python PATH
+          repros report RPR-0012 --python PATH"""
     )
 
 
@@ -102,7 +100,7 @@ def test_a_ruled_out_repro() -> None:
         == """\
 No known repro.
 exception line 4, rank 1: RuntimeError: the documented failure on cuda:1
-ruled out RPR-0002 has the message of line 4, but the stack has no new_forward
+ruled out RPR-0006 has the message of line 4, but the stack has no new_forward
 next      repros list
           repros new NAME (to document it)"""
     )
@@ -118,7 +116,7 @@ def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
     old = conditions("torch<2.1")
     variants = (variant(signature=PLAIN, affected=old), variant("moved", signature=PLAIN, affected=()))
     found = of(
-        "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0028", affected=old, variants=variants)
+        "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0012", affected=old, variants=variants)
     )
     (candidate,) = found.candidates
     assert versions_text(candidate) == (
@@ -135,7 +133,7 @@ def test_a_log_without_an_exception() -> None:
 def test_json() -> None:
     found = match_to_json(of(TRACEBACK.format(function="forward"), HOOKS, OTHER))
     seen = {"line": 4, "type": "RuntimeError", "message": "the documented failure on cuda:1"}
-    assert [one["id"] for one in found["candidates"]] == ["RPR-0028"]
+    assert [one["id"] for one in found["candidates"]] == ["RPR-0012"]
     assert found["candidates"][0]["seen"] == [
         {
             "ranks": ["rank 1"],
@@ -151,6 +149,6 @@ def test_json() -> None:
         "versions": {},
         "missing": ["torch"],
     }
-    assert found["ruled_out"] == [{"id": "RPR-0002", "frames": ["lib/hooks.py:new_forward"], **seen}]
+    assert found["ruled_out"] == [{"id": "RPR-0006", "frames": ["lib/hooks.py:new_forward"], **seen}]
     assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
     assert (found["versions"], found["notes"]) == ({}, [])

@@ -126,6 +126,10 @@ def _links(expected: str, *, required: bool = False) -> Key:
     return Key(expected, _list_of(_matching(_LINK)), required=required, default=(), decides=False)
 
 
+def _pasted(expected: str, convert: Callable[[Any], Any]) -> Key:
+    return Key(expected, convert, default=(), decides=False)
+
+
 _A_LINK = "an https:// link"
 _LINKS = "a list of https:// links"
 _RANGES = 'a list of version ranges such as ["lightning>=2.1,<2.4"]'
@@ -162,7 +166,12 @@ REPRO: Mapping[str, Key] = {
     ),
     "silent": Key("true or false", _boolean, default=False, decides=False),
     "finds": _FINDS,
-    "pasted.texts": Key("a list of further parts of the message", _list_of(_match_text), default=(), decides=False),
+    "pasted.texts": _pasted("a list of further parts of the message", _list_of(_match_text)),
+    "pasted.common_texts": _pasted("a list of wordings that other errors have too", _list_of(_match_text)),
+    "pasted.other_texts": _pasted("a list of parts of a message that show another cause", _list_of(_match_text)),
+    "pasted.own_message": Key("the part of the message that is its own", _match_text, default="", decides=False),
+    "pasted.calls": _pasted("a list of calls such as optim:step", _list_of(_text)),
+    "pasted.other_causes": _pasted("a list of sentences with the call to look at", _list_of(_text)),
     "pasted.words": Key("a list of words in lower case", _list_of(_lower_case), default=(), decides=False),
     "pasted.usual_cause": Key("true or false", _boolean, default=False, decides=False),
     "pasted.common_message": Key("true or false", _boolean, default=False, decides=False),

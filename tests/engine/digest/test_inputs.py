@@ -106,7 +106,12 @@ def test_no_verdict_depends_on_these_keys() -> None:
         "silent",
         "finds",
         "pasted.texts",
+        "pasted.common_texts",
+        "pasted.other_texts",
+        "pasted.own_message",
+        "pasted.calls",
         "pasted.words",
+        "pasted.other_causes",
         "pasted.usual_cause",
         "pasted.common_message",
     }

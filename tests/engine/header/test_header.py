@@ -89,11 +89,29 @@ def test_what_fails_is_found_by_the_checks_of_its_repro_unless_it_has_its_own(sc
 
 def test_what_else_tells_it_in_a_pasted_log(script: Path) -> None:
     assert read_text(script, VALID).pasted == Pasted()
-    lines = ['texts = ["no backend type"]', 'words = ["lr_find"]', "usual_cause = true", "common_message = true"]
+    lines = [
+        'texts = ["no backend type"]',
+        'common_texts = ["two devices"]',
+        'other_texts = ["which is output"]',
+        'own_message = "It looks like"',
+        'calls = ["optim:step"]',
+        'words = ["lr_find"]',
+        'other_causes = ["a load of the program: look at torch.load"]',
+        "usual_cause = true",
+        "common_message = true",
+    ]
     dotted = "".join(f"\n# pasted.{line}" for line in lines)
     text = replaced("# deadline = 90", f"# deadline = 90{dotted}")
     assert read_text(script, text).pasted == Pasted(
-        ("no backend type",), ("lr_find",), usual_cause=True, common_message=True
+        texts=("no backend type",),
+        common_texts=("two devices",),
+        other_texts=("which is output",),
+        own_message="It looks like",
+        calls=("optim:step",),
+        words=("lr_find",),
+        other_causes=("a load of the program: look at torch.load",),
+        usual_cause=True,
+        common_message=True,
     )
 
 
