@@ -98,6 +98,14 @@ def unit(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def fuzz(session: nox.Session) -> None:
+    """Fuzz every parser of foreign input; FUZZ_EXAMPLES=N inputs for each, by default 20,000 [-- pytest's options]."""
+    install(session, "tests")
+    examples = {"FUZZ_EXAMPLES": os.environ.get("FUZZ_EXAMPLES", "20000")}
+    session.run("pytest", "--timeout", "0", "tests/test_fuzz.py", *session.posargs, env=examples)
+
+
+@nox.session(python=PYTHON, default=False)
 def chaos(session: nox.Session) -> None:
     """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
     install(session, "tests")

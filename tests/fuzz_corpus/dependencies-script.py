@@ -1,0 +1,4 @@
+# /// script
+# dependencies = ["torch\u0000"]
+# [tool.repro]
+# ///
