@@ -10,6 +10,7 @@ from typing import Self
 
 from repros import environments
 from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
+from repros.bisect.imports import ImportFailure, ImportMemory, is_documented, try_imports
 from repros.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
 from repros.bisect.releases import Release
 from repros.bisect.search import Answer, confirm
@@ -36,6 +37,7 @@ class Prober:
         """The answers so far, by the release's number."""
         self._question = question
         self._file = folder / "answers.jsonl"
+        self._memory = ImportMemory(folder.parent / "imports.jsonl", question.stack)
         self._earlier = {answer.key: answer for answer in read_answers(self._file)}
         self._say = say
         self._resources = ExitStack()
@@ -52,7 +54,7 @@ class Prober:
     def ask(self, number: int) -> Answer:
         """Return the answer for the release of this number."""
         release = self._question.releases[number]
-        found = self._earlier.get(self._question.key(release))
+        found = self._earlier.get(self._question.key(release)) or self._recall(release)
         if found is None:
             found = self._ensure_runner().probe(release)
             append_answer(self._file, found)
@@ -60,19 +62,26 @@ class Prober:
         self._say(f"{self._question.package} {release.version} ({release.date}): {found.answer}: {found.why}")
         return found.answer
 
+    def _recall(self, release: Release) -> ReleaseAnswer | None:
+        """Return the answer for a release that another bisection could not import."""
+        question = self._question
+        known = self._memory.find(f"{question.package}=={release.version}", question.modules)
+        return _unimportable(question, release, known, "remembered") if known else None
+
     def _ensure_runner(self) -> ReleaseRunner:
         if self._runner is None:
             python = self._resources.enter_context(environments.copy(self._question.stack, self._say))
-            self._runner = ReleaseRunner(self._question, python, new_log_folder(self._file))
+            self._runner = ReleaseRunner(self._question, python, new_log_folder(self._file), self._memory)
         return self._runner
 
 
 class ReleaseRunner:
     """Runner of a question's cell with one release after another, all in one environment."""
 
-    def __init__(self, question: Question, python: Path, runs: Path) -> None:
+    def __init__(self, question: Question, python: Path, runs: Path, memory: ImportMemory) -> None:
         """Run in the environment of the interpreter `python`, with the logs below `runs`."""
         self._question = question
+        self._memory = memory
         self._python = python
         self._runs = runs
         self._swap = Swap(question.stack, question.package, python)
@@ -80,21 +89,46 @@ class ReleaseRunner:
     def probe(self, release: Release) -> ReleaseAnswer:
         """Install a release, run the cell until enough runs agree, and return the answer."""
         version, key = str(release.version), self._question.key(release)
-        cell = self._prepare_cell(release)
+        try:
+            self._swap.install(release.version)
+            failure, note = self._import_with_older_dependencies(release)
+        except UvError as error:
+            return ReleaseAnswer(version, Answer.UNKNOWN, f"cannot be installed: {error}", {}, key)
+        if failure:
+            self._memory.keep(f"{self._question.package}=={version}", failure)
+            return _unimportable(self._question, release, failure, note)
+        cell = self._prepare_cell()
         if isinstance(cell, str):
             return ReleaseAnswer(version, Answer.UNKNOWN, cell, {}, key)
         answer, results = self._run_cell(cell, self._runs / version)
         versions = _relevant_versions(cell, self._question.package)
-        return ReleaseAnswer(version, answer, _describe_results(results), versions, key)
+        why = f"{_describe_results(results)}{f' ({note})' if note else ''}"
+        return ReleaseAnswer(version, answer, why, versions, key)
 
-    def _prepare_cell(self, release: Release) -> Cell | str:
-        """Return the cell with the release installed, or the reason why there is none."""
+    def _import_with_older_dependencies(self, release: Release) -> tuple[ImportFailure | None, str]:
+        """Import the script's modules; if that fails, once more with the dependencies of the release's own day.
+
+        Returns:
+            The failure that is left, and a note on what was installed; empty if that is the stack's own.
+        """
+        question = self._question
+        first = try_imports(self._python, question.modules)
+        if first is None or is_documented(first, question.spec.variant.signature):
+            return None, ""
+        note = f"with the dependencies of {release.date}"
+        try:
+            self._swap.install(release.version, as_of=release.date)
+        except UvError:
+            return first, "the dependencies of its day cannot be resolved"
+        again = try_imports(self._python, question.modules)
+        left = again if again and not is_documented(again, question.spec.variant.signature) else None
+        return left, note
+
+    def _prepare_cell(self) -> Cell | str:
+        """Return the cell in the environment as it is, or the reason why there is none."""
         spec = self._question.spec
         try:
-            self._swap.install(release.version)
             environment = probe(self._python, self._question.stack.name, sim=spec.device is Device.SIM)
-        except UvError as error:
-            return f"cannot be installed: {error}"
         except ProbeError as error:
             return str(error)
         (item,) = plan([spec], lambda _: [environment])
@@ -110,6 +144,12 @@ class ReleaseRunner:
                 return _answer(results[-1])
 
             return confirm(run, NEEDED_RUNS, MAX_RUNS), results
+
+
+def _unimportable(question: Question, release: Release, failure: ImportFailure, note: str) -> ReleaseAnswer:
+    """Return the answer for a release that a script cannot import; without versions, since no cell was run."""
+    why = f"import {failure.module} fails: {failure.why}{f' ({note})' if note else ''}"
+    return ReleaseAnswer(str(release.version), Answer.UNKNOWN, why, {}, question.key(release))
 
 
 def _answer(result: Result) -> Answer:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from packaging.version import Version
 
+from repros.bisect.imports import imported_modules
 from repros.bisect.releases import Release
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
@@ -39,6 +41,11 @@ class Question:
         """All candidates, oldest first."""
         return (*self.older, self.start, *self.newer)
 
+    @cached_property
+    def modules(self) -> list[str]:
+        """The modules that the script imports, without the standard library's."""
+        return imported_modules(self.spec.repro.path)
+
     def key(self, release: Release) -> str:
         """Return a digest of everything that a release's answer depends on."""
         variant, strategy, device = self.spec.variant, self.spec.strategy, self.spec.device
@@ -48,7 +55,13 @@ class Question:
 
 
 def build_question(
-    spec: CellSpec, stack: Stack, package: str, releases: Sequence[Release], good: Version | None, bad: Version | None
+    spec: CellSpec,
+    stack: Stack,
+    package: str,
+    releases: Sequence[Release],
+    good: Version | None,
+    bad: Version | None,
+    oldest: Version | None = None,
 ) -> Question:
     """Return the question for these candidates.
 
@@ -59,6 +72,7 @@ def build_question(
         releases: the candidates, oldest first.
         good: a release without the failure; None to search both sides.
         bad: a release with it; None for the stack's own.
+        oldest: the first release to consider, whatever it shows; None for the oldest candidate.
 
     Raises:
         ReprosError: the stack does not have the package, or `good` or `bad` is not among the candidates.
@@ -66,6 +80,7 @@ def build_question(
     own = locked_environment(stack).versions.get(package)
     if own is None:
         raise ReprosError(f"stack {stack.name} does not have {package}; name another with --on.")
+    releases = [release for release in releases if oldest is None or release.version >= oldest]
     start = _find_release(package, releases, bad or Version(own))
     older = [release for release in releases if release.version < start.version]
     newer = [release for release in releases if release.version > start.version]

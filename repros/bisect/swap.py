@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,9 @@ from repros.environments.withdrawn import constraints
 from repros.model import Stack
 from repros.model.packages import RELEASED_TOGETHER
 from repros.stacks.lock import read_lock
+
+_TORCH_OWN = ("nvidia-", "cuda-", "triton")
+"""Beginnings of the names of what only torch's CUDA build needs; each build pins its own."""
 
 
 class Swap:
@@ -31,8 +35,12 @@ class Swap:
         self._package = canonicalize_name(package)
         self._python = python
 
-    def install(self, version: Version) -> None:
+    def install(self, version: Version, as_of: dt.date | None = None) -> None:
         """Install a version.
+
+        Args:
+            version: the version.
+            as_of: a day; what only follows from the stack's requirements is then no newer. None for the stack's lock.
 
         Raises:
             UvError: it cannot be resolved with the stack's other requirements, or cannot be installed.
@@ -44,7 +52,8 @@ class Swap:
         resolved.write_text(_join_lines(self._preferred_pins()), encoding="utf-8")
         where = ("--python", self._python)
         limits = ("--constraints", "withdrawn.txt", "--no-header", "--no-annotate", "--quiet")
-        run_uv("pip", "compile", wanted.name, "--output-file", resolved.name, *limits, *where, folder=folder)
+        dates = self._date_limits(folder, as_of) if as_of else ()
+        run_uv("pip", "compile", wanted.name, "--output-file", resolved.name, *limits, *dates, *where, folder=folder)
         before = _find_distributions(folder)
         run_uv("pip", "sync", resolved.name, *where, folder=folder)
         for distribution in _find_distributions(folder) - before:
@@ -62,6 +71,19 @@ class Swap:
         command = [str(self._python), "-m", "compileall", "-q", "-f", "-i", "-"]
         # A source for another Python does not compile, and is never imported.
         subprocess.run(command, input=_join_lines(sources), text=True, check=False, capture_output=True)
+
+    def _date_limits(self, folder: Path, as_of: dt.date) -> list[str]:
+        """Return uv's options for a day: exempt are the stack's own requirements, and what a CUDA build of torch pins.
+
+        The release itself counts as of its own day, whose last hour is included.
+        """
+        own = {canonicalize_name(requirement.name) for requirement in self._stack.requirements} - {self._package}
+        for distribution in _find_distributions(folder):
+            name = canonicalize_name(distribution.name.partition("-")[0])
+            own |= {name} if name.startswith(_TORCH_OWN) else set()
+        late = f"{self._stack.until}T23:59:59Z"
+        limits = ["--exclude-newer", f"{as_of}T23:59:59Z"]
+        return [*limits, *(word for name in sorted(own) for word in ("--exclude-newer-package", f"{name}={late}"))]
 
     def _preferred_pins(self) -> list[str]:
         """Return the lock's pins, without the package and the packages released with it."""

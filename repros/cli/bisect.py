@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import platform
-from pathlib import Path
-
 import click
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from repros.bisect.bisection import run_bisection
-from repros.bisect.question import Question, build_question
-from repros.bisect.record import bisection_record
-from repros.bisect.releases import candidate_releases, fetch_files
+from repros.bisect.question import Question
 from repros.bisect.text import describe_outcome, describe_steps
+from repros.cli.shared import bisecting
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
-from repros.engine.catalogue import Catalogue
-from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
-from repros.model import Device, Outcome, Repro
-from repros.stacks import stack
-
-ANSWERS = Path(".repros/bisect")
-"""Folder of the bisections' answers and logs, relative to the working directory."""
+from repros.model import Device, Repro
 
 
 def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
@@ -50,6 +38,7 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
     "--good", callback=_parse_version, metavar="V", help="Release without the failure; only its side is searched."
 )
 @click.option("--bad", callback=_parse_version, metavar="V", help="Release with the failure; default: the stack's.")
+@click.option("--from", "oldest", callback=_parse_version, metavar="V", help="First release to consider.")
 @click.option(
     "--on", "stack_name", metavar="STACK", help="Stack with the other packages; default: the repro's home stack."
 )
@@ -65,6 +54,7 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
     is_flag=True,
     help="Try every release: slow, but without the assumption that affected releases are consecutive.",
 )
+@click.option("--keep", is_flag=True, help="Keep the result in the evidence of the catalogue.")
 @click.option("--dry-run", is_flag=True, help="Show the steps and their cost; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
@@ -73,6 +63,7 @@ def bisect_repro(
     package: str | None,
     good: Version | None,
     bad: Version | None,
+    oldest: Version | None,
     stack_name: str | None,
     variant: str,
     strategy: str | None,
@@ -81,37 +72,27 @@ def bisect_repro(
     every: bool,
     dry_run: bool,
     as_json: bool,
+    keep: bool,
 ) -> int:
     """Find the first and the last release of a package that has a failure.
 
     The releases are installed one after another in a copy of a stack's environment; all other packages keep the
     stack's versions where the release allows it. Pre-releases, yanked releases and releases for another Python are
     excluded. A release that cannot be installed, or that fails in another way than documented, counts as unknown: it is
-    skipped and listed. Answers are kept in .repros/bisect, so an interrupted bisection can be resumed.
+    skipped and listed. If the script's imports fail, they are tried once more with the dependencies of the release's
+    own day; a release that fails then, too, is remembered for all repros. Answers are kept in .repros/bisect, so an
+    interrupted bisection can be resumed; --keep writes the result into evidence/bisections of the catalogue.
 
     Exit code: 0 if the failure was found, 1 if the first release to be tried does not show it, 2 if the request is
     invalid.
     """
     catalogue = load_catalogue()
     repro = catalogue.find(id_)
-    spec = _select_cell(catalogue, repro, variant, strategy, device)
-    question = _build_question(spec, _choose_package(repro, package), stack_name, good, bad)
+    spec = bisecting.choose_cell(catalogue, repro, variant, strategy, device)
+    question = bisecting.ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest)
     for line in describe_steps(question):
         show_text(console(stderr=as_json), line, "dim")
-    return AGREES if dry_run else _answer_question(question, every=every, as_json=as_json)
-
-
-def _select_cell(
-    catalogue: Catalogue, repro: Repro, variant: str, strategy: str | None, device: str | None
-) -> CellSpec:
-    """Return the spec of the cell to run, preferably one that needs no GPU."""
-    devices = (Device(device),) if device else ()
-    strategies = (strategy,) if strategy else ()
-    specs = select(catalogue, Selection((repro.id,), (variant,), strategies, devices))
-    spec = min(specs, key=lambda spec: spec.device is Device.CUDA)
-    if spec.variant.outcome is Outcome.PASSES:
-        raise ReprosError(f"{repro.id} {spec.variant.name} is a fix; expected a variant that fails.")
-    return spec
+    return AGREES if dry_run else _answer_question(question, every=every, as_json=as_json, keep=keep)
 
 
 def _choose_package(repro: Repro, given: str | None) -> str:
@@ -122,28 +103,20 @@ def _choose_package(repro: Repro, given: str | None) -> str:
     return canonicalize_name(repro.packages[0])
 
 
-def _build_question(
-    spec: CellSpec, package: str, stack_name: str | None, good: Version | None, bad: Version | None
-) -> Question:
-    chosen = stack(stack_name or spec.repro.home)
-    requirements = (*spec.repro.dependencies, *spec.variant.requires)
-    keep = [version for version in (good, bad) if version]
-    releases = candidate_releases(package, fetch_files(package), chosen.python, requirements, keep=keep)
-    return build_question(spec, chosen, package, releases, good, bad)
-
-
-def _answer_question(question: Question, *, every: bool, as_json: bool) -> int:
+def _answer_question(question: Question, *, every: bool, as_json: bool, keep: bool) -> int:
     out = console(stderr=as_json)
-    folder = ANSWERS / f"{question.spec.repro.id}-{question.package}"
     try:
         with interrupt_on_signals():
-            bisection = run_bisection(question, folder, lambda line: show_text(out, line), every=every)
+            bisection = bisecting.run(question, out, every=every)
     except KeyboardInterrupt as interruption:
         show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
         return interruption_exit_code(interruption)
     if as_json:
-        today = str(dt.datetime.now().astimezone().date())
-        echo_json(bisection_record(bisection, platform.platform(), today), indent=1)
+        echo_json(bisecting.record(bisection), indent=1)
     else:
         show_text(out, f"\n{describe_outcome(bisection)}")
-    return DISAGREES if bisection.finding.begins is None else AGREES
+    if bisection.finding.begins is None:
+        return DISAGREES
+    if keep:
+        show_text(out, f"kept: {bisecting.keep(bisection)}", "dim")
+    return AGREES
