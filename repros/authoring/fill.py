@@ -170,7 +170,7 @@ def _set_code(text: str, code: Mapping[str, str], values: Mapping[HeaderKey, Val
         strategy=_first_name(values, "strategies", "ddp"),
         accelerator="cuda" if accelerator == "sim" else accelerator,
     )
-    head = text[: text.index("import sys\n")]
+    head = text[: text.index('"""\n', text.index('"""') + 3)] + '"""\n\n'
     return f"{head}import sys\n\n\n" + "\n\n".join([*functions, main])
 
 

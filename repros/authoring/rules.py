@@ -40,7 +40,6 @@ PLACEHOLDERS = (
     "what this variant does, in one line",
     "what it does differently",
     "ORGANISATION/REPOSITORY",
-    "# never changes, is never reused",
     "raise NotImplementedError",
 )
 """Texts of the templates, which the author replaces."""

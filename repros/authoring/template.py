@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from string import Template
 
+from packaging.requirements import Requirement
+
+from repros.authoring.skeletons import BY_FAMILY, SKELETONS, Skeleton
 from repros.engine.header import has_header, read
 from repros.errors import ReprosError
 from repros.settings import OWN_PREFIX
@@ -21,6 +25,7 @@ def write_script(
     other_catalogues: Iterable[Path] = (),
     fill: Callable[[str], str] = str,
     prefix: str = OWN_PREFIX,
+    template: str | None = None,
 ) -> Path:
     """Write the script and return its path.
 
@@ -31,6 +36,7 @@ def write_script(
         other_catalogues: further catalogues whose ids are taken.
         fill: returns the text to write for the template's text.
         prefix: start of the id: `RPR`, or that of a private catalogue.
+        template: name of the code to begin with, one of :data:`SKELETONS`; None for that of the family.
 
     Raises:
         ReprosError: an invalid name, an existing script, or a path that is not a folder.
@@ -42,7 +48,7 @@ def write_script(
         raise ReprosError(f"{catalogue} is not a folder; go to a checkout, or name a folder with --catalogue.")
     path = catalogue / family / f"{slug}.py"
     title = slug.replace("_", " ").capitalize()
-    text = fill(_TEMPLATE.substitute(id=next_id([catalogue, *other_catalogues], prefix), title=title))
+    text = fill(_compose(next_id([catalogue, *other_catalogues], prefix), title, SKELETONS[_choose(template, family)]))
     if path.exists():
         raise ReprosError(f"{path} already exists; choose another name, or edit that file.")
     try:
@@ -56,6 +62,37 @@ def write_script(
     return path
 
 
+def _choose(template: str | None, family: str) -> str:
+    return template or BY_FAMILY.get(family, "plain")
+
+
+def _compose(id_: str, title: str, skeleton: Skeleton) -> str:
+    """Return the text of a script that begins with a skeleton."""
+    return _TEMPLATE.substitute(
+        id=id_,
+        title=title,
+        dependencies=json.dumps(skeleton.dependencies),
+        package=Requirement(skeleton.dependencies[-1]).name,
+        home=skeleton.home,
+        strategy=skeleton.strategy,
+        processes=skeleton.processes,
+        match=json.dumps(skeleton.match),
+        code=skeleton.code,
+        remark=_REMARK,
+    )
+
+
+def remove_comments(script: Path) -> bool:
+    """Remove the template's comments behind the keys of a header; return whether there were any."""
+    comments = {found["comment"] for found in _COMMENT.finditer(_TEMPLATE.template)}
+    before = script.read_text(encoding="utf-8")
+    after = _COMMENT.sub(lambda found: found["key"] if found["comment"] in comments else found[0], before)
+    after = after.replace(_REMARK, "")
+    if after != before:
+        script.write_text(after, encoding="utf-8")
+    return after != before
+
+
 def next_id(catalogues: Iterable[Path], prefix: str = OWN_PREFIX) -> str:
     """Return the id after the highest of a prefix. Gaps are ids that were given up; they are not used again."""
     scripts = {path.resolve() for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path)}
@@ -64,11 +101,17 @@ def next_id(catalogues: Iterable[Path], prefix: str = OWN_PREFIX) -> str:
     return f"{prefix}-{highest + 1:04d}"
 
 
-# The comments are for the author, who deletes them when the script is finished.
+_COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.MULTILINE)
+_REMARK = """\
+# # Further variants may have strategies, devices, affected and requires of their own. A documented fix that does
+# # not work is one, too: outcome = "fails" and `claim`, what it promises. `frames` names functions on the stack.
+"""
+
+# The comments are for the author; `repros check` removes them.
 _TEMPLATE = Template('''\
 # /// script
 # requires-python = ">=3.9"
-# dependencies = ["torch>=2.1"]              # what the script imports
+# dependencies = $dependencies              # what the script imports
 #
 # [tool.repro]
 # id = "$id"                            # never changes, is never reused
@@ -76,29 +119,28 @@ _TEMPLATE = Template('''\
 # kind = "bug"                               # "by design", "misuse", "limitation": with `documented`, an address
 # upstream.reports = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # users who met it; [] if none
 # upstream.fixed_by = []                     # also introduced_by, unreleased_fix (merged), related
-# packages = ["torch"]                       # the packages with the failure
-# affected = ["torch>=2.1"]                  # releases measured to fail: "lightning>=2.1,<2.4"; [] means all
+# packages = ["$package"]                       # the packages with the failure
+# affected = []                              # releases measured to fail: ["lightning>=2.1,<2.4"]; [] means all
 # requires = []                              # releases that the script needs to run
-# home = "current"                           # the stack on which it fails as documented: see `repros stacks`
-# strategies = ["ddp"]                       # ddp, ddp_spawn, fused_adamw, ...: those that matter
-# devices = ["cpu"]                          # cuda, sim, cpu
-# processes = 1                              # ranks
-# deadline = 120                             # seconds
+# home = "$home"                           # the stack on which it fails as documented: see `repros stacks`
+# strategies = ["$strategy"]                       # ddp, ddp_spawn, fused_adamw, ...: those that matter
+# devices = ["cpu"]                          # cuda, sim, cpu; two ranks on sim need requires = ["torch>=2.1"]
+# processes = $processes                              # ranks; minimum = 1: the fewest devices that show it
+# deadline = 120                             # seconds; cold = ["ddp"]: strategies whose launcher matters
 # silent = true                              # a wrong result without an error: the script asserts on it
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "what this variant does, in one line"
 # raises = "AssertionError"                  # or ends = "hang", "exit 3", "signal SIGSEGV"
-# match = "expected 4.0"                     # part of the message, copied from a real run
+# match = $match            # part of the message, copied from a real run; `repros check` shows it
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
 # about = "what it does differently"
 # source = "https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"      # where this fix is documented
 #
-# # A documented fix that does not work is a variant, too: outcome = "fails" and `claim`, what it promises.
-# ///
+$remark# ///
 """What the user does, in one sentence.
 
 Symptom: What the user sees, with the text of the error.
@@ -108,31 +150,4 @@ Cause: Which call does what, and since which release.
 Fix: What to do instead, and since which release that is not necessary.
 """
 
-from __future__ import annotations
-
-import sys
-
-import torch
-
-
-def failing(device):
-    return torch.tensor(2.0, device=device) + 1
-
-
-def fixed(device):
-    return torch.tensor(2.0, device=device) + 2
-
-
-VARIANTS = {"failing": failing, "fixed": fixed}
-
-
-def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in VARIANTS:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
-    result = VARIANTS[variant](torch.device(accelerator)).item()
-    assert result == 4.0, f"expected 4.0, got {result}"
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
-''')
+$code''')

@@ -38,6 +38,7 @@ _COMMANDS = {
     "stacks": ("stacks", "List the sets of library versions to run on."),
     "matrix": ("matrix", "Measure the catalogue over all stacks, or check it against the evidence."),
     "bisect": ("bisect_repro", "Find the first and the last release that has a failure."),
+    "check": ("check", "Do everything that a new script needs, and say what is left."),
     "new": ("new", "Write a new repro script from a template."),
 }
 """Each command in the order of its use: its function in the module `repros.cli.NAME`, and one line of help."""

@@ -10,6 +10,7 @@ import click
 
 from repros.authoring.fill import fill_template
 from repros.authoring.form import FilledForm, parse_form
+from repros.authoring.skeletons import SKELETONS
 from repros.authoring.template import write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
@@ -27,6 +28,11 @@ from repros.text.wording import relative_to_cwd
 @click.argument("slug", required=False)
 @click.option("--family", metavar="NAME", help="Folder of the script in the catalogue, such as lightning.")
 @click.option(
+    "--template",
+    type=click.Choice([*SKELETONS]),
+    help="Code to begin with; default: the family's. resume is a fit with a checkpoint that another goes on from.",
+)
+@click.option(
     "--from-issue",
     "issue",
     type=click.Path(path_type=Path, allow_dash=True),
@@ -40,8 +46,8 @@ from repros.text.wording import relative_to_cwd
     help="Catalogue for the script; default: the first folder that REPROS_CATALOGUE or pyproject.toml names, else "
     f"{CHECKOUT}.",
 )
-def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Path | None) -> None:
-    """Write a new repro script from a template, with the next free id.
+def new(slug: str | None, family: str | None, template: str | None, issue: Path | None, catalogue: Path | None) -> None:
+    """Write a new repro script from a template, with the next free id; both of its variants run.
 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync. With
     --from-issue, slug and family come from the issue unless they are given. Values the header rejects are
@@ -60,9 +66,11 @@ def new(slug: str | None, family: str | None, issue: Path | None, catalogue: Pat
     own = catalogue == CHECKOUT or catalogue.resolve().is_relative_to(CATALOGUE)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     use_catalogue([catalogue])
-    path = write_script(catalogue, family, slug, [*folders, CATALOGUE], lambda template: _fill(template, form), prefix)
-    command = shlex.join(["repros", "run", slug, *catalogue_words(path)])
-    echo(f"{path}\nEdit it, run it with Python, then:\n  {command}")
+    path = write_script(
+        catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form), prefix, template
+    )
+    command = shlex.join(["repros", "check", slug, *catalogue_words(path)])
+    echo(f"{path}\nEdit it, and check it:\n  {command}")
     if prefix == DEFAULT_PREFIX:
         hint = 'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml'
         show_text(console(stderr=True), hint, "dim")

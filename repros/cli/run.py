@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
+from repros import environments
+from repros.authoring.by_hand import shell_command
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
@@ -14,12 +16,16 @@ from repros.cli.shared.options import catalogue_option, example, narrowing_optio
 from repros.cli.shared.output import console
 from repros.cli.shared.results_file import LATEST
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
 from repros.engine import record
 from repros.engine.cells import JOBS
+from repros.engine.environment import Where
 from repros.engine.pipeline import RunOptions, run_selection
-from repros.engine.plan import NothingToRunError, Selection
+from repros.engine.plan import CellSpec, NothingToRunError, Selection, select, stack_names
 from repros.model import Device, Launch, Result
+from repros.stacks import stack
+from repros.text.wording import relative_to_cwd
 
 AUTO = "auto"
 """Warm, but cold for the strategies that a repro lists as cold."""
@@ -89,7 +95,18 @@ AUTO = "auto"
 )
 @click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
 @click.option("--no-summary", is_flag=True, help="Do not show the table; `repros summary` shows it later.")
-@click.option("--verbose", "-v", is_flag=True, help="Show each cell that cannot be run here.")
+@click.option(
+    "--verbose",
+    "-v",
+    is_flag=True,
+    help="Show each cell that cannot be run here, and the message of each failure that agrees.",
+)
+@click.option(
+    "--by-hand",
+    is_flag=True,
+    help="Run nothing; print for each cell the command that runs the script without repros, on the simulated "
+    "accelerator too.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Show only the cells that do not agree, and the counts.")
 @catalogue_option
 def run(
@@ -110,6 +127,7 @@ def run(
     no_summary: bool,
     verbose: bool,
     quiet: bool,
+    by_hand: bool,
 ) -> int:
     """Run repros and report what happened in each cell.
 
@@ -122,6 +140,8 @@ def run(
     where = choose_where(stacks, python)
     selection = Selection(ids, variants, strategies, devices)
     catalogue = load_catalogue()
+    if by_hand:
+        return _print_commands(select(catalogue, selection), where)
     options = RunOptions(jobs, None if launch == AUTO else Launch(launch), repeat, require)
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
     running = run_selection(catalogue, selection, where, results, observer, options)
@@ -132,6 +152,23 @@ def run(
             raise
         observer.say(str(error))
         return AGREES
+
+
+def _print_commands(specs: Sequence[CellSpec], where: Where) -> int:
+    """Print the shell command for each cell whose environment exists; name the stacks whose environment does not."""
+    missing: dict[str, None] = {}
+    for spec in specs:
+        arguments = [spec.variant.name, spec.strategy, spec.device.value]
+        names = ["python"] if where.python else stack_names(spec.repro, where.stacks)
+        for name in names:
+            python = where.python or environments.place(stack(name)) / "bin" / "python"
+            if python.exists():
+                echo(shell_command(python, relative_to_cwd(spec.repro.path), arguments, spec.repro.processes))
+            else:
+                missing[name] = None
+    for name in missing:
+        echo(f"the environment of stack {name} is not made yet: python -m repros.environments {name}", err=True)
+    return AGREES
 
 
 def _show_run(running: Iterable[Result], observer: LiveReporter, *, summary: bool) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 
 from repros.environments.store import ensure
+from repros.errors import ReprosError
 from repros.stacks import stack
 
 
@@ -12,5 +15,15 @@ def _say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
+def main(arguments: Sequence[str]) -> None:
+    """Make a stack's environment unless it is there, and print its interpreter's path."""
+    parser = argparse.ArgumentParser(prog="python -m repros.environments", description=main.__doc__)
+    parser.add_argument("name", metavar="NAME", help="a stack: see `repros stacks`")
+    try:
+        sys.stdout.write(f"{ensure(stack(parser.parse_args(arguments).name), _say)}\n")
+    except ReprosError as error:
+        parser.error(str(error))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"{ensure(stack(sys.argv[1]), _say)}\n")
+    main(sys.argv[1:])

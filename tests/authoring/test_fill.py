@@ -100,7 +100,7 @@ WRONG = {
     "Affected releases": ("lightning 2.1", "affected = ['lightning 2.1'] in [tool.repro]; expected a list of version"),
     "Processes": ("two", "processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more"),
     "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),
-    "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: ddp"),
+    "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: auto"),
     "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected text of the message"),
     "Stack": ("mine", 'home = "mine": no such stack; known: 2023-05'),
     "Dependencies": ("torch at 2", "dependencies = ['torch at 2']; expected a list of requirements"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from repros.authoring.skeletons import SKELETONS
 from repros.authoring.template import write_script
 from repros.engine import header
 from repros.engine.catalogue import load
@@ -112,3 +113,19 @@ def test_follows_the_style_of_the_catalogue(tmp_path: Path) -> None:
     if "No module named ruff" in checked.stderr:
         pytest.skip("ruff is not here; the lint session has it")
     assert checked.stdout.strip() == "All checks passed!"
+
+
+@pytest.mark.parametrize("name", [name for name in SKELETONS if name != "transformers"])  # not on `current`
+def test_every_template_runs(name: str, tmp_path: Path, current_python: Path) -> None:
+    repro = header.read(write_script(tmp_path, "family", "slug", template=name))
+    versions = {"torch": "2.13.0"}
+    environment = Environment("current", current_python, "3.11", versions, {Device.CPU: 2})
+    for variant in repro.variants:
+        cell = Cell(repro, variant, repro.strategies[0], Device.CPU, environment, repro.processes)
+        result = judge(cell, run(cell, tmp_path / variant.name))
+        assert result.verdict is (Verdict.REPRODUCED if variant.name == "failing" else Verdict.CLEAN), result.reason
+
+
+def test_the_family_chooses_the_template(tmp_path: Path) -> None:
+    for family, package in {"fabric": "lightning", "accelerate": "accelerate", "optimizers": "torch"}.items():
+        assert header.read(write_script(tmp_path, family, "slug")).packages == (package,)

@@ -174,3 +174,26 @@ def test_a_damaged_file_of_evidence_is_one_sentence(repros: Command, agreeing: s
     code, out, err = repros(*OPTIONS, agreeing)
     assert (code, out) == (2, "")
     assert err.startswith(f"repros: {file} cannot be read as evidence (")
+
+
+def test_evidence_that_decides_nothing_is_named_until_it_is_mended(repros: Command, agreeing: str) -> None:
+    Path(agreeing).write_text(AGREEING.replace('raise ValueError("as documented")', "raise SystemExit(7)"))
+    named = "the evidence of RPR-9101 failing plain cpu 2023-12 is different, which tells nothing about a range; "
+    assert repros(*OPTIONS, agreeing, "--jobs", "1")[0] == 1
+    code, out, _ = repros(*OPTIONS, agreeing)
+    assert (code, named in out) == (1, True), "nothing is left to run, but it is not forgotten"
+    Path(agreeing).write_text(AGREEING)
+    code, out, _ = repros(*OPTIONS, agreeing, "--jobs", "1")
+    assert (code, named in out) == (0, False)
+
+
+def test_evidence_of_what_can_no_longer_run_is_removed(repros: Command, agreeing: str) -> None:
+    assert repros(*OPTIONS, agreeing, "--jobs", "1")[0] == 0
+    limited = AGREEING.replace('# home = "2023-12"\n', '# home = "2023-12"\n# requires = ["torch>=99"]\n')
+    Path(agreeing).write_text(limited)
+    gone = "the evidence of RPR-9101 plain cpu 2023-12, which cannot run there any more\n"
+    assert f"to be removed: {gone}" in repros(*OPTIONS, agreeing, "--dry-run")[1]
+    assert len(read(Path("evidence"))) == 1
+    assert f"removed: {gone}" in repros(*OPTIONS, agreeing)[1]
+    assert read(Path("evidence")) == {}
+    assert list(Path("evidence").rglob("*.toml")) == []

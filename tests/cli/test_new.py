@@ -11,7 +11,7 @@ def test_new(repros: Command, here: Path) -> None:
     code, out, _ = repros("new", "it_breaks", "--family", "toys", "--catalogue", ".")
     assert (code, out) == (
         0,
-        "toys/it_breaks.py\nEdit it, run it with Python, then:\n  repros run it_breaks --catalogue .\n",
+        "toys/it_breaks.py\nEdit it, and check it:\n  repros check it_breaks --catalogue .\n",
     )
     assert repros("show", "it_breaks", "--catalogue", ".")[0] == 0
     assert repros("new", "it_breaks", "--family", "toys", "--catalogue", ".") == (
@@ -27,7 +27,7 @@ def test_from_a_filled_form(repros: Command, here: Path) -> None:
     )
     assert repros("new", "--from-issue", "issue.md", "--catalogue", ".") == (
         0,
-        "toys/it_breaks_twice.py\nEdit it, run it with Python, then:\n  repros run it_breaks_twice --catalogue .\n",
+        "toys/it_breaks_twice.py\nEdit it, and check it:\n  repros check it_breaks_twice --catalogue .\n",
         (
             "rejected: processes = 'two' in [tool.repro]; expected a number of ranks, 1 or more\n"
             'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml\n'

@@ -127,13 +127,31 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert refused.startswith("repros: failures/lost.py is in the catalogue ")
     assert json.loads(repros("export", "ACME-0001", "--osv", "-o", "-").stdout)["id"] == "x_ACME-0001"
 
+    assert files_of_the_package() == before, "nothing is written into the package"
+
+
+def test_commands_for_authors(project: Path, repros: Repros) -> None:
+    before = files_of_the_package()
+    repros("stacks", "--lock", "acme-2026")
+    repros("run", "ACME-0001", "--stack", "home")
+    by_hand = repros("run", "ACME-0001", "--by-hand", "--stack", "home", "--variant", "failing").stdout
+    done = subprocess.run(["sh", "-c", by_hand], cwd=project, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("AssertionError: expected 5 samples, got 4\n")
+    agreeing = repros("run", "ACME-0001", "--stack", "home", "-v").stdout
+    assert "\n    AssertionError: expected 5 samples, got 4\n" in agreeing
+
     bisected = repros("bisect", "ACME-0001").stdout
     assert "First affected release: 1.0 (2026-02-05)" in bisected
     assert "First release after it without the failure: 1.2 (2026-04-05)" in bisected
 
+    checked = repros("check", "ACME-0001", "--bisect").stdout
+    assert checked.endswith("ACME-0001: nothing is left to do (2 variants, 1 fail)\n")
+    assert (project / "failures/evidence/bisections/ACME-0001-acme.json").is_file()
+    assert (project / "failures/golden/acme-0001-failing-plain-hand-acme-2026.log").is_file()
+
     made = repros("new", "loader_hangs", "--family", "loader").stdout
     assert made.startswith("failures/loader/loader_hangs.py\n")
-    assert "repros run loader_hangs\n" in made
+    assert "repros check loader_hangs\n" in made
     script = project / "failures/loader/loader_hangs.py"
     assert '# id = "ACME-0002"' in script.read_text("utf-8")
     script.unlink()

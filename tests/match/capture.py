@@ -7,13 +7,8 @@ machine. Without NAMEs, all missing logs are captured.
 
 from __future__ import annotations
 
-import contextlib
-import getpass
+import argparse
 import json
-import os
-import re
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,10 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import repros.inside
 from repros import environments
+from repros.authoring.by_hand import MOST_BYTES, anonymise, clean_environ, run_command
 from repros.engine.catalogue import load
-from repros.engine.launch.environ import for_device
 from repros.model import Device
 from repros.stacks import stack
 from tests.match.golden_logs import GoldenLog, read_golden_logs
@@ -32,20 +26,24 @@ from tests.match.golden_logs import GoldenLog, read_golden_logs
 PROVOKED = Path(__file__).with_name("toys") / "provoked.py"
 TOOLS = Path(".repros") / "capture"
 """The folder for pytest and Jupyter, so that the stacks' environments stay unchanged."""
-INSIDE = Path(repros.inside.__file__).parent
-SECONDS = 180
-MOST_BYTES = 40_000
-"""Only the end of a longer log is kept, so that people can read it."""
 
 
-def main(names: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Capture the named logs, or those that are missing."""
-    for log in read_golden_logs():
-        if log.script and (log.name in names if names else not log.path.exists()):
-            print(f"running {log.name}", flush=True)
-            text = capture_log(log)
-            log.path.write_text(text, encoding="utf-8")
-            print(f"  {len(text.splitlines())} lines, {len(text.encode())} bytes: {text.splitlines()[-1][:100]}")
+    parser = argparse.ArgumentParser(prog="python -m tests.match.capture", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a log of golden/index.toml; all missing if not given")
+    names = parser.parse_args(arguments).names
+    captured = {log.name: log for log in read_golden_logs() if log.script}
+    if unknown := [name for name in names if name not in captured]:
+        parser.error(f"{unknown[0]} is not a log of golden/index.toml with a script")
+    wanted = [captured[name] for name in names] or [log for log in captured.values() if not log.path.exists()]
+    if not wanted:
+        print(f"nothing to do: all {len(captured)} logs are there; name those to capture again")
+    for log in wanted:
+        print(f"running {log.name}", flush=True)
+        text = capture_log(log)
+        log.path.write_text(text, encoding="utf-8")
+        print(f"  {len(text.splitlines())} lines, {len(text.encode())} bytes: {text.splitlines()[-1][:100]}")
 
 
 def capture_log(log: GoldenLog) -> str:
@@ -58,8 +56,15 @@ def capture_log(log: GoldenLog) -> str:
         script.write_text(source.read_text("utf-8"), encoding="utf-8")
         command, tool = LAUNCHERS[log.how](script, log.arguments)
         environ = _environ(log, tool)
-        output = _run([str(python), *command], project, environ)
-        return _anonymise(output, project, python)[-MOST_BYTES:]
+        output = run_command([str(python), *command], project, environ)
+        return anonymise(output, project, python, _tool_folders())[-MOST_BYTES:]
+
+
+def _tool_folders() -> Mapping[Path, str]:
+    """Return what the folders of the tools are called in a log."""
+    return dict.fromkeys(
+        (TOOLS.resolve() / "pytest", TOOLS.resolve() / "jupyter"), "/home/user/env/lib/python3.11/site-packages"
+    )
 
 
 def _script_path(log: GoldenLog) -> Path:
@@ -68,14 +73,7 @@ def _script_path(log: GoldenLog) -> Path:
 
 def _environ(log: GoldenLog, tool: str | None) -> dict[str, str]:
     device = Device.SIM if "sim" in log.arguments else Device.CPU
-    environ = for_device(device, 2) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
-    for name in ("PYTHONUNBUFFERED", "PYTHONSAFEPATH"):
-        del environ[name]
-    path = [str(INSIDE / "site")] if device is Device.SIM else []
-    if tool:
-        path.append(str(_install_tool(tool)))
-    environ["PYTHONPATH"] = os.pathsep.join(path)
-    return environ
+    return clean_environ(device, 2, [str(_install_tool(tool))] if tool else [])
 
 
 def _install_tool(name: str) -> Path:
@@ -85,51 +83,6 @@ def _install_tool(name: str) -> Path:
         command = ["uv", "pip", "install", "--quiet", "--python", sys.executable, "--target", str(place), *wanted]
         subprocess.run(command, check=True)
     return place
-
-
-def _run(command: Sequence[str], project: Path, environ: Mapping[str, str]) -> str:
-    with (project / "output").open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd=project,
-            env=environ,
-            start_new_session=True,
-        )
-        try:
-            process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(20)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return (project / "output").read_bytes().decode("utf-8", "replace")
-
-
-def _anonymise(text: str, project: Path, python: Path) -> str:
-    """Replace folders, host and user of this machine by neutral names."""
-    environment = python.parent.parent
-    base = python.resolve().parent.parent
-    places = {
-        str(project.resolve()): "/home/user/project",
-        str(project): "/home/user/project",
-        str(environment): "/home/user/env",
-        str(INSIDE): "/home/user/env/lib/python3.11/site-packages/repros/inside",
-        str(TOOLS.resolve() / "pytest"): "/home/user/env/lib/python3.11/site-packages",
-        str(TOOLS.resolve() / "jupyter"): "/home/user/env/lib/python3.11/site-packages",
-        str(base): "/usr",
-        str(Path.home()): "/home/user",
-        socket.gethostname(): "node1",
-    }
-    for folder, neutral in places.items():
-        text = text.replace(folder, neutral)
-        if folder.startswith(f"{Path.home()}/"):  # a notebook abbreviates the home folder
-            text = text.replace(folder.replace(str(Path.home()), "~", 1), neutral)
-    text = re.sub(r"/tmp/[\w.-]+", "/tmp/x", text)  # noqa: S108 - a name in a text
-    return text.replace(f"{getpass.getuser()}@", "user@")
 
 
 def _python_command(script: Path, arguments: Sequence[str]) -> tuple[list[str], str | None]:

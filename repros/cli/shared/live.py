@@ -32,7 +32,7 @@ class LiveReporter(Observer):
             out: console.
             results: results file; begun once the plan is known, so that a typo does not empty it.
             append: whether results are added to the file.
-            verbose: whether cells that cannot be run here get a line each.
+            verbose: whether cells that cannot be run here get a line each, and failures that agree their message.
             quiet: whether only cells that do not agree get a line.
         """
         self._quiet = quiet
@@ -106,6 +106,8 @@ class LiveReporter(Observer):
         if self._quiet and not result.verdict.disagrees:
             return
         show_text(self._out, self._result_line(result))
+        if self._verbose and result.signature and not result.verdict.disagrees:
+            show_text(self._out, f"    {result.signature}", "dim")
         if result.verdict.disagrees:
             show_text(self._out, f"\n{explain(result)}\n")
 

@@ -1,0 +1,92 @@
+"""Each rule, broken: the sentence says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from repros.authoring.rules import RULES, Script, find_unnamed_rivals
+from repros.authoring.template import remove_comments, write_script
+from repros.engine import header
+from repros.engine.catalogue import load
+
+TEMPLATE = [
+    "line 9: replace the template's text 'ORGANISATION/REPOSITORY'",
+    "line 23: replace the template's text 'what this variant does, in one line'",
+    "line 29: replace the template's text 'what it does differently'",
+    "line 30: replace the template's text 'ORGANISATION/REPOSITORY'",
+    "line 35: replace the template's text 'What the user does, in one sentence'",
+    "line 37: replace the template's text 'What the user sees, with the text of the error'",
+    "line 39: replace the template's text 'Which call does what, and since which release'",
+    "line 41: replace the template's text 'What to do instead, and since which release'",
+]
+
+
+def broken(path: Path) -> list[str]:
+    script = Script(header.read(path))
+    return [sentence for rule in RULES for sentence in rule(script)]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return write_script(tmp_path, "family", "it_breaks")
+
+
+def test_the_template_is_not_finished(script: Path) -> None:
+    assert broken(script) == TEMPLATE
+
+
+def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
+    text = script.read_text().replace("# silent = true", "# minimum = 1  # one GPU shows it\n# silent = true")
+    script.write_text(text)
+    assert remove_comments(script)
+    assert "# minimum = 1  # one GPU shows it\n" in script.read_text()
+    assert script.read_text().count("  # ") == 1
+    assert not remove_comments(script)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ('title = "It breaks"', 'title = "It breaks."', "shorten title to one sentence of at most 100 characters"),
+        ("Symptom: What", "What", "begin three paragraphs of the docstring with 'Symptom:', 'Cause:' and 'Fix:'"),
+        ("def fixed(", "def other(", "define the failing and the fixed code under these names"),
+        ("\n\nVARIANTS", "\nx = 1" * 81 + "\n\nVARIANTS", "shorten the code below the docstring from"),
+        (
+            'match = "expected 4.0, got 3.0"',
+            'match = "expected"',
+            "match = 'expected': quote the wrong value after 'got'",
+        ),
+        ('about = "what it does differently"', 'about = "adds."', "write about of variant fixed as one line"),
+        ('home = "current"', 'home = "currant"', "home = 'currant': expected one of 2023-05,"),
+        (
+            'dependencies = ["torch>=2.0"]',
+            'dependencies = ["torch<2.0"]',
+            "choose another home: torch<2.0 does not hold",
+        ),
+        ("affected = []", 'affected = ["lightning<3"]', "add lightning to dependencies, or take it out"),
+        ('strategy="auto"', 'strategy="ddp"', "give main these defaults: variant='failing', a strategy out of auto"),
+    ],
+)
+def test_a_broken_rule_says_what_to_do(script: Path, before: str, after: str, sentence: str) -> None:
+    text = script.read_text()
+    assert before in text
+    changed = text.replace(before, after)
+    assert [one for one in broken_text(script, changed) if one.startswith(sentence)]
+
+
+def broken_text(script: Path, text: str) -> list[str]:
+    script.write_text(text)
+    return broken(script)
+
+
+def test_a_rival_must_be_named(tmp_path: Path) -> None:
+    for slug in ("one", "two"):
+        path = write_script(tmp_path, "family", slug)
+        path.write_text(path.read_text().replace("# silent = true", "# silent = false"))
+    catalogue = load([tmp_path])
+    first, second = catalogue
+    assert list(find_unnamed_rivals(first, catalogue)) == [
+        f"{second.id} has the same message: after 'Fix:' add a paragraph 'Apart:' that names it and tells how"
+    ]
