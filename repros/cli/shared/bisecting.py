@@ -114,7 +114,7 @@ def claimed_packages(repro: Repro) -> list[str]:
     """Return the packages whose affected range has an end that is not merely what the script needs to run."""
     needed = (*repro.dependencies, *repro.requires)
     claimed = []
-    for requirement in repro.failing.affected:
+    for requirement in (term.requirement for condition in repro.failing.affected for term in condition.terms):
         name = str(canonicalize_name(requirement.name))
         bounds = {str(one) for other in needed if canonicalize_name(other.name) == name for one in other.specifier}
         if {str(one) for one in requirement.specifier} - bounds and name != "python":
