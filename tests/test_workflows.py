@@ -31,8 +31,9 @@ NOT_RUN = {".ci/run": "it runs these tests"}
 REQUIREMENTS = "torch==2.1.2\nlightning==2.1.3\n"
 
 NOX = """#!/usr/bin/env bash
-# Sessions of minutes are installed and not run.
+# Sessions of minutes are installed and not run; those of a GPU, one for each stack and strategy, are listed.
 case " $* " in *" --json "* | *" -s site "* | *" -s build "* | *" -s changelog "*) exec {nox} "$@" ;; esac
+case " $* " in *" --device cuda "*) exec {nox} -l -s matrix ;; esac
 args=()
 for one in "$@"; do
     if [ "$one" = -- ]; then break; fi
