@@ -232,6 +232,20 @@ def test_a_damaged_torch_is_named(torch: str, problem: str, repros: Run, venv: P
     assert err.endswith(f"; {EXPECTED}\n")
 
 
+def test_without_proc_a_cell_cannot_be_judged(repros: Run, venv: Path, tmp_path: Path) -> None:
+    words = f"{sys.executable} -m repros run --catalogue {RAISES} --variant fixed --python {venv}"
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "sh", "-c", f"mount -t tmpfs none /proc || exit 77; {words}"],
+        cwd=tmp_path / "here", env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"this machine does not allow mounts: {done.stderr.strip()}")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "] infra " in done.stdout
+    assert "/proc is not mounted here" in done.stdout
+
+
 def test_a_torch_without_memory_is_a_failure_of_the_machine(repros: Run, venv: Path) -> None:
     (file,) = venv.rglob("torch.py")
     why = "libtorch_cpu.so: failed to map segment from shared object"

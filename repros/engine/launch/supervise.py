@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -17,6 +18,7 @@ from repros.engine.launch.gather import Timeline, gather
 from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL
 from repros.model import Cell, Launch, Observation, ProcessRole
 
+_PROC = Path("/proc/self")
 _POLL = 0.1
 _STACKS_TIMEOUT = 1.0
 _ROOM = 64 * 1024
@@ -68,6 +70,8 @@ def run(cell: Cell, folder: Path, start: StartCell, launch: Launch, stop: thread
     def broken(why: str) -> Observation:
         return Observation((), time.monotonic() - started, folder, launch=launch, broken=why)
 
+    if sys.platform == "linux" and not _PROC.is_dir():
+        return broken("/proc is not mounted here, so the cell's processes could not be found and ended; mount it")
     try:
         # The path is the token by which processes are found, so the engine and the processes must spell it the same.
         folder = folder.resolve()
