@@ -16,7 +16,7 @@ from repros.cli.shared.streams import echo, echo_json
 from repros.docs.tables import failures_table
 from repros.engine.catalogue import CATALOGUE, Catalogue
 from repros.errors import refuse_unknown
-from repros.matrix.text import describe_stacks
+from repros.matrix.spans import describe_stacks
 from repros.model import Kind, Repro
 from repros.stacks import load_stacks
 from repros.text import json_values

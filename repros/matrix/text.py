@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from repros import environments
-from repros.evidence import Evidence, StackStatus, stack_status
+from repros.evidence import Evidence
 from repros.matrix.worklist import Worklist, WorklistEntry, estimate_seconds, pending
-from repros.model import Repro, Stack
+from repros.model import Stack
 from repros.text.wording import count
 
 _HEADINGS = ("stack", "cells", "known", "to run", "about", "environment")
@@ -27,17 +26,6 @@ def worklist_lines(worklist: Worklist, evidence: Evidence, *, include_fresh: boo
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(_align(row, widths)).rstrip() for row in rows]
     return [*table, _totals(worklist, evidence, include_fresh=include_fresh)]
-
-
-def describe_stacks(repro: Repro, stacks: Sequence[Stack], evidence: Evidence) -> str:
-    """Return on which stacks a failure occurs: `fails on 2023-12 to 2024-06; clean on 2023-05, 2024-09 to current`."""
-    by_stack = {stack.name: stack_status(repro, stack, evidence) for stack in stacks}
-    parts = [
-        f"{status} on {', '.join(_stack_spans(by_stack, status))}"
-        for status in StackStatus
-        if status in by_stack.values()
-    ]
-    return "; ".join(parts) or "not measured yet"
 
 
 def format_seconds(seconds: float) -> str:
@@ -83,11 +71,3 @@ def _environment_cost(stack: Stack) -> str:
 
 def _count_cells(entries: Sequence[WorklistEntry]) -> int:
     return sum(len(entry.specs) for entry in entries)
-
-
-def _stack_spans(by_stack: dict[str, StackStatus | None], status: StackStatus) -> Iterator[str]:
-    """Yield the stacks with one status, neighbours together: `2023-12 to 2024-06`."""
-    for found, group in groupby(by_stack, key=by_stack.__getitem__):
-        names = list(group)
-        if found is status:
-            yield names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

@@ -157,3 +157,17 @@ def test_matching_a_log_does_not_import_what_runs_cells() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert not {"repros.engine.pipeline", "repros.environments", "rich.progress", "psutil"} & loaded
+
+
+@pytest.mark.parametrize(
+    ("words", "unneeded"),
+    [
+        (("list",), {"repros.environments", "repros.engine.plan", "filelock", "psutil"}),
+        (("show", "RPR-0001"), {"repros.environments", "repros.engine.plan", "repros.match", "psutil"}),
+        (("audit", "--help"), {"pip_requirements_parser", "repros.match"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(words: tuple[str, ...], unneeded: set[str]) -> None:
+    script = "import sys; from repros.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not unneeded & set(done.stdout.splitlines()[-1].split())

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from repros.docs.tables import stacks_table
 from repros.evidence import Evidence, Unit, VariantVerdict
-from repros.matrix.text import describe_stacks
+from repros.matrix.spans import describe_stacks
 from repros.model import Device, Verdict
 from repros.stacks import load_stacks
 from tests import factories as make

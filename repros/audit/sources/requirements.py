@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pip_requirements_parser import OptionLine, RequirementsFile
 
 from repros.audit.sources.parsing import group_by_package, is_excessive, quote, range_constraint, read_text
 from repros.audit.subject import Constraint, Location, Subject
@@ -51,7 +50,7 @@ class _Reading:
         for found in _parse(file, is_constraint=is_constraint):
             line = found.requirement_line
             location = Location(_relative_name(self.first, line.filename), line.line_number)
-            if isinstance(found, OptionLine):
+            if type(found).__name__ == "OptionLine":
                 for option, names in found.options.items():
                     for name in names if option in _INCLUDES else ():
                         included = option == "constraints" or is_constraint
@@ -96,6 +95,8 @@ def _parse(file: Path, *, is_constraint: bool) -> list[Any]:
         UnicodeDecodeError: it is not UTF-8.
         ReprosError: the parser fails.
     """
+    from pip_requirements_parser import RequirementsFile  # noqa: PLC0415 - a third of the start of `repros audit`
+
     read_text(file)  # the parser's own errors have neither the file's name nor a way out
     try:
         lines = list(RequirementsFile.parse(str(file), include_nested=False, is_constraint=is_constraint))
