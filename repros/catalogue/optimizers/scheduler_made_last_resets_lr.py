@@ -1,0 +1,88 @@
+# /// script
+# requires-python = ">=3.9"
+# dependencies = ["torch>=2.0"]
+#
+# [tool.repro]
+# id = "RPR-0051"
+# title = "A scheduler made after the optimizer was loaded resets the learning rate"
+# kind = "bug"
+# upstream.reports = ["https://github.com/pytorch/pytorch/issues/65342"]
+# packages = ["torch"]
+# affected = []
+# home = "2023-12"
+# strategies = ["auto"]
+# devices = ["cpu"]
+# processes = 1
+# silent = true
+#
+# [tool.repro.variants.failing]
+# outcome = "fails"
+# about = "load the optimizer, make OneCycleLR, load it"
+# raises = "AssertionError"
+# match = "expected learning rate 0.097, got 0.004"
+#
+# [tool.repro.variants.fixed]
+# outcome = "passes"
+# about = "make OneCycleLR first, then load both"
+# source = "https://github.com/pytorch/pytorch/issues/65342"
+# ///
+"""A resume that loads the optimizer before the scheduler is made.
+
+Symptom: the first step after the resume uses the scheduler's initial learning rate. There is no error.
+
+Cause: the constructor of a scheduler writes its initial learning rate into the optimizer, over the one that was loaded;
+`scheduler.load_state_dict` restores the scheduler's counters, and not the optimizer's learning rate.
+
+Fix: make the scheduler before the optimizer's state is loaded.
+"""
+
+import sys
+
+import torch
+from torch.optim.lr_scheduler import OneCycleLR
+
+
+def new_optimizer():
+    return torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+
+
+def new_scheduler(optimizer):
+    return OneCycleLR(optimizer, max_lr=0.1, total_steps=11, pct_start=0.5)
+
+
+def failing(checkpoint):
+    optimizer = new_optimizer()
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    scheduler = new_scheduler(optimizer)
+    scheduler.load_state_dict(checkpoint["scheduler"])
+    return optimizer
+
+
+def fixed(checkpoint):
+    optimizer = new_optimizer()
+    scheduler = new_scheduler(optimizer)
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    scheduler.load_state_dict(checkpoint["scheduler"])
+    return optimizer
+
+
+VARIANTS = (failing, fixed)
+
+
+def main(variant="failing", strategy="auto", accelerator="cpu"):
+    variants = {v.__name__: v for v in VARIANTS}
+    if variant not in variants:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    optimizer = new_optimizer()
+    scheduler = new_scheduler(optimizer)
+    for _ in range(4):
+        optimizer.step()
+        scheduler.step()
+    expected = round(optimizer.param_groups[0]["lr"], 3)
+    checkpoint = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+    got = round(variants[variant](checkpoint).param_groups[0]["lr"], 3)
+    assert got == expected, f"expected learning rate {expected}, got {got}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
