@@ -32,6 +32,8 @@ OWN_PREFIX, DEFAULT_PREFIX = "RPR", "LOCAL"
 """Prefix of the package's ids, and that of a private catalogue whose project sets none."""
 
 _PREFIX = re.compile(r"[A-Z][A-Z0-9]{1,9}")
+_LARGEST = 2**20
+"""Characters of a `pyproject.toml` that are read; a larger one is no project's, and a device has no end."""
 _KEYS = ("prefix", "catalogue", "audit")
 _BESIDE = ("evidence", "stacks", "golden")
 """Folders in a catalogue that hold no scripts."""
@@ -134,7 +136,8 @@ def _find_settings(folder: Path, variable: str) -> Settings:
 def _read_table(file: Path) -> dict[str, Any] | None:
     """Return the table `[tool.repros]`; None if the file has none, or is not about this project and damaged."""
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(_LARGEST)
         table = tomllib.loads(text).get("tool", {}).get("repros") if "repros" in text else None
     except (OSError, UnicodeDecodeError, AttributeError, RecursionError, tomllib.TOMLDecodeError):
         # Whoever needs this file for itself reports it: `repros audit` does.
