@@ -43,7 +43,7 @@ PLACEHOLDERS = (
     "raise NotImplementedError",
 )
 """Texts of the templates, which the author replaces."""
-MEASURED = re.compile(r"(got|still has) (\[?-?\d|None)")
+MEASURED = re.compile(r"(got|still has) (\[?-?\d|None|nan\b)")
 """The part of a message that quotes the wrong value."""
 
 _SLUG = re.compile(r"[a-z][a-z0-9_]+")

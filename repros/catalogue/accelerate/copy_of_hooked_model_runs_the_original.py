@@ -31,7 +31,6 @@
 # [tool.repro.variants.loaded_copy]
 # outcome = "fails"
 # about = "the new weight is loaded into the copy with load_state_dict"
-# claim = "loading the state dict into the copy refreshes it"
 # ///
 """An EMA or teacher copied from a dispatched model is the student under another name.
 

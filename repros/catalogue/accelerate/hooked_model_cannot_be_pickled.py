@@ -43,13 +43,12 @@
 # [tool.repro.variants.copied]
 # outcome = "fails"
 # about = "spawn the ranks with a deep copy of the hooked model"
-# claim = "a copy leaves the hooks behind"
 # ///
 """A quantised or dispatched model trains in one process and cannot be sent to several, by spawn or through a queue.
 
-Symptom: `AttributeError: Can't pickle local object 'add_hook_to_module.<locals>.new_forward'` (newer Pythons say "Can't
-get local object"); up to accelerate 0.23 `PicklingError: Can't pickle <function Linear.forward>: it's not the same object as
-torch.nn.modules.linear.Linear.forward`. The launching process raises it; no rank has started.
+Symptom: `AttributeError: Can't pickle local object 'add_hook_to_module.<locals>.new_forward'` (newer Pythons say
+"Can't get local object"); up to accelerate 0.23 `PicklingError: Can't pickle <function Linear.forward>: it's not the
+same object as torch.nn.modules.linear.Linear.forward`. The launching process raises it; no rank has started.
 
 Cause: `accelerate.hooks.add_hook_to_module` replaces the module's `forward` with a function that is defined inside
 `add_hook_to_module`. Pickle stores a function by the name under which it can be imported; a local function has none.

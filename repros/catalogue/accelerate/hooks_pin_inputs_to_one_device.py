@@ -44,11 +44,25 @@
 # [tool.repro.variants.no_device_map]
 # outcome = "passes"
 # about = "an unquantised model that is loaded without a device map"
+# source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
 #
 # [tool.repro.variants.inputs_moved]
 # outcome = "fails"
 # about = "the network's forward moves its input to its weight's device"
 # claim = "x = x.to(self.device) in forward brings the input back"
+# source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
+#
+# [tool.repro.variants.nested]
+# outcome = "fails"
+# about = "the network inside two more modules: hooks sit on each layer with weights, whatever is around it"
+# source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
+#
+# [tool.repro.variants.hooks_checked]
+# outcome = "fails"
+# about = "a check as the fit begins: compare each hook's execution_device with its layer's parameters"
+# raises = "RuntimeError"
+# match = "hooks move inputs to another device than the weights'"
+# source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
 #
 # [tool.repro.variants.unquantised]
 # outcome = "fails"
@@ -64,14 +78,15 @@
 # ///
 """A pretrained model that brought its own device map trains on rank 0 and dies on every other rank.
 
-Symptom: `RuntimeError: Expected all tensors to be on the same device ... cuda:1 and cuda:0`, on all ranks but the first.
+Symptom: `RuntimeError: Expected all tensors to be on the same device ... cuda:1 and cuda:0`, on all ranks but the
+first.
 
 Cause: a model is loaded before Lightning has set the rank's device, so `device_map={"": torch.cuda.current_device()}`
 names device 0 on every rank. `accelerate.dispatch_model` then adds an `AlignDevicesHook(execution_device=0)` to the
 model and to each layer with weights. Lightning moves the weights to the rank's device; the hooks go on moving the
-*inputs* to device 0. A `.to()` in `forward` is undone by the hook of the next layer. accelerate adds hooks for any map
-of several devices; up to 0.20 for every map; up to 1.12 (or with bitsandbytes older than 0.48) for models marked as
-8-bit.
+*inputs* to device 0. bitsandbytes registers no hooks of its own. A `.to()` in `forward` is undone by the hook of the
+next layer. accelerate adds hooks for any map of several devices; up to 0.20 for every map; up to 1.12 (or with
+bitsandbytes older than 0.48) for models marked as 8-bit.
 
 Fix: load in `configure_model` on `self.trainer.strategy.root_device`, or remove the hooks, or upgrade accelerate.
 """
@@ -116,6 +131,15 @@ class Failing(Training):
         self.network = load(current, **options)
 
 
+class HooksChecked(Failing):
+    def on_train_start(self):
+        for name, layer in self.network.named_modules():
+            device = getattr(getattr(layer, "_hf_hook", None), "execution_device", None)
+            wrong = [p for p in layer.parameters() if device is not None and p.device != torch.device(device)]
+            if wrong:
+                raise RuntimeError(f"hooks move inputs to another device than the weights': {name or 'the network'}")
+
+
 class Fixed(Training):
     def __init__(self, current):
         super().__init__()
@@ -143,6 +167,8 @@ VARIANTS = {
     "no_device_map": no_device_map,
     "inputs_moved": lambda current: Failing(current, network=Network(move_inputs=True)),
     "unquantised": lambda current: Failing(current, in_8bit=False),
+    "nested": lambda current: Failing(current, network=nn.Sequential(nn.Sequential(Network()))),
+    "hooks_checked": HooksChecked,
     "forced_hooks": lambda current: Failing(current, in_8bit=False, force_hooks=True),
 }
 

@@ -50,15 +50,16 @@
 # ///
 """A training in bf16-mixed has to choose between a fused optimizer and gradient clipping.
 
-Symptom: `RuntimeError: The current optimizer, AdamW, does not allow for gradient clipping because it performs unscaling of
-gradients internally. HINT: Are you using a 'fused' optimizer?`
+Symptom: `RuntimeError: The current optimizer, AdamW, does not allow for gradient clipping because it performs
+unscaling of gradients internally. HINT: Are you using a 'fused' optimizer?`
 
 Cause: with a GradScaler, a fused optimizer's gradients are still scaled when Lightning clips, because the optimizer
 unscales them in its own `step`; so the refusal is right for `16-mixed`. `MixedPrecision.clip_gradients` asks only the
 optimizer (`_optimizer_handles_unscaling`, that is `_step_supports_amp_scaling`), not whether there is a scaler. In
 `bf16-mixed` there is no scaler, and the gradients are not scaled.
 
-Fix: call `torch.nn.utils.clip_grad_norm_` in `configure_gradient_clipping`. Calling `self.clip_gradients` there raises
+Fix: merged upstream (PR 21436: the refusal only where there is a scaler), in no release up to 2.6.6. Until then call
+`torch.nn.utils.clip_grad_norm_` in `configure_gradient_clipping`. Calling `self.clip_gradients` there raises
 the same error.
 """
 

@@ -47,7 +47,7 @@
 # outcome = "fails"
 # about = "move the layer, then load_state_dict(strict=False): nothing is raised, the output is wrong"
 # raises = "AssertionError"
-# match = "expected 64 inputs of 1 times the saved weight 1.0, 64.0, got 128.0"
+# match = "expected outputs [64.0, -192.0] of the saved weights 1 and -3, got [128.0, -128.0]"
 # claim = "strict=False skips the keys that the layer does not know"
 # source = "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1946"
 # ///
@@ -70,9 +70,10 @@ from bitsandbytes.nn import Linear4bit, Params4bit
 from torch import nn
 
 
-def new_layer(value=2.0):
+def new_layer(values=(2.0, 2.0)):
     layer = Linear4bit(64, 64, bias=False, compress_statistics=False)
-    nn.init.constant_(layer.weight, value)
+    for rows, value in zip(layer.weight.data.split(32), values):
+        nn.init.constant_(rows, value)
     return layer
 
 
@@ -107,11 +108,11 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    saved = new_layer(1.0).to(accelerator).state_dict()
+    saved = new_layer((1.0, -3.0)).to(accelerator).state_dict()
     layer = variants[variant](saved, accelerator)
-    # Weights of 1 and of 2 are packed into the same numbers; the scales make the difference.
-    got = layer(torch.ones(1, 64, device=accelerator))[0, 0].item()
-    assert got == 64.0, f"expected 64 inputs of 1 times the saved weight 1.0, 64.0, got {got}"
+    # Each row of 64 weights is a block with its own scale: 64 inputs of 1 times 1 in the first, times -3 in the last.
+    got = layer(torch.ones(1, 64, device=accelerator))[0, [0, -1]].tolist()
+    assert got == [64.0, -192.0], f"expected outputs [64.0, -192.0] of the saved weights 1 and -3, got {got}"
 
 
 if __name__ == "__main__":

@@ -62,10 +62,11 @@ Symptom: `RuntimeError: Expected to mark a variable ready only once ... Paramete
 checkpointed.weight has been marked as ready twice`. Lightning's `ddp_find_unused_parameters_true` turns that flag on,
 and so does transformers' Trainer for a model that is not a PreTrainedModel, such as one wrapped by peft.
 
-Cause: `Reducer::prepare_for_backward` walks the graph from the outputs and at once marks as ready every parameter that
-it misses. A reentrant checkpoint ran its block under `no_grad`: the block's parameters are not in any graph yet. They
-get one in the backward that `CheckpointFunction` runs inside the backward, fire the reducer's hook, and are ready
-twice.
+Cause: `Reducer::prepare_for_backward` walks the graph from the outputs and at once marks as ready every parameter
+that it misses. A reentrant checkpoint ran its block under `no_grad`: the block's parameters are not in any graph yet.
+They get one in the backward that `CheckpointFunction` runs inside the backward, fire the reducer's hook, and are
+ready twice. DDP's documentation says so in a note: "make sure you are not passing find_unused_parameters=True" beside
+reentrant checkpoints, and `use_reentrant=False` works "without any limitations".
 
 Fix: leave `find_unused_parameters` off, or use `use_reentrant=False`, whose block is in the graph.
 

@@ -43,15 +43,21 @@
 #     "step 1: expected gradient 2.0, the mean of 1 and 3, got 1.0",
 #     "step 1: expected gradient 2.0, the mean of 1 and 3, got 3.0",
 # ]
-# claim = "once a forward went through DDP its hooks stay armed"
+# claim = "the wrapper's forward need not be called for gradients to be synchronised"
+# source = "https://github.com/k2-fsa/icefall/issues/226"
+#
+# [tool.repro.variants.group_of_one]
+# outcome = "passes"
+# about = "the failing code in a group of one rank, as in a first test on one GPU: there is nothing to see"
 # ///
 """A training loop that unwraps its DDP model trains every rank on its own.
 
 Symptom: several GPUs learn like one: the ranks' losses and weights drift apart. Silent.
 
-Cause: `DistributedDataParallel.forward` prepares the reducer for the backward that follows. `ddp.module(x)`, written to
-reach a method or attribute of the model, is a plain call: the reducer's hooks are there, but it is not expecting a
+Cause: `DistributedDataParallel.forward` prepares the reducer for the backward that follows. `ddp.module(x)`, written
+to reach a method or attribute of the model, is a plain call: the reducer's hooks are there, but it is not expecting a
 backward. The preparation lasts for one backward, so a forward through the wrapper hides the error for one step only.
+A test on one GPU shows nothing.
 
 Fix: call the wrapper; give the module's `forward` a switch for what else it should do.
 """
@@ -78,14 +84,19 @@ def wrapped_first(ddp, x, done=[]):  # noqa: B006 - remembers that it was called
     return ddp(x) if len(done) == 1 else ddp.module(x)
 
 
-VARIANTS = (failing, fixed, wrapped_first)
+def group_of_one(ddp, x):
+    return ddp.module(x)
+
+
+VARIANTS = (failing, fixed, wrapped_first, group_of_one)
 
 
 def train(variant):
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
     layer = nn.Linear(1, 1, bias=False)
-    ddp = DistributedDataParallel(layer)
+    alone = [distributed.new_group([other]) for other in range(2)][rank]
+    ddp = DistributedDataParallel(layer, process_group=alone if variant == "group_of_one" else None)
     forward = {v.__name__: v for v in VARIANTS}[variant]
     # The output is w * x: the gradient of w is x, 1 on rank 0 and 3 on rank 1.
     x = torch.full((1, 1), 1.0 + 2.0 * rank)
@@ -93,6 +104,9 @@ def train(variant):
         layer.zero_grad()
         forward(ddp, x).sum().backward()
         got = layer.weight.grad.item()
+        if variant == "group_of_one":
+            assert got == x.item(), f"step {step}: expected the rank's own gradient {x.item()}, got {got}"
+            continue
         assert got == 2.0, f"step {step}: expected gradient 2.0, the mean of 1 and 3, got {got} on rank {rank}"
 
 

@@ -34,14 +34,32 @@
 # outcome = "passes"
 # about = "forward and backward inside no_sync"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+#
+# [tool.repro.variants.flag_set_between]
+# outcome = "fails"
+# about = "accumulate two batches, with require_backward_grad_sync set between forward and backward: the last is not reduced"
+# raises = "AssertionError"
+# match = [
+#     "expected gradient 4.0, twice the mean of 1 and 3, got 3.0",
+#     "expected gradient 4.0, twice the mean of 1 and 3, got 5.0",
+# ]
+# source = "https://github.com/karpathy/build-nanogpt/pull/30"
+#
+# [tool.repro.variants.flag_set_before]
+# outcome = "passes"
+# about = "the same flag, set before the forward"
+# source = "https://github.com/karpathy/build-nanogpt/pull/30"
 # ///
 """Gradient accumulation under DDP pays for a reduction in every backward although no_sync is used.
 
-Symptom: no speed-up from `no_sync`; gradients are the mean over the ranks where the rank's own are expected (for a norm,
-for clipping per rank). Silent.
+Symptom: no speed-up from `no_sync`; gradients are the mean over the ranks where the rank's own are expected (for a
+norm, for clipping per rank). Set by hand between forward and backward, DDP's flag does harm: the weights of the ranks
+drift apart. Silent.
 
 Cause: `DistributedDataParallel.forward` reads `require_backward_grad_sync` and prepares the reducer; `no_sync` clears
-that flag inside its block. Around the backward alone it comes too late: the reducer's hooks are armed by then.
+that flag inside its block. Around the backward alone it comes too late: the reducer's hooks are armed by then. The
+documentation of `no_sync` asks for the forward inside it, "or else gradients will still be synchronized". A flag that
+goes up for the last batch of an accumulation, but after its forward, leaves that batch unreduced.
 
 Fix: put the forward inside `no_sync`, too.
 """
@@ -67,7 +85,20 @@ def fixed(model, x):
         loss.backward()
 
 
-VARIANTS = (failing, fixed)
+def flag_set_between(model, x):
+    for last in (False, True):
+        loss = model(x).sum()
+        model.require_backward_grad_sync = last
+        loss.backward()
+
+
+def flag_set_before(model, x):
+    for last in (False, True):
+        model.require_backward_grad_sync = last
+        model(x).sum().backward()
+
+
+VARIANTS = (failing, fixed, flag_set_between, flag_set_before)
 
 
 def train(variant):
@@ -78,6 +109,9 @@ def train(variant):
     own = 1.0 + 2.0 * rank
     {v.__name__: v for v in VARIANTS}[variant](DistributedDataParallel(layer), torch.full((1, 1), own))
     got = layer.weight.grad.item()
+    if variant.startswith("flag"):
+        assert got == 4.0, f"expected gradient 4.0, twice the mean of 1 and 3, got {got}"
+        return
     assert got == own, f"expected the rank's own gradient {own}, got {got}"
 
 

@@ -52,21 +52,23 @@
 #
 # [tool.repro.variants.unused_not_searched]
 # outcome = "fails"
-# about = "find_unused_parameters=False, which is the default"
+# about = "find_unused_parameters=False written out: it is the default, and so what fails already"
 # claim = "activation checkpoints work as soon as find_unused_parameters is off"
 # source = "https://github.com/huggingface/peft/issues/313"
 # ///
 """A model that calls one block several times, with activation checkpoints, trains on one GPU and dies under DDP.
 
-Symptom: `RuntimeError: Expected to mark a variable ready only once ... Parameter at index 1 with name block.weight has been
-marked as ready twice`, in the first backward.
+Symptom: `RuntimeError: Expected to mark a variable ready only once ... Parameter at index 1 with name block.weight
+has been marked as ready twice`, in the first backward.
 
 Cause: a reentrant checkpoint (`torch.utils.checkpoint.CheckpointFunction`) runs a backward of its own inside the
-backward, one per call of the block. In each, the block's parameters get a gradient and fire the reducer's hook, whereas
-in one graph both gradients are summed first and fire it once. `Reducer::mark_variable_ready` expects it to fire once.
+backward, one per call of the block. In each, the block's parameters get a gradient and fire the reducer's hook,
+whereas in one graph both gradients are summed first and fire it once. `Reducer::mark_variable_ready` expects it to
+fire once. This is documented: DDP works with reentrant checkpoints only where no parameter is unused and "each layer
+is checkpointed at most once".
 
-Fix: `use_reentrant=False`, where the recomputed block is part of the one graph; or a static graph, with which the reducer
-learns in its first iteration how often each hook fires.
+Fix: `use_reentrant=False`, where the recomputed block is part of the one graph; or a static graph, with which the
+reducer learns in its first iteration how often each hook fires.
 
 Apart: RPR-0033 raises the same message where every block is called once: there `find_unused_parameters=True` is the
 cause. Where the reused block has all the parameters that are trained, nothing is raised: RPR-0034.

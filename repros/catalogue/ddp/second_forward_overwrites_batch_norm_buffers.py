@@ -50,7 +50,6 @@
 # [tool.repro.variants.inputs_cloned]
 # outcome = "fails"
 # about = "each forward gets a copy of its input"
-# claim = "some operation of the model works in place, and a clone() keeps its input whole"
 # ///
 """A GAN's discriminator, fed real and fake samples before one backward, trains on one GPU and dies under DDP.
 
@@ -62,7 +61,8 @@ place. A batch norm's running statistics are saved for its backward, and the bro
 after the first forward. No needed value is lost: a training backward does not use them. An upstream report names torch
 2.6 as the first release with the failure; 2.0.1, 2.1.2 and 2.4.1 have it as well.
 
-Fix: torch 2.12 broadcasts without raising the counter. Before: `broadcast_buffers=False`, or one forward over both batches.
+Fix: torch 2.12 broadcasts without raising the counter. Before: `broadcast_buffers=False`, or one forward over both
+batches.
 """
 
 import os

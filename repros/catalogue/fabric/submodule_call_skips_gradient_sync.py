@@ -13,7 +13,7 @@
 # home = "2023-12"
 # strategies = ["ddp", "ddp_spawn"]
 # cold = ["ddp_spawn"]
-# devices = ["cpu", "cuda"]
+# devices = ["cpu", "cuda", "sim"]
 # processes = 2
 # silent = true
 # finds = ["gradients_differ_bypassed"]
@@ -21,22 +21,26 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "set up teacher and student as one module, call its student"
+# devices = ["cpu", "cuda"]
 # raises = "AssertionError"
 # match = ["expected gradient -10.0, the mean over ranks, got -4.0", "expected gradient -10.0, the mean over ranks, got -16.0"]
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
 # about = "set up the student alone; the frozen teacher is only moved"
+# devices = ["cpu", "cuda"]
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/20293"
 #
 # [tool.repro.variants.whole_forward]
 # outcome = "passes"
 # about = "the same set-up and the same student-only optimizer, but the loss comes from the wrapper's own forward"
+# devices = ["cpu", "cuda"]
 # strategies = ["ddp"]
 #
 # [tool.repro.variants.marked_method]
 # outcome = "passes"
 # about = "the same set-up, the loss is a method registered with mark_forward_method"
+# devices = ["cpu", "cuda"]
 # strategies = ["ddp"]
 # requires = ["lightning>=2.3"]
 # source = "https://lightning.ai/docs/fabric/stable/api/wrappers.html"
@@ -44,6 +48,7 @@
 # [tool.repro.variants.unmarked_method]
 # outcome = "fails"
 # about = "the loss is a method that Fabric does not know: Fabric refuses it, while a submodule goes unnoticed"
+# devices = ["cpu", "cuda"]
 # strategies = ["ddp"]
 # raises = "RuntimeError"
 # match = "You are calling the method `Models.loss()` from outside the model"
@@ -52,25 +57,49 @@
 # [tool.repro.variants.no_backward_sync]
 # outcome = "fails"
 # about = "no_backward_sync(enabled=False) around the forward and backward pass"
+# devices = ["cpu", "cuda"]
 # strategies = ["ddp"]
 # claim = "synchronisation has to be switched on with no_backward_sync(enabled=False)"
+# source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 #
 # [tool.repro.variants.reduced_loss]
 # outcome = "fails"
-# about = "backward through fabric.all_reduce(loss)"
+# about = "backward, then fabric.all_reduce(loss), before the optimizer's step"
+# devices = ["cpu", "cuda"]
 # strategies = ["ddp"]
-# claim = "reducing the loss over the ranks before backward synchronises their gradients"
-# raises = "AssertionError"
-# match = ["expected gradient -10.0, the mean over ranks, got -2.0", "expected gradient -10.0, the mean over ranks, got -8.0"]
+# claim = "reducing the loss over the ranks after backward synchronises their gradients"
+# source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 #
 # [tool.repro.variants.type_check]
 # outcome = "fails"
 # about = "the fixed set-up, guarded by a check of the module's type"
+# devices = ["cpu", "cuda"]
 # strategies = ["ddp"]
 # claim = "type(model) shows whether the module was wrapped in DDP"
 # finds = []
+# source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 # raises = "AssertionError"
 # match = "type(student) is _FabricModule, not DistributedDataParallel"
+#
+# [tool.repro.variants.gradients_compared]
+# outcome = "fails"
+# about = "a check after backward: gather the gradient of every rank and compare, which names the failure in the first step"
+# devices = ["cpu", "cuda"]
+# strategies = ["ddp"]
+# raises = "AssertionError"
+# match = "the gradients of the ranks differ: [-4.0, -16.0]"
+# source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
+#
+# [tool.repro.variants.teacher_not_moved]
+# outcome = "fails"
+# about = "the fixed set-up as often published, in which the teacher stays on the CPU"
+# devices = ["cuda", "sim"]
+# strategies = ["ddp"]
+# requires = ["torch>=2.1"]
+# raises = "AssertionError"
+# match = "the teacher is still on cpu, the input on cuda:0"
+# claim = "set up the student, and use the teacher as it is"
+# source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 # ///
 """Fabric wraps a teacher and a student as one module; the training loop calls the student through it.
 
@@ -81,7 +110,8 @@ Cause: `fabric.setup_module(models)` wraps the whole module in DistributedDataPa
 returns the unwrapped `models.student`. Calling it bypasses `DistributedDataParallel.forward`, which prepares the
 reducer for a backward pass, so no gradient is reduced. The optimizer, which has only the student's parameters, is not
 the cause: with the wrapper's own forward the same optimizer keeps the ranks in step. `no_backward_sync` cannot switch
-on a reducer that was never prepared. Reducing the loss reduces a number, not gradients: each rank's gradient is halved.
+on a reducer that was never prepared. Reducing the loss reduces a number, not gradients. DDP reduces during backward, so
+nothing can be added between backward and step. One process shows nothing: there is no one to differ from.
 
 Fix: set up the module that is called, here the student alone. Or compute the loss in the wrapped module's `forward`, or
 in a method passed to `mark_forward_method` (Lightning 2.3). `type(student)` is `_FabricModule` in every case.
@@ -93,7 +123,6 @@ import torch
 from lightning.fabric import Fabric
 from torch import nn
 from torch.nn.functional import mse_loss
-from torch.nn.parallel import DistributedDataParallel
 
 # The student's weight w starts at 0, the teacher's is 2, rank 0 sees x = 1 and rank 1 sees x = 2. The gradient is
 # 2 x x (w - 2): first -4 and -16, mean -10. SGD with lr 0.1 makes w = 1, then it is -2 and -8, mean -5.
@@ -135,8 +164,7 @@ def marked_method(fabric, models):
 
 
 def unmarked_method(fabric, models):
-    models = fabric.setup_module(models)
-    return lambda x: fabric.backward(models.loss(x))
+    return lambda x: fabric.backward(fabric.setup_module(models).loss(x))
 
 
 def no_backward_sync(fabric, models):
@@ -151,16 +179,40 @@ def no_backward_sync(fabric, models):
 
 def reduced_loss(fabric, models):
     models = fabric.setup_module(models)
-    return lambda x: fabric.backward(fabric.all_reduce(mse_loss(models.student(x), models.teacher(x))))
+
+    def backward(x):
+        fabric.backward(loss := mse_loss(models.student(x), models.teacher(x)))
+        fabric.all_reduce(loss)
+
+    return backward
 
 
 def type_check(fabric, models):
-    student = fabric.setup_module(models.student)
-    wrapped = isinstance(student, DistributedDataParallel)
-    assert wrapped, f"type(student) is {type(student).__name__}, not DistributedDataParallel"
+    wrapper = type(fabric.setup_module(models.student)).__name__
+    assert wrapper == "DistributedDataParallel", f"type(student) is {wrapper}, not DistributedDataParallel"
 
 
-VARIANTS = (failing, fixed, whole_forward, marked_method, unmarked_method, no_backward_sync, reduced_loss, type_check)
+def gradients_compared(fabric, models):
+    models = fabric.setup_module(models)
+
+    def backward(x):
+        fabric.backward(mse_loss(models.student(x), models.teacher(x)))
+        gradients = fabric.all_gather(models.student.weight.grad).flatten().tolist()
+        assert len(set(gradients)) == 1, f"the gradients of the ranks differ: {gradients}"
+
+    return backward
+
+
+def teacher_not_moved(fabric, models):
+    student, place = fabric.setup_module(models.student), models.teacher.weight.device
+    assert place == fabric.device, f"the teacher is still on {place}, the input on {fabric.device}"
+    return lambda x: fabric.backward(mse_loss(student(x), models.teacher(x)))
+
+
+VARIANTS = (
+    *(failing, fixed, whole_forward, marked_method, unmarked_method, no_backward_sync),
+    *(reduced_loss, type_check, gradients_compared, teacher_not_moved),
+)
 
 
 def train(fabric, variant):
@@ -172,10 +224,7 @@ def train(fabric, variant):
     for step, expected in enumerate(FULL_BATCH_GRADIENTS):
         backward(x)
         got = weight.grad.item()
-        message = (
-            f"step {step}: expected gradient {expected}, the mean over ranks, got {got} on rank {fabric.global_rank}"
-        )
-        assert abs(got - expected) < 1e-6, message
+        assert abs(got - expected) < 1e-6, f"step {step}: expected gradient {expected}, the mean over ranks, got {got}"
         optimizer.step()
         optimizer.zero_grad()
 

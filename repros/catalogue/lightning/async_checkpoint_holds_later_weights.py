@@ -19,7 +19,7 @@
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "AsyncCheckpointIO, and a disk slower than a training step"
+# about = "AsyncCheckpointIO, and a disk slower than two training steps"
 # raises = "AssertionError"
 # match = "the checkpoint of step 1: expected weight -1.0, got -3.0"
 #
@@ -45,7 +45,7 @@ Fix: Lightning 2.5.4 clones every tensor in the caller's thread. Before: clone i
 import os
 import sys
 import tempfile
-import time
+import threading
 
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
@@ -57,8 +57,14 @@ from torch.utils.data import DataLoader
 
 
 class SlowDisk(TorchCheckpointIO):
+    """A disk that is not ready before the last step is done."""
+
+    def __init__(self, ready):
+        super().__init__()
+        self.ready = ready
+
     def save_checkpoint(self, checkpoint, path, storage_options=None):
-        time.sleep(0.5)
+        self.ready.wait()
         super().save_checkpoint(checkpoint, path, storage_options)
 
 
@@ -71,9 +77,9 @@ class CloningAsyncCheckpointIO(AsyncCheckpointIO):
 class Model(LightningModule):
     """A model with output w: starting at 0, with learning rate 1, w is -n after n steps."""
 
-    def __init__(self, path):
+    def __init__(self, path, ready):
         super().__init__()
-        self.layer, self.path = nn.Linear(1, 1, bias=False), path
+        self.layer, self.path, self.ready = nn.Linear(1, 1, bias=False), path, ready
         nn.init.zeros_(self.layer.weight)
 
     def training_step(self, batch, batch_idx):
@@ -82,21 +88,24 @@ class Model(LightningModule):
     def on_train_batch_end(self, outputs, batch, batch_idx):
         if batch_idx == 0:
             self.trainer.save_checkpoint(self.path)
+        if batch_idx == 2:
+            self.ready.set()
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 1.0)
 
 
-def failing():
-    return AsyncCheckpointIO(SlowDisk())
+def failing(ready):
+    return AsyncCheckpointIO(SlowDisk(ready))
 
 
-def fixed():
-    return CloningAsyncCheckpointIO(SlowDisk())
+def fixed(ready):
+    return CloningAsyncCheckpointIO(SlowDisk(ready))
 
 
-def synchronous():
-    return SlowDisk()
+def synchronous(ready):
+    ready.set()  # the training waits for this disk
+    return SlowDisk(ready)
 
 
 VARIANTS = (failing, fixed, synchronous)
@@ -115,7 +124,8 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, **quiet}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "step=1.ckpt")
-        Trainer(plugins=variants[variant](), **options).fit(Model(path), DataLoader(torch.ones(3, 1)))
+        ready = threading.Event()
+        Trainer(plugins=variants[variant](ready), **options).fit(Model(path, ready), DataLoader(torch.ones(3, 1)))
         got = torch.load(path)["state_dict"]["layer.weight"].item()
     assert got == -1.0, f"the checkpoint of step 1: expected weight -1.0, got {got}"
 

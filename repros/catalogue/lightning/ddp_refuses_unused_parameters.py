@@ -82,6 +82,9 @@ the layer that waits for its turn is unused, too.
 
 Fix: freeze the layers that are not to be trained, use the others in the loss, or let DDP look for unused parameters, at
 the price of a walk through the graph in every step.
+
+Apart: if training_step does use the parameters, runs under autocast, and called them under `no_grad` before in the same
+step, the cause is RPR-0011: the graph does not reach them. Letting DDP look for unused parameters then hides it.
 """
 
 import sys

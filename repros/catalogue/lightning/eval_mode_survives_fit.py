@@ -40,7 +40,6 @@
 # [tool.repro.variants.module_train_before]
 # outcome = "fails"
 # about = "the LightningModule is set to train mode before the network is assigned to it"
-# claim = "model.train() on the LightningModule is enough"
 # ///
 """A fit does not switch a model to train mode any more: dropout is off and batch norm does not learn.
 

@@ -37,8 +37,8 @@
 # ///
 """Training runs with the learning rate it was given, although the log says that another one was set.
 
-Symptom: `Learning rate set to ...` is logged and `model.lr` holds that value, while the optimizer's parameter groups keep
-the first one. Silent.
+Symptom: `Learning rate set to ...` is logged and `model.lr` holds that value, while the optimizer's parameter groups
+keep the first one. Silent.
 
 Cause: the callback searches in `on_fit_start`, when `Strategy.setup` has already built the optimizer from the first
 learning rate. `_lr_find` sets the module's attribute and puts the old optimizer back.

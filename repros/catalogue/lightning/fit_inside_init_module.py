@@ -50,19 +50,49 @@
 # outcome = "fails"
 # about = "the data loader has a CPU generator of its own"
 # strategies = ["ddp"]
-# claim = "the data loader must not have a CUDA generator"
+# claim = "a CPU generator in the data loader cures it"
+# source = "https://blog.gitcode.com/dd911f741197e411087698d0ffdbd57d.html"
+#
+# [tool.repro.variants.cuda_generator]
+# outcome = "fails"
+# about = "a generator on the device in the loader, outside init_module: an error the other way round"
+# strategies = ["ddp"]
+# raises = "RuntimeError"
+# match = "Expected a 'cpu' device type for generator but found 'cuda'"
+# frames = ["utils/data/dataloader.py:__init__"]
+# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
+#
+# [tool.repro.variants.data_inside]
+# outcome = "passes"
+# about = "the data, too, are made inside init_module, and so on the device; the fit runs outside"
+# strategies = ["ddp"]
+# claim = "data on the GPU are the cause"
+# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
+#
+# [tool.repro.variants.datamodule]
+# outcome = "fails"
+# about = "a LightningDataModule in place of the loader, in a fit inside init_module"
+# strategies = ["ddp"]
+# claim = "a LightningDataModule keeps data and devices apart"
+# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
+#
+# [tool.repro.variants.fast_dev_run]
+# outcome = "fails"
+# about = "the failing code with fast_dev_run=True: one batch is enough to see it"
+# strategies = ["ddp"]
+# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
 #
 # [tool.repro.variants.unshuffled]
 # outcome = "fails"
 # about = "shuffle=False: under DDP Lightning's sampler shuffles nevertheless"
 # strategies = ["ddp"]
-# claim = "without shuffling no generator is needed"
 #
 # [tool.repro.variants.spawned]
 # outcome = "passes"
 # about = "the failing code under ddp_spawn: a spawned rank is a fresh interpreter, without init_module's default device"
 # strategies = ["ddp_spawn"]
 # claim = "ddp forks its ranks and ddp_spawn does not (in fact ddp runs the script again, init_module included)"
+# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
 # ///
 """`Trainer.init_module` is for making a model; whatever else runs inside it makes its tensors on the GPU, too.
 
@@ -81,7 +111,7 @@ Fix: leave `init_module` before fitting.
 import sys
 
 import torch
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -98,6 +128,11 @@ class Model(LightningModule):
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.01)
+
+
+class Data(LightningDataModule):
+    def train_dataloader(self):
+        return DataLoader(DATA, batch_size=2, shuffle=True)
 
 
 def failing(trainer, **options):
@@ -129,6 +164,27 @@ def cpu_generator(trainer):
     failing(trainer, generator=torch.Generator("cpu"))
 
 
+def cuda_generator(trainer):
+    loader = DataLoader(DATA, batch_size=2, shuffle=True, generator=torch.Generator(trainer.strategy.root_device))
+    trainer.fit(Model(), loader)
+
+
+def data_inside(trainer):
+    with trainer.init_module():
+        model = Model()
+        data = torch.ones(8, 1)
+    trainer.fit(model, DataLoader(data, batch_size=2, shuffle=True))
+
+
+def datamodule(trainer):
+    with trainer.init_module():
+        trainer.fit(Model(), Data())
+
+
+def fast_dev_run(trainer):
+    failing(trainer)
+
+
 def unshuffled(trainer):
     failing(trainer, shuffle=False)
 
@@ -137,7 +193,10 @@ def spawned(trainer):
     failing(trainer)
 
 
-VARIANTS = (failing, fixed, masked, loader_inside, cpu_generator, unshuffled, spawned)
+VARIANTS = (
+    *(failing, fixed, masked, loader_inside, cpu_generator, cuda_generator),
+    *(data_inside, datamodule, fast_dev_run, unshuffled, spawned),
+)
 
 
 def main(variant="failing", strategy="ddp", accelerator="cuda"):
@@ -150,6 +209,7 @@ def main(variant="failing", strategy="ddp", accelerator="cuda"):
         "enable_progress_bar": False,
         "enable_model_summary": False,
     }
+    quiet["fast_dev_run"] = variant == "fast_dev_run"
     trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, **quiet)
     variants[variant](trainer)
 

@@ -52,7 +52,8 @@ catches around `launcher.launch`. `_MultiProcessingLauncher` runs the fit in chi
 the parent gets torch's ProcessRaisedException. The search's result would be lost with the child in any case. Under
 `ddp` the rank is the calling process, so the exception reaches its handler.
 
-Fix: none in any release. Search in one process, or with the callback inside the fit, or use `ddp`.
+Fix: none in any release; nobody has reported it, it was found here. Search in one process, or with the callback
+inside the fit, or use `ddp`.
 """
 
 import sys

@@ -39,10 +39,17 @@
 # about = "a fresh Trainer for the fit (or Lightning 2.4)"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19814"
 #
-# [tool.repro.variants.checked_value]
+# [tool.repro.variants.results_checked]
 # outcome = "fails"
-# about = "the logged tensor is moved to the module's device first"
-# claim = "check the device of a tensor before it is synchronised"
+# about = "a check of every result's device before they are reduced: it names the count that stayed behind"
+# raises = "RuntimeError"
+# match = "training_step.loss.cumulated_batch_size is on cpu, the model on cuda:0"
+# source = "https://blog.gitcode.com/76e5d34a17fdf2885d06cad7f2f4fc8a.html"
+#
+# [tool.repro.variants.results_moved]
+# outcome = "passes"
+# about = "the loop's results are moved to the module's device as the fit begins: the Trainer can be kept"
+# source = "https://blog.gitcode.com/76e5d34a17fdf2885d06cad7f2f4fc8a.html"
 #
 # [tool.repro.variants.refit]
 # outcome = "fails"
@@ -75,7 +82,8 @@ the device by itself (a 0-dim CPU tensor plus one on the device), but `cumulated
 `compute` passes it to a process group that has a backend for the device only. The second run of any loop fails, with or
 without a finder, at any world size. Moving the logged value does not help: the count is what is on the CPU.
 
-Fix: Lightning 2.4 moves a result each time it is logged. Before: a fresh Trainer for the fit, or the callback.
+Fix: Lightning 2.4 moves a result each time it is logged. Before: a fresh Trainer for the fit, or the callback, or move
+the results of the loop yourself.
 
 Apart: the first run of a Trainer succeeds, the second fails. With RPR-0019 (a CPU tensor is logged) and RPR-0020 (a
 metric's state is on the CPU, the error comes from torchmetrics) the first run fails as well.
@@ -94,14 +102,14 @@ from torch.utils.data import DataLoader
 
 
 class Model(LightningModule):
-    def __init__(self, move=False, **options):
+    def __init__(self, **options):
         super().__init__()
-        self.layer, self.lr, self.move = nn.Linear(1, 1), 0.01, move
+        self.layer, self.lr = nn.Linear(1, 1), 0.01
         self.options = {"on_step": False, "on_epoch": True, "sync_dist": True, **options}
 
     def training_step(self, batch, batch_idx):
         loss = self.layer(batch).mean()
-        self.log("loss", loss.to(self.device) if self.move else loss, **self.options)
+        self.log("loss", loss, **self.options)
         return loss
 
     validation_step = training_step
@@ -111,6 +119,20 @@ class Model(LightningModule):
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), self.lr)
+
+
+class ModelThatChecksResults(Model):
+    def on_train_epoch_end(self):
+        for key, result in self.trainer.fit_loop._results.items():  # noqa: SLF001 - there is no public way
+            for name in ("value", "cumulated_batch_size"):
+                device = getattr(result, name).device
+                if device != self.device:
+                    raise RuntimeError(f"{key}.{name} is on {device}, the model on {self.device}")
+
+
+class ModelThatMovesResults(Model):
+    def on_train_start(self):
+        self.trainer.fit_loop._results.to(self.device)  # noqa: SLF001
 
 
 def failing(new_trainer, model=None):
@@ -125,8 +147,12 @@ def fixed(new_trainer):
     new_trainer().fit(model)
 
 
-def checked_value(new_trainer):
-    failing(new_trainer, Model(move=True))
+def results_checked(new_trainer):
+    failing(new_trainer, ModelThatChecksResults())
+
+
+def results_moved(new_trainer):
+    failing(new_trainer, ModelThatMovesResults())
 
 
 def refit(new_trainer):
@@ -154,7 +180,10 @@ def unsynchronised(new_trainer):
     failing(new_trainer, Model(sync_dist=False))
 
 
-VARIANTS = (failing, fixed, checked_value, refit, revalidate, finder_callback, summed, unsynchronised)
+VARIANTS = (
+    *(failing, fixed, results_checked, results_moved),
+    *(refit, revalidate, finder_callback, summed, unsynchronised),
+)
 
 
 def main(variant="failing", strategy="ddp", accelerator="cuda"):

@@ -75,6 +75,9 @@ Cause: `_lr_find` saves a full checkpoint, hyperparameters included, and restore
 and later releases leave the choice to torch, and torch from 2.6 refuses classes that it does not know. The
 `weights_only` given to `fit` does not reach this load.
 
+`Tuner.scale_batch_size` and the BatchSizeFinder callback restore their own checkpoint in the same way and fail alike;
+the merged fix of lr_find (PR 21758, in no release up to 2.6.6) leaves them out.
+
 Fix: none in a release. Mark the class as safe, or keep the object out of the hyperparameters.
 
 Apart: here Lightning loads its own file within one call. In RPR-0022 the caller resumes from a checkpoint, and can pass

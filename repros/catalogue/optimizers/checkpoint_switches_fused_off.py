@@ -51,8 +51,9 @@ overrides the constructor's arguments. `_step_supports_amp_scaling`, which the c
 `GradScaler.step` relies on it and passes `grad_scale` and `found_inf` to a step that is no longer fused, and that
 asserts that both are None.
 
-Fix: set the wanted flags in the checkpoint's groups before loading. Set after loading, they come too late on a GPU: the
-fused kernel wants the step counters there, and loading moves them only for groups that are fused.
+Fix: set the wanted flags in the checkpoint's groups before loading. Set after loading, they come too late on a GPU:
+the fused kernel wants the step counters there, and loading moves them only for groups that are fused. Nobody has
+reported the error to PyTorch; it was found here.
 """
 
 import sys

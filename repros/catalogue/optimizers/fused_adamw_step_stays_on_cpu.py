@@ -49,26 +49,30 @@
 # [tool.repro.variants.mapped_to_first_device]
 # outcome = "passes"
 # about = "load with map_location naming device 0: right on one device, and for rank 0 alone on several"
+# source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
 #
 # [tool.repro.variants.optimizer_after_move]
 # outcome = "fails"
 # about = "build the optimizer once the model has been moved, which the failing code does already"
 # claim = "the optimizer has to be built after the model was moved to its device"
+# source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
 #
 # [tool.repro.variants.scaler_saved]
 # outcome = "fails"
-# about = "save and load the GradScaler's state too, and step through it (switched off where there is no CUDA)"
+# about = "save and load the scaler's scale too, and step with it as GradScaler does"
 # claim = "the GradScaler's state has to be saved with the optimizer's"
+# source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
 # ///
 """Resuming a training with a fused optimizer dies at the first step; the first training was fine.
 
 Symptom: `RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!
 (when checking argument for argument state_steps in method wrapper_CUDA___fused_adamw_)`.
 
-Cause: `Optimizer.load_state_dict` of torch 2.0 moves every loaded state to its parameter's device except `step`, which
-the unfused optimizers keep on the CPU. The fused kernel wants it beside the parameters, and a checkpoint read with
-`map_location="cpu"` has it on the CPU. A GradScaler that calls the step appears in the traceback but is not the cause.
-A new checkpoint fails at its first resume like the old one.
+Cause: `Optimizer.load_state_dict` of torch 2.0 moves every loaded state to its parameter's device except `step`,
+which the unfused optimizers keep on the CPU. The fused kernel wants it beside the parameters, and a checkpoint read
+with `map_location="cpu"` has it on the CPU. A GradScaler that calls the step appears in the traceback but is not the
+cause. A new checkpoint fails at its first resume like the old one. VAR's README allows torch 2.0, its
+requirements.txt asks for torch 2.1, which is free of this.
 
 Fix: torch 2.1, or move `step` after loading, or load with each rank's own device as `map_location`. `"cuda:0"`
 there is right for rank 0 alone.
@@ -129,11 +133,12 @@ def optimizer_after_move(device, path):
 
 
 def scaler_saved(device, path):
-    scaler = torch.cuda.amp.GradScaler(enabled=device.type == "cuda")
-    scaler.load_state_dict(scaler.state_dict())
+    scale = torch.load(path, map_location="cpu")["scale"].to(device)
     model, optimizer = resume(device, path, "cpu")
-    scaler.scale(model(torch.ones(4, 2, device=device)).sum()).backward()
-    scaler.step(optimizer)
+    (model(torch.ones(4, 2, device=device)).sum() * scale).backward()
+    # What GradScaler.step does with a fused optimizer; torch 2.0's GradScaler itself runs on CUDA alone.
+    optimizer.grad_scale, optimizer.found_inf = scale, torch.zeros_like(scale)
+    optimizer.step()
 
 
 def deleted_checkpoint(device, path):
@@ -145,7 +150,7 @@ def deleted_checkpoint(device, path):
 def save_first_training(device, path):
     model, optimizer = train(device)
     step(model, optimizer, device)
-    torch.save(optimizer.state_dict(), path)
+    torch.save({**optimizer.state_dict(), "scale": torch.tensor(65536.0)}, path)
 
 
 VARIANTS = (

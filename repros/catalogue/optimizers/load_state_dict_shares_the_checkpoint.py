@@ -30,7 +30,6 @@
 # [tool.repro.variants.copied]
 # outcome = "fails"
 # about = "load a shallow copy"
-# claim = "state_dict.copy() keeps the original apart"
 # ///
 """A kept optimizer state changes as soon as training goes on from it.
 

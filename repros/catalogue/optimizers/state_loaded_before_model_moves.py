@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.9"
-# dependencies = ["torch>=2.4"]
+# dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
 # id = "RPR-0028"
@@ -16,7 +16,7 @@
 # packages = ["torch"]
 # affected = []
 # home = "current"
-# strategies = ["fused_adamw"]
+# strategies = ["adamw", "fused_adamw"]
 # devices = ["cuda", "sim"]
 # processes = 1
 # pasted.texts = [
@@ -39,6 +39,16 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "load the optimizer's state, then move the model"
+# strategies = ["adamw"]
+# raises = "RuntimeError"
+# match = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+# frames = ["_single_tensor_adam", "_multi_tensor_adam", "_single_tensor_adamw", "_multi_tensor_adamw"]
+#
+# [tool.repro.variants.fused]
+# outcome = "fails"
+# about = "the same with fused=True, whose kernel names the state"
+# strategies = ["fused_adamw"]
+# requires = ["torch>=2.4"]
 # raises = "RuntimeError"
 # match = [
 #     "got exp_avgs is on cpu, different from other tensors on cuda:0",
@@ -47,34 +57,39 @@
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
+# strategies = ["adamw"]
 # about = "move the model, then load the optimizer's state"
 # source = "https://github.com/pytorch/pytorch/issues/2830"
 #
 # [tool.repro.variants.moved_by_hand]
 # outcome = "passes"
+# strategies = ["adamw"]
 # about = "move every tensor of the optimizer's state after the model"
 # source = "https://github.com/pytorch/pytorch/issues/8741"
 #
 # [tool.repro.variants.mapped_to_device]
 # outcome = "fails"
+# strategies = ["adamw"]
 # about = "read the checkpoint with map_location set to the device that trains"
 # claim = "the state has to be read with map_location=device, and stays on that device"
 # source = "https://github.com/FoundationVision/VAR/issues/127"
 # ///
 """A resume that restores everything and then moves the model to its device dies at the first step.
 
-Symptom: `RuntimeError: Expected all tensors to be on the same device, but got exp_avgs is on cpu, different from other
-tensors on cuda:0 (when checking argument in method wrapper_CUDA___fused_adamw_)`; before torch 2.8 "found at least two
-devices ... when checking argument for argument exp_avgs".
+Symptom: `RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and
+cpu!` out of `optimizer.step()`. The fused kernel says which tensor it is: `got exp_avgs is on cpu, different from
+other tensors on cuda:0`, before torch 2.8 `when checking argument for argument exp_avgs`.
 
 Cause: `Optimizer.load_state_dict` casts every state to the device on which its parameter is *at that time*, the CPU.
 `Module.to` then moves parameters by setting their `.data`; it does not know the optimizer, and optimizers have no `to`.
-A first training works because, with nothing loaded, the optimizer creates its states on the right device.
+A first training works because, with nothing loaded, the optimizer creates its states on the right device. The
+documentation of `torch.optim` asks for the move before the optimizer is made.
 
 Fix: move the model first, load afterwards; or move the state by hand.
 
 Apart: RPR-0004 names `state_steps`, with everything else on the right device, and is cured by `map_location` and by
-torch 2.1. Here every release names `exp_avgs`, and `map_location` does nothing: loading casts to the CPU again.
+torch 2.1. Here every release fails, the fused kernel names `exp_avgs`, and `map_location` does nothing: loading casts
+to the CPU again. In RPR-0002 the two devices meet in a layer's forward, not in an optimizer.
 """
 
 import os
@@ -85,40 +100,44 @@ import torch
 from torch import nn
 
 
-def new_training():
+def new_training(strategy):
     model = nn.Linear(2, 1)
-    return model, torch.optim.AdamW(model.parameters(), fused=True)
+    return model, torch.optim.AdamW(model.parameters(), fused=strategy == "fused_adamw")
 
 
-def failing(path, device):
-    model, optimizer = new_training()
+def failing(strategy, path, device):
+    model, optimizer = new_training(strategy)
     optimizer.load_state_dict(torch.load(path, map_location="cpu"))
     model.to(device)
     return model, optimizer
 
 
-def fixed(path, device):
-    model, optimizer = new_training()
+def fixed(strategy, path, device):
+    model, optimizer = new_training(strategy)
     model.to(device)
     optimizer.load_state_dict(torch.load(path, map_location="cpu"))
     return model, optimizer
 
 
-def moved_by_hand(path, device):
-    model, optimizer = failing(path, device)
+def fused(strategy, path, device):
+    return failing(strategy, path, device)
+
+
+def moved_by_hand(strategy, path, device):
+    model, optimizer = failing(strategy, path, device)
     for state in optimizer.state.values():
         state.update({name: value.to(device) for name, value in state.items()})
     return model, optimizer
 
 
-def mapped_to_device(path, device):
-    model, optimizer = new_training()
+def mapped_to_device(strategy, path, device):
+    model, optimizer = new_training(strategy)
     optimizer.load_state_dict(torch.load(path, map_location=device))
     model.to(device)
     return model, optimizer
 
 
-VARIANTS = (failing, fixed, moved_by_hand, mapped_to_device)
+VARIANTS = (failing, fixed, fused, moved_by_hand, mapped_to_device)
 
 
 def step(model, optimizer, device):
@@ -126,17 +145,17 @@ def step(model, optimizer, device):
     optimizer.step()
 
 
-def main(variant="failing", strategy="fused_adamw", accelerator="cuda"):
+def main(variant="failing", strategy="adamw", accelerator="cuda"):
     variants = {v.__name__: v for v in VARIANTS}
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
     device = torch.device(accelerator, 0)
-    model, optimizer = new_training()
+    model, optimizer = new_training(strategy)
     step(model.to(device), optimizer, device)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "optimizer.pt")
         torch.save(optimizer.state_dict(), path)
-        step(*variants[variant](path, device), device)
+        step(*variants[variant](strategy, path, device), device)
 
 
 if __name__ == "__main__":
