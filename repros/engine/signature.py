@@ -23,6 +23,8 @@ _RULES = (
     (re.compile(r"\b(pid|port|process)(:? )\d+\b"), r"\1\2{number}"),
     (re.compile(r"\s+"), " "),
 )
+END = "$"
+"""A documented text that ends with it must end the message: some messages are the beginning of another failure's."""
 _LONGEST = 20_000
 """Characters of a message that are read; the recorder cuts longer ones."""
 
@@ -54,7 +56,12 @@ def matched_text(raised: Raised, signature: Signature) -> str | None:
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
         return None
     message = normalise(raised.message) or raised.name  # for some exceptions the class name is the whole message
-    return next((text for text in _normalised_texts(signature.match) if text in message), None)
+    found = (text for text in _normalised_texts(signature.match) if _contains(message, text))
+    return next((text.removesuffix(END) for text in found), None)
+
+
+def _contains(message: str, text: str) -> bool:
+    return message.endswith(text.removesuffix(END)) if text.endswith(END) else text in message
 
 
 @lru_cache(maxsize=4096)

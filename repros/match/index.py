@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from repros.engine.signature import matched_text, normalise
+from repros.engine.signature import END, matched_text, normalise
 from repros.match.squash import squash
 from repros.model import Outcome, Raised, Repro, Signature, Variant
 
@@ -49,7 +49,8 @@ class SignatureEntry:
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
         """The documented texts and those that people paste, with their squashed forms; the longest first."""
-        return _with_squashed((*self.signature.match, *self.repro.pasted.texts))
+        own = (text for text in self.signature.match if not text.endswith(END))  # what follows may be lost in a paste
+        return _with_squashed((*own, *self.repro.pasted.texts))
 
     @cached_property
     def common_texts(self) -> tuple[tuple[str, str], ...]:
@@ -120,7 +121,8 @@ class SignatureIndex:
         squashed = squash(normalise(raised.message))
         for place, entry in enumerate(self._entries):
             if place in documented and (text := matched_text(raised, entry.signature)):
-                yield SignatureMatch(entry, text)
+                is_common = text in dict(entry.common_texts)
+                yield SignatureMatch(entry, text, is_common=is_common)
             elif squashed and has_class(raised, entry.signature) and (match := entry.find_text(squashed)):
                 yield match
 

@@ -35,6 +35,12 @@
 # raises = "AssertionError"
 # match = "expected weight gradient 3.0, got None"
 #
+# [tool.repro.variants.trainer]
+# outcome = "fails"
+# about = "the same in the training_step of a Trainer with precision=\"bf16-mixed\""
+# requires = ["lightning>=2.0"]
+# affected = ["torch<2.11", "no lightning>=2.5.5"]
+#
 # [tool.repro.variants.fixed]
 # outcome = "passes"
 # about = "one autocast block for each forward"
@@ -115,7 +121,32 @@ def cache_disabled(training):
         return training.layer(training.x)
 
 
-VARIANTS = (failing, fixed, cache_cleared, cache_disabled)
+def trainer(training):
+    from lightning.pytorch import LightningModule, Trainer  # noqa: PLC0415 # the failure needs torch alone
+
+    class Module(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = training.layer
+
+        def training_step(self, batch):
+            training.evaluate()
+            return (self.layer(training.x) * training.scale).sum()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.layer.parameters(), lr=0.0)
+
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    fit = Trainer(accelerator=training.device, devices=1, precision="bf16-mixed", max_steps=1, **quiet)
+    fit.fit(Module(), torch.utils.data.DataLoader(torch.zeros(1)))
+
+
+VARIANTS = (failing, trainer, fixed, cache_cleared, cache_disabled)
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
@@ -123,8 +154,9 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     if variant not in variants:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
     training = Training(accelerator)
-    loss = (variants[variant](training) * training.scale).sum()
-    loss.backward()
+    output = variants[variant](training)
+    if output is not None:  # the Trainer calls backward itself
+        (output * training.scale).sum().backward()
     gradient = training.layer.weight.grad
     got = gradient if gradient is None else gradient.item()
     assert got == 3.0, f"expected weight gradient 3.0, got {got}"

@@ -26,7 +26,11 @@
 #     "expected type torch.FloatTensor but got torch.cuda.FloatTensor",
 #     "Expected object of backend CPU but got backend CUDA",
 # ]
-# pasted.common_texts = ["found at least two devices, cuda:0 and cpu!", "found at least two devices, cpu and cuda:0!"]
+# pasted.common_texts = [
+#     "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+#     "found at least two devices, cuda:0 and cpu!",
+#     "found at least two devices, cpu and cuda:0!",
+# ]
 # pasted.other_texts = ["argument state_steps"]
 # pasted.calls = ["optim:step", "optim:_single_tensor", "optim:_multi_tensor", "optim:_fused", "prodigy:step"]
 # pasted.words = ["resum", "optimizer.step", "exp_avg", "momentum", "recover", "checkpoint"]
@@ -41,7 +45,7 @@
 # about = "load the optimizer's state, then move the model"
 # strategies = ["adamw"]
 # raises = "RuntimeError"
-# match = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+# match = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!$"
 # frames = ["_single_tensor_adam", "_multi_tensor_adam", "_single_tensor_adamw", "_multi_tensor_adamw"]
 #
 # [tool.repro.variants.fused]
