@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from packaging.requirements import Requirement
+
 from repros.engine.catalogue import Catalogue
 from repros.errors import ReprosError, refuse_unknown
 from repros.model import Cell, Device, Environment, Repro, Unavailable, Variant
+
+_SIM_COLLECTIVES = Requirement("torch>=2.1")
+"""The first torch in which the simulated accelerator has collectives; before, c10d knew no further device types."""
 
 HOME = "home"
 """A stack name that stands for each repro's own home stack."""
@@ -104,6 +109,8 @@ def _unavailable_reason(cell: Cell, offered: int) -> str | None:
         return f"needs {unmet[0]}"
     if device in environment.absent:
         return environment.absent[device]
+    if device is Device.SIM and cell.processes > 1 and (unmet := environment.unmet([_SIM_COLLECTIVES])):
+        return f"{cell.processes} ranks on sim need {unmet[0]}"
     if device is Device.CUDA and offered < cell.repro.minimum:
         return f"needs {cell.repro.minimum} GPUs, this machine has {offered}"
     return None

@@ -122,6 +122,11 @@ SIM = {Device.SIM: 99, Device.CPU: 2, Device.CUDA: 1}
         ),
         (environment(counts={Device.CUDA: 0}), Device.CUDA, "needs 1 GPUs, this machine has 0"),
         (environment(versions={}), Device.SIM, "needs torch (found none)"),
+        (
+            environment(counts=SIM, versions={"torch": "2.0.1"}),
+            Device.SIM,
+            "2 ranks on sim need torch>=2.1 (found 2.0.1)",
+        ),
     ],
 )
 def test_an_unavailable_cell_has_a_reason(where: Environment, device: Device, why: str | None) -> None:
