@@ -38,12 +38,16 @@ class _Torch(NamedTuple):
     version: str
     git: str
     cxx11_abi: bool
+    takes_cuda: bool = False
 
 
-def shared_object() -> Path:
+def shared_object(*, takes_cuda: bool = False) -> Path:
     """Build the extension for this interpreter and its torch unless it is cached.
 
     Several processes may call it at once: one builds, the others wait for it.
+
+    Args:
+        takes_cuda: whether the device takes CUDA's place, instead of having a type of its own.
 
     Returns:
         The shared object, importable as the module `_sim`.
@@ -51,8 +55,9 @@ def shared_object() -> Path:
     Raises:
         SimUnavailableError: torch is missing, too old or without headers; no compiler was found; or the build failed.
     """
-    torch = _installed_torch()
-    folder = _cache_folder() / "sim" / _cache_key(torch)
+    torch = installed_torch()
+    torch = torch._replace(takes_cuda=takes_cuda)
+    folder = _cache_folder() / ("sim-cuda" if takes_cuda else "sim") / _cache_key(torch)
     built = folder / f"_sim{sysconfig.get_config_var('EXT_SUFFIX')}"
     if _is_whole(built):
         return built
@@ -72,7 +77,12 @@ def shared_object() -> Path:
     return built
 
 
-def _installed_torch() -> _Torch:
+def installed_torch() -> _Torch:
+    """Return the torch that this interpreter would import, without importing it.
+
+    Raises:
+        SimUnavailableError: torch is missing, too old or without headers.
+    """
     if sys.platform == "win32":
         raise SimUnavailableError("the simulated accelerator is built for Linux and macOS, not for Windows")
     spec = importlib.util.find_spec("torch")
@@ -134,6 +144,7 @@ def _flags(torch: _Torch) -> list[str]:
         *_FLAGS,
         f"-std={standard}",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
+        f"-DSIM_TAKES_CUDA={int(torch.takes_cuda)}",
         *(f"-isystem{path}" for path in includes),
         f"-isystem{sysconfig.get_paths()['include']}",
     ]
@@ -219,7 +230,8 @@ def _write_units(work: Path) -> list[Path]:
     core = [source for source in sorted(_SOURCES.glob("*.cpp")) if source not in bindings]
     units = {work / "core.cpp": core, work / "bindings.cpp": bindings}
     for unit, sources in units.items():
-        unit.write_text("".join(f'#include "{source}"\n' for source in sources))
+        includes = "".join(f'#include "{source}"\n' for source in [_SOURCES / "quiet.h", *sources])
+        unit.write_text(includes + "static const bool sim_registered = sim::quiet.end();\n")
     return list(units)
 
 
@@ -245,10 +257,13 @@ def _operators_header(root: Path) -> str:
         "unchecked_operators": [],
         "operators_without_iterator": [],
         "operators_with_composite_for_others": [],
+        "structured_operators": [],
     }
     for name, entry in entries.items():
         if "NoCheck" in entry.get("device_check", ""):
             arrays["unchecked_operators"].append(name)
+        if "structured" in entry or "structured_delegate" in entry:
+            arrays["structured_operators"].append(name)
         structured = entries.get(entry.get("structured_delegate", name), entry)
         if "structured" in structured and "structured_inherits" not in structured:
             arrays["operators_without_iterator"].append(name)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 BACKEND = "simccl"
-_SIM = torch.device("sim")
 
 
 def register(extension: ModuleType) -> None:
@@ -24,7 +23,7 @@ def register(extension: ModuleType) -> None:
         return extension.collectives(torch.distributed.ProcessGroupGloo(store, rank, size, timeout=timeout))
 
     torch.distributed.Backend.register_backend(BACKEND, create, devices=["sim"])
-    _let_gloo_take_sim_tensors(extension)
+    let_gloo_take_device_tensors(extension, "sim")
 
 
 # --- torch/distributed/distributed_c10d.py `Backend.backend_capability`: `GLOO: ["cpu", "cuda"]`
@@ -33,21 +32,29 @@ def register(extension: ModuleType) -> None:
 #     Gloo itself refuses tensors on this device, so its group gets a backend for them that aliases their host memory.
 
 
-def _let_gloo_take_sim_tensors(extension: ModuleType) -> None:
-    c10d = torch.distributed.distributed_c10d
+def let_gloo_take_device_tensors(extension: ModuleType, name: str) -> None:
+    """Give each new Gloo group a backend for this device.
+
+    Args:
+        extension: the compiled extension.
+        name: the device's type.
+    """
+    if not torch.distributed.is_available() or not hasattr(extension, "collectives"):
+        return
+    c10d, device = torch.distributed.distributed_c10d, torch.device(name)
     devices = c10d.Backend.backend_capability["gloo"]
-    if "sim" not in devices:
-        devices.append("sim")
+    if name not in devices:
+        devices.append(name)
     original = c10d._new_process_group_helper
 
     @functools.wraps(original)
     def new_process_group(*arguments: Any, **options: Any) -> Any:
         made = original(*arguments, **options)
         group = made[0]
-        if isinstance(group, c10d.ProcessGroup) and _SIM in group._device_types:
-            backend = group._get_backend(_SIM)
+        if isinstance(group, c10d.ProcessGroup) and device in group._device_types:
+            backend = group._get_backend(device)
             if isinstance(backend, c10d.ProcessGroupGloo):
-                group._register_backend(_SIM, c10d.ProcessGroup.BackendType.CUSTOM, extension.collectives(backend))
+                group._register_backend(device, c10d.ProcessGroup.BackendType.CUSTOM, extension.collectives(backend))
         return made
 
     c10d._new_process_group_helper = new_process_group

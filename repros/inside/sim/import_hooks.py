@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _actions: dict[str, list[Callable[[ModuleType], None]]] = {}
+_first: dict[str, list[Callable[[ModuleSpec], None]]] = {}
 
 
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
@@ -25,6 +26,19 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
         action(module)
         return
     _actions.setdefault(name, []).append(action)
+    _install_finder()
+
+
+def before_import(name: str, action: Callable[[ModuleSpec], None]) -> None:
+    """Call `action(spec)` once the module `name` has been found, before anything of it is loaded.
+
+    An extension module may be initialised as it is created, so this is before that.
+    """
+    _first.setdefault(name, []).append(action)
+    _install_finder()
+
+
+def _install_finder() -> None:
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
 
@@ -39,12 +53,14 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in _actions:
+        if name not in _actions and name not in _first:
             return None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
+                for action in _first.pop(name, ()):
+                    action(spec)
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
                 return spec

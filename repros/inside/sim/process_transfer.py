@@ -13,22 +13,23 @@ from typing import Any
 import torch
 
 
-def register(load: Callable[[], None]) -> None:
+def register(load: Callable[[], None], device: str = "sim") -> None:
     """Register how tensors and parameters are pickled for another process.
 
     Args:
         load: makes the device available; it is sent along, since a fresh process receives its arguments before the
             program's own code has run.
+        device: the type of the devices.
     """
     for tensor_class in (torch.Tensor, torch.nn.Parameter):
-        _register_reducer(tensor_class, load)
+        _register_reducer(tensor_class, load, device)
 
 
-def _register_reducer(kind: type, load: Callable[[], None]) -> None:
+def _register_reducer(kind: type, load: Callable[[], None], device: str) -> None:
     original = ForkingPickler._extra_reducers.get(kind)  # type: ignore[attr-defined]
 
     def reduce(value: Any) -> Any:
-        if value.device.type != "sim":
+        if value.device.type != device:
             return original(value) if original is not None else value.__reduce_ex__(2)
         if value.requires_grad and not value.is_leaf:
             raise RuntimeError(
@@ -38,16 +39,16 @@ def _register_reducer(kind: type, load: Callable[[], None]) -> None:
         host = value.detach().cpu().share_memory_()
         # The shared memory must outlive this call until the other process has opened it.
         value._shared_with_others = host
-        return _tensor_from_host, (load, type(value), host, value.device.index, value.requires_grad)
+        return _tensor_from_host, (load, type(value), host, str(value.device), value.requires_grad)
 
     ForkingPickler.register(kind, reduce)
 
 
 def _tensor_from_host(
-    load: Callable[[], None], kind: type, host: torch.Tensor, index: int, requires_grad: bool
+    load: Callable[[], None], kind: type, host: torch.Tensor, device: str, requires_grad: bool
 ) -> torch.Tensor:
     load()
-    tensor = host.to(torch.device("sim", index))
+    tensor = host.to(device)
     if issubclass(kind, torch.nn.Parameter):
         return torch.nn.Parameter(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)

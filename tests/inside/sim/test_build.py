@@ -216,4 +216,5 @@ def test_operators_are_classified_by_pytorchs_list(tmp_path: Path) -> None:
         "unchecked_operators": ["add.out", "add", "sum.out"],
         "operators_without_iterator": ["sum.out", "sum"],
         "operators_with_composite_for_others": ["addr"],
+        "structured_operators": ["add.out", "add", "sum.out", "sum"],
     }

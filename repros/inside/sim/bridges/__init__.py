@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ..import_hooks import when_imported  # noqa: TID252 # this package is loaded under two names
+from ..import_hooks import when_imported  # this package is loaded under two names
 from . import accelerate, lightning, safetensors, transformers
 from .bridge import Bridge, installed_release, wrap
 

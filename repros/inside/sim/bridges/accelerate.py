@@ -24,7 +24,7 @@ def _default_device(module: Any) -> None:
 
 
 def _join_a_process_group(module: Any) -> None:
-    from ..collectives import BACKEND  # noqa: TID252 # this package is loaded under two names
+    from ..collectives import BACKEND  # this package is loaded under two names
 
     kinds = module.DistributedType
 
@@ -92,7 +92,7 @@ def _scale_sim_gradients(module: Any) -> None:
 
 
 def _recognise_out_of_memory(module: Any) -> None:
-    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package is loaded under two names
+    from ..surface.memory import OutOfMemoryError  # this package is loaded under two names
 
     wrap(
         module,

@@ -91,7 +91,7 @@ def _parse_devices(devices: int | str | list[int], count: int) -> list[int] | No
 
 
 def _choose_process_group_backend(module: Any) -> None:
-    from ..collectives import BACKEND  # noqa: TID252 # this package is loaded under two names
+    from ..collectives import BACKEND  # this package is loaded under two names
 
     wrap(
         module,
@@ -195,7 +195,7 @@ def _allow_fsdp(module: Any) -> None:
 
 
 def _recognise_out_of_memory(module: Any) -> None:
-    from ..surface.memory import OutOfMemoryError  # noqa: TID252 # this package is loaded under two names
+    from ..surface.memory import OutOfMemoryError  # this package is loaded under two names
 
     wrap(
         module,

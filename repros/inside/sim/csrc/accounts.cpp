@@ -35,11 +35,66 @@ std::string format_bytes(uint64_t bytes) {
   return text.str();
 }
 
+// What an allocation takes: CUDA's allocator gives blocks of 512 bytes (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
+uint64_t size_of_block(uint64_t bytes) {
+#if SIM_TAKES_CUDA
+  constexpr uint64_t kBlock = 512;
+  return (bytes + kBlock - 1) / kBlock * kBlock;
+#else
+  return bytes;
+#endif
+}
+
 void add(Count& count, uint64_t amount) {
   count.current += amount;
   count.allocated += amount;
   count.peak = std::max(count.peak, count.current);
 }
+
+#if SIM_TAKES_CUDA
+// What CUDA's allocator asks of the driver for a block (c10/cuda/CUDACachingAllocator.cpp, get_allocation_size): its message
+// names this size.
+uint64_t size_of_segment(uint64_t bytes) {
+  constexpr uint64_t kMiB = 1 << 20;
+  if (bytes <= kMiB) {
+    return 2 * kMiB;
+  }
+  return bytes < 10 * kMiB ? 20 * kMiB : (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+}
+
+// The message of c10/cuda/CUDACachingAllocator.cpp in this version. Nothing is reserved beyond what is allocated.
+std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t limit) {
+  const auto total = format_bytes(device_bytes()), free = format_bytes(limit - std::min(limit, in_use));
+  const auto allowed = limit < device_bytes() ? format_bytes(limit) + " allowed; " : std::string();
+  const auto used = format_bytes(in_use), gpu = std::to_string(device);
+  const auto tried = "CUDA out of memory. Tried to allocate " + format_bytes(size_of_segment(bytes));
+#if !SIM_TORCH_AT_LEAST(2, 1)
+  return tried + " (GPU " + gpu + "; " + total + " total capacity; " + used + " already allocated; " + free + " free; " + allowed +
+      used +
+      " reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
+      "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF";
+#else
+  // The words of the releases that were read: 2.1.2, 2.2.2 to 2.9.1, 2.10.0, 2.15.0.
+#if SIM_TORCH_AT_LEAST(2, 15)
+  const std::string has = " has a total capacity of ", setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                    place = " (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+#elif SIM_TORCH_AT_LEAST(2, 10)
+  const std::string has = " has a total capacity of ", setting = "PYTORCH_ALLOC_CONF=expandable_segments:True",
+                    place = " (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+#elif SIM_TORCH_AT_LEAST(2, 2)
+  const std::string has = " has a total capacity of ", setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                    place = " (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+#else
+  const std::string has = " has a total capacty of ", setting = "max_split_size_mb", place = "and PYTORCH_CUDA_ALLOC_CONF";
+#endif
+  return tried + ". GPU " + gpu + has + total + " of which " + free + " is free. Including non-PyTorch memory, this process has " +
+      used + " memory in use. " + allowed + "Of the allocated memory " + used +
+      " is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. If reserved but unallocated memory is large "
+      "try setting " +
+      setting + " to avoid fragmentation.  See documentation for Memory Management " + place;
+#endif
+}
+#endif
 
 }  // namespace
 
@@ -54,40 +109,46 @@ uint64_t device_bytes() {
   return bytes;
 }
 
-Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, 0, device_bytes()} {}
+Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, {}, 0, device_bytes()} {}
 
 void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
   ++memory_.refused;
+#if SIM_TAKES_CUDA
+  TORCH_CHECK_WITH(OutOfMemoryError, false, cuda_words(index_, bytes, in_use, memory_.limit));
+#else
   TORCH_CHECK_WITH(
-      OutOfMemoryError, false, "sim out of memory. Tried to allocate ", format_bytes(bytes), ". Device ",
+      OutOfMemoryError, false, SIM_PLATFORM " out of memory. Tried to allocate ", format_bytes(bytes), ". " SIM_UNIT " ",
       static_cast<int>(index_), " has a total capacity of ", format_bytes(memory_.limit), " of which ",
       format_bytes(memory_.limit - std::min(memory_.limit, in_use)), " is free. Of the allocated memory ", format_bytes(in_use),
       " is allocated by PyTorch.");
+#endif
 }
 
 void Account::check_room(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_.bytes.current + bytes > memory_.limit) {
+  if (memory_.bytes.current + size_of_block(bytes) > memory_.limit) {
     throw_out_of_memory(bytes, memory_.bytes.current);
   }
 }
 
 void Account::allocate(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  add(memory_.bytes, bytes);
+  add(memory_.bytes, size_of_block(bytes));
+  add(memory_.requested, bytes);
   add(memory_.blocks, 1);
 }
 
 void Account::check_limit(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (memory_.bytes.current > memory_.limit) {
-    throw_out_of_memory(bytes, memory_.bytes.current - bytes);
+    throw_out_of_memory(bytes, memory_.bytes.current - size_of_block(bytes));
   }
 }
 
 void Account::free(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.current -= bytes;
+  memory_.bytes.current -= size_of_block(bytes);
+  memory_.requested.current -= bytes;
   --memory_.blocks.current;
 }
 
@@ -99,12 +160,14 @@ Memory Account::memory() {
 void Account::reset_peak() {
   const std::lock_guard<std::mutex> lock(mutex_);
   memory_.bytes.peak = memory_.bytes.current;
+  memory_.requested.peak = memory_.requested.current;
   memory_.blocks.peak = memory_.blocks.current;
 }
 
 void Account::reset_allocated() {
   const std::lock_guard<std::mutex> lock(mutex_);
   memory_.bytes.allocated = memory_.bytes.current;
+  memory_.requested.allocated = memory_.requested.current;
   memory_.blocks.allocated = memory_.blocks.current;
   memory_.refused = 0;
 }

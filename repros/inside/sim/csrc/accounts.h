@@ -15,7 +15,8 @@ struct Count {
 };
 
 struct Memory {
-  Count bytes;
+  Count bytes;      // as the allocator counts them
+  Count requested;  // as they were asked for
   Count blocks;
   uint64_t refused;  // allocations that exceeded the limit
   uint64_t limit;    // bytes that the device has

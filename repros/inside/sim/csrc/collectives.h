@@ -21,7 +21,7 @@ class Collectives final : public c10d::Backend {
   using TensorLists = std::vector<Tensors>;
 
   const std::string getBackendName() const override {
-    return "simccl";
+    return SIM_GROUP;
   }
 
   WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;

@@ -49,6 +49,15 @@ void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch
 
 using Kernel = torch::CppFunction;
 
+// Whether a CUDA build has a kernel that would ask the driver. One without a CPU kernel is refused by name.
+bool has_gpu_kernel([[maybe_unused]] const c10::OperatorHandle& op) {
+#if SIM_TAKES_CUDA
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+#else
+  return false;
+#endif
+}
+
 // The kernel that replaces PyTorch's composite one on this device; none if the composite one is right.
 SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
@@ -61,7 +70,7 @@ SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
     return kernel_checks_placement(schema) ? Kernel::makeFromBoxedFunction<&run_structured>()
                                            : Kernel::makeFromBoxedFunction<&run_on_host>();
   }
-  if (has_composite_for_others(schema)) {
+  if (has_composite_for_others(schema) || has_gpu_kernel(op)) {
     return Kernel::makeFromBoxedFunction<&run_on_host>();
   }
   return {};
@@ -69,12 +78,12 @@ SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
-    const bool ours = name.name.rfind("aten::", 0) == 0;
-    if (ours && op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    if (name.name.rfind("aten::", 0) == 0 && op.has_value() &&
+        (op->hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(*op))) {
       const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
       if (auto kernel = kernel_before_composite(*op)) {
         library.impl(full.c_str(), std::move(*kernel));

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <sstream>
+#include <string>
 
 namespace sim {
 
@@ -37,10 +39,35 @@ int requested_device_count() {
   return static_cast<int>(count);
 }
 
+#if SIM_TAKES_CUDA
+// CUDA's rule: the devices that are listed, up to the first that does not exist. All are alike, so their number is enough.
+int visible_device_count() {
+  const int all = requested_device_count();
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) {
+    return all;
+  }
+  int visible = 0;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',') && visible < all; ++visible) {
+    char* end = nullptr;
+    const long index = std::strtol(name.c_str(), &end, 10);
+    if (end == name.c_str() || *end != '\0' || index < 0 || index >= all) {
+      break;
+    }
+  }
+  return visible;
+}
+#endif
+
 }  // namespace
 
 c10::DeviceIndex device_count() {
+#if SIM_TAKES_CUDA
+  static const int count = visible_device_count();
+#else
   static const int count = requested_device_count();
+#endif
   return static_cast<c10::DeviceIndex>(count);
 }
 
@@ -49,11 +76,29 @@ c10::DeviceIndex current_device() {
 }
 
 c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
-  TORCH_CHECK(
-      index >= 0 && index < device_count(),
-      "sim error: invalid device ordinal ", static_cast<int>(index), " (there are ", static_cast<int>(device_count()),
-      "; REPROS_SIM_DEVICES sets how many)");
+  if (index < 0 || index >= device_count()) {
+    throw_invalid_device(index);
+  }
   return std::exchange(current, index);
+}
+
+void throw_invalid_device(int index) {
+#if SIM_TAKES_CUDA
+  const std::string words = "CUDA error: invalid device ordinal\n"
+                            "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+                            "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+                            "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n";
+#if SIM_HAS_ACCELERATOR_ERROR
+  constexpr int kInvalidDevice = 101;  // cudaErrorInvalidDevice
+  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, kInvalidDevice, words);
+#else
+  TORCH_CHECK(false, words);
+#endif
+#else
+  TORCH_CHECK(
+      false, "sim error: invalid device ordinal ", index, " (there are ", static_cast<int>(device_count()),
+      "; REPROS_SIM_DEVICES sets how many)");
+#endif
 }
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
@@ -125,7 +170,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 };
 
 namespace {
-C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+// A CUDA build has registered its own before.
+const c10::impl::DeviceGuardImplRegistrar guard_registered(kDevice, new Guard);
 }
 
 }  // namespace sim

@@ -11,44 +11,129 @@
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #endif
 
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace sim {
 
-struct GeneratorImpl final : c10::GeneratorImpl {
-  GeneratorImpl(c10::DeviceIndex index, at::Generator host)
-      : c10::GeneratorImpl(c10::Device(kDevice, index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
-        host(std::move(host)) {}
+namespace {
 
-  void set_current_seed(uint64_t seed) override {
-    host.set_current_seed(seed);
-  }
-  uint64_t current_seed() const override {
-    return host.current_seed();
-  }
-  uint64_t seed() override {
-    return host.seed();
-  }
-  void set_state(const c10::TensorImpl& state) override {
-    host.unsafeGetGeneratorImpl()->set_state(state);
-  }
-  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    return host.unsafeGetGeneratorImpl()->get_state();
-  }
-  // From 2.1. CUDA's Philox generator counts its draws; the Mersenne twister underneath does not.
-  void set_offset(uint64_t /*offset*/) {
-    TORCH_CHECK(false, "a generator of the simulated accelerator has no offset");
-  }
-  uint64_t get_offset() const {
-    TORCH_CHECK(false, "a generator of the simulated accelerator has no offset");
-  }
+// A place in a generator's sequence, as CUDA's state has it: the seed, and how far it has drawn.
+struct Place {
+  uint64_t seed = c10::default_rng_seed_val;
+  uint64_t offset = 0;
 
-  at::Generator host;
+  bool operator<(const Place& other) const {
+    return std::tie(seed, offset) < std::tie(other.seed, other.offset);
+  }
+};
+
+// What the host's generator was at the places that somebody has asked for. The oldest are forgotten.
+class Places {
+ public:
+  void remember(const Place& place, c10::intrusive_ptr<c10::TensorImpl> state) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (states_.insert_or_assign(place, std::move(state)).second) {
+      order_.push_back(place);
+    }
+    if (order_.size() > kMost) {
+      states_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+  c10::intrusive_ptr<c10::TensorImpl> find(const Place& place) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = states_.find(place);
+    return found == states_.end() ? c10::intrusive_ptr<c10::TensorImpl>() : found->second;
+  }
 
  private:
-  GeneratorImpl* clone_impl() const override {
-    return new GeneratorImpl(device().index(), host.clone());
+  static constexpr size_t kMost = 4096;  // some 20 MB
+  std::mutex mutex_;
+  std::map<Place, c10::intrusive_ptr<c10::TensorImpl>> states_;
+  std::deque<Place> order_;
+};
+
+// Never destroyed: generators outlive static objects when the interpreter ends.
+Places& places() {
+  static auto* const all = new Places;
+  return *all;
+}
+
+}  // namespace
+
+// Contract held: ATen/cuda/CUDAGeneratorImpl.cpp. The state is 16 bytes, seed and offset, and a program may set the offset (DTensor
+// does). The numbers are those of the host's generator of that seed. At a place that this process has not seen, as after a resume,
+// they are determined by seed and offset, but are not those that an uninterrupted run draws there.
+struct GeneratorImpl final : c10::GeneratorImpl {
+  GeneratorImpl(c10::DeviceIndex index, at::Generator host)
+      : c10::GeneratorImpl(c10::Device(kDevice, index), c10::DispatchKeySet(c10::DispatchKey::SIM_KEY)), host_(std::move(host)) {}
+
+  void set_current_seed(uint64_t seed) override {
+    host_.set_current_seed(seed);
+    place_ = {seed, 0};
   }
+  uint64_t current_seed() const override {
+    return place_.seed;
+  }
+  uint64_t seed() override {
+    place_ = {host_.seed(), 0};
+    return place_.seed;
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    at::detail::check_rng_state(state);
+    uint64_t values[2] = {0, 0};
+    const auto bytes = static_cast<size_t>(state.numel());
+    TORCH_CHECK(bytes == sizeof(values) || bytes == sizeof(values[0]), "RNG state is wrong size");
+    std::memcpy(values, state.data(), bytes);
+    go_to({values[0], values[1]});
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    places().remember(place_, host_.unsafeGetGeneratorImpl()->get_state());
+    const uint64_t values[2] = {place_.seed, place_.offset};
+    auto state = at::empty({sizeof(values)}, at::TensorOptions(at::kByte));
+    std::memcpy(state.data_ptr(), values, sizeof(values));
+    return state.getIntrusivePtr();
+  }
+  // Virtual from 2.1.
+  void set_offset(uint64_t offset) {
+    go_to({place_.seed, offset});
+  }
+  uint64_t get_offset() const {
+    return place_.offset;
+  }
+
+  // The host's generator for one operator. CUDA's counter advances by four for each number that a thread draws.
+  const at::Generator& draw() {
+    place_.offset += 4;
+    return host_;
+  }
+
+ private:
+  void go_to(const Place& place) {
+    if (const auto state = places().find(place)) {
+      host_.unsafeGetGeneratorImpl()->set_state(*state);
+    } else {
+      constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio: near offsets get distant seeds
+      host_.set_current_seed(place.seed ^ (place.offset * kSpread));
+    }
+    place_ = place;
+  }
+  GeneratorImpl* clone_impl() const override {
+    auto* copy = new GeneratorImpl(device().index(), host_.clone());
+    copy->place_ = place_;
+    return copy;
+  }
+
+  Place place_;
+  at::Generator host_;
 };
 
 at::Generator make_generator(c10::DeviceIndex index) {
@@ -65,15 +150,17 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
     return all;
   }();
   const auto real = index < 0 ? current_device() : index;
-  TORCH_CHECK(real < device_count(), "sim error: invalid device ordinal ", static_cast<int>(real));
+  if (real >= device_count()) {
+    throw_invalid_device(real);
+  }
   return generators->at(static_cast<size_t>(real));
 }
 
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index) {
   const at::Generator& used = given.has_value() && given->defined() ? *given : default_generator(index);
   TORCH_CHECK(
-      used.device().type() == kDevice, "Expected a 'sim' device type for generator but found '", used.device().type(), "'");
-  return static_cast<GeneratorImpl*>(used.unsafeGetGeneratorImpl())->host;
+      used.device().type() == kDevice, "Expected a '" SIM_NAME "' device type for generator but found '", used.device().type(), "'");
+  return static_cast<GeneratorImpl*>(used.unsafeGetGeneratorImpl())->draw();
 }
 
 }  // namespace sim

@@ -89,7 +89,7 @@ void register_hooks() {
 
 }  // namespace sim
 
-#else
+#elif !SIM_TAKES_CUDA
 
 void sim::register_hooks() {}
 

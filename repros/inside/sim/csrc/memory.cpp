@@ -119,7 +119,11 @@ struct Allocator final : AllocatorInterface {
 };
 
 Allocator allocator;
-REGISTER_ALLOCATOR(kDevice, &allocator);
+// In the place of what a CUDA build has registered.
+const bool allocator_registered = [] {
+  c10::SetAllocator(kDevice, &allocator, /*priority=*/100);
+  return true;
+}();
 
 at::Tensor tensor_like(const at::Tensor& model, const c10::Storage& storage, c10::DispatchKey key) {
   auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), model.dtype());
@@ -185,7 +189,7 @@ at::Tensor host_tensor(const at::Tensor& device, const c10::Storage& storage) {
 }
 
 at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage) {
-  return tensor_like(host, storage, c10::DispatchKey::PrivateUse1);
+  return tensor_like(host, storage, c10::DispatchKey::SIM_KEY);
 }
 
 at::Tensor host_alias(const at::Tensor& tensor) {

@@ -11,15 +11,51 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/core/StorageImpl.h>
+#include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/pybind.h>
+
+#include <utility>
 
 namespace {
 
 c10::DeviceIndex checked(int index) {
   const auto count = static_cast<int>(sim::device_count());
-  TORCH_CHECK_VALUE(index >= -1 && index < count, "invalid device ordinal ", index, ": there are ", count, " sim devices");
+  TORCH_CHECK_VALUE(index >= -1 && index < count, "invalid device ordinal ", index, ": there are ", count, " " SIM_NAME " devices");
   return index < 0 ? sim::current_device() : static_cast<c10::DeviceIndex>(index);
 }
+
+#if SIM_TAKES_CUDA
+// `torch.Generator(device="cuda")`: a CUDA build up to 2.5 makes one that asks the driver, and a CPU build refuses.
+newfunc original_constructor = nullptr;
+
+PyObject* construct_generator(PyTypeObject* type, PyObject* arguments, PyObject* named) {
+  try {
+    py::object device = py::none();
+    if (PyTuple_GET_SIZE(arguments) > 0) {
+      device = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(arguments, 0));
+    } else if (named != nullptr && PyDict_GetItemString(named, "device") != nullptr) {
+      device = py::reinterpret_borrow<py::object>(PyDict_GetItemString(named, "device"));
+    }
+    if (!device.is_none()) {
+      const auto wanted = py::module_::import("torch").attr("device")(device).cast<at::Device>();
+      if (wanted.type() == sim::kDevice) {
+        return THPGenerator_Wrap(sim::make_generator(checked(wanted.index())));
+      }
+    }
+    return original_constructor(type, arguments, named);
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const c10::Error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
+  }
+  return nullptr;
+}
+
+void replace_generator_constructor() {
+  auto* type = reinterpret_cast<PyTypeObject*>(THPGeneratorClass);
+  original_constructor = std::exchange(type->tp_new, &construct_generator);
+}
+#endif
 
 }  // namespace
 
@@ -37,7 +73,7 @@ PYBIND11_MODULE(_sim, module) {
       return py::dict(py::arg("current") = count.current, py::arg("peak") = count.peak, py::arg("allocated") = count.allocated);
     };
     return py::dict(
-        py::arg("bytes") = to_dict(usage.bytes), py::arg("blocks") = to_dict(usage.blocks), py::arg("refused") = usage.refused,
+        py::arg("bytes") = to_dict(usage.bytes), py::arg("requested") = to_dict(usage.requested), py::arg("blocks") = to_dict(usage.blocks), py::arg("refused") = usage.refused,
         py::arg("limit") = usage.limit);
   });
   module.def("reset_peak", [](int index) { sim::account_of(checked(index)).reset_peak(); });
@@ -62,6 +98,27 @@ PYBIND11_MODULE(_sim, module) {
     const std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_state(state);
   });
+
+#if SIM_TAKES_CUDA
+  module.def("has_allocated", [] {
+    for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
+      if (sim::account_of(index).memory().blocks.peak > 0) {
+        return true;
+      }
+    }
+    return false;
+  });
+  module.def("set_device", [](int index) { return static_cast<int>(sim::exchange_device(static_cast<c10::DeviceIndex>(index))); });
+  module.def("default_generator", [](int index) {
+    return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(sim::default_generator(checked(index))));
+  });
+  // Both take what `UntypedStorage._cdata` and `torch.Generator` are, past bindings that ask CUDA's own runtime.
+  module.def("resize_storage", [](uintptr_t address, size_t bytes) {
+    auto* impl = reinterpret_cast<c10::StorageImpl*>(address);
+    sim::resize_storage(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl)), bytes);
+  });
+  module.def("replace_generator_constructor", &replace_generator_constructor);
+#endif
 
   // For torch 2.0, whose bindings refuse a storage on this device: its bytes as a tensor, by the address that
   // `UntypedStorage._cdata` gives.

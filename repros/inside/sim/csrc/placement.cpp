@@ -75,6 +75,34 @@ std::string full_name(const c10::FunctionSchema& schema) {
   return schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
 }
 
+#if SIM_TAKES_CUDA
+// The name that torchgen gives CUDA's kernel, with which the check reports an error (torchgen/dest/register_dispatch_key.py):
+// an operator's overload comes first, a structured operator's last.
+std::string make_method_name(const c10::FunctionSchema& schema) {
+  const auto& parameters = schema.arguments();
+  const bool is_out = std::any_of(parameters.begin(), parameters.end(), [](const c10::Argument& each) { return each.is_out(); });
+  const auto name = schema.name().substr(schema.name().find("::") + 2) + (is_out ? "_out" : "");
+  const auto& overload = schema.overload_name();
+  if (is_listed(structured_operators, full_name(schema))) {
+    return "wrapper_CUDA_" + name + (overload.empty() ? "" : "_" + overload);
+  }
+  return "wrapper_CUDA_" + overload + "_" + name;
+}
+#else
+std::string make_method_name(const c10::FunctionSchema& schema) {
+  return schema.name();
+}
+#endif
+
+const std::string& method_name(const c10::FunctionSchema& schema) {
+  thread_local std::unordered_map<const c10::FunctionSchema*, std::string> known;
+  auto found = known.find(&schema);
+  if (found == known.end()) {
+    found = known.emplace(&schema, make_method_name(schema)).first;
+  }
+  return found->second;
+}
+
 PlacementCheck find_check(const c10::FunctionSchema& schema) {
   const auto name = full_name(schema);
   if (const auto own = kernel_check(name)) {
@@ -97,8 +125,8 @@ bool is_written(const c10::Argument& argument) {
 
 Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* except) {
   Placement common;
+  const char* method = method_name(schema).c_str();
   visit_outputs_first(schema, arguments, [&](const c10::Argument& argument, const c10::IValue& value) {
-    const char* method = schema.name().c_str();
     const char* name = argument.name().c_str();
     if (argument.name() == except) {
       return;

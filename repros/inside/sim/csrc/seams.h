@@ -20,7 +20,7 @@
 #endif
 
 // From 2.1 PyTorch gets a backend's generators, storages and devices through an interface.
-#define SIM_HAS_HOOKS SIM_TORCH_AT_LEAST(2, 1)
+#define SIM_HAS_HOOKS (SIM_TORCH_AT_LEAST(2, 1) && !SIM_TAKES_CUDA)
 
 // From 2.1 a c10d backend can be registered for any device type. In 2.0 a group has one backend for "cpu" and "cuda" only, so
 // 2.0 gets no collectives.
@@ -29,13 +29,23 @@
 // Whether Gloo adds bfloat16 itself: not in 2.1.2, but in 2.4.1.
 #define SIM_GLOO_ADDS_BFLOAT16 SIM_TORCH_AT_LEAST(2, 4)
 
-// From 2.1 autocast supports an external backend. From 2.4 PyTorch keeps its settings for every device; before, the device
+// CUDA's autocast is in every build. From 2.1 autocast supports an external backend. From 2.4 PyTorch keeps its settings for every device; before, the device
 // module does.
-#define SIM_HAS_AUTOCAST SIM_TORCH_AT_LEAST(2, 1)
-#define SIM_KEEPS_AUTOCAST_SETTINGS (SIM_HAS_AUTOCAST && !SIM_TORCH_AT_LEAST(2, 4))
+#define SIM_HAS_AUTOCAST (SIM_TORCH_AT_LEAST(2, 1) && !SIM_TAKES_CUDA)
+#define SIM_KEEPS_AUTOCAST_SETTINGS (SIM_HAS_AUTOCAST && !SIM_TORCH_AT_LEAST(2, 4) && !SIM_TAKES_CUDA)
 
-// From 2.4 attention asks every device for its choice of algorithm.
-#define SIM_HAS_ATTENTION_CHOICE SIM_TORCH_AT_LEAST(2, 4)
+// From 2.4 attention asks every device for its choice of algorithm; CUDA in all versions.
+#define SIM_HAS_ATTENTION_CHOICE (SIM_TORCH_AT_LEAST(2, 4) && !SIM_TAKES_CUDA)
+
+// CUDA's interface counts devices in int64_t in 2.0.
+#if SIM_TORCH_AT_LEAST(2, 1)
+#define SIM_HOOKS_INDEX c10::DeviceIndex
+#else
+#define SIM_HOOKS_INDEX int64_t
+#endif
+
+// From 2.8 an error of the device's runtime is a class of its own.
+#define SIM_HAS_ACCELERATOR_ERROR SIM_TORCH_AT_LEAST(2, 8)
 
 // From 2.9 `torch.accelerator` asks the allocator for memory statistics.
 #define SIM_HAS_DEVICE_ALLOCATOR SIM_TORCH_AT_LEAST(2, 9)

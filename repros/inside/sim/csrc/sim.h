@@ -13,12 +13,32 @@
 
 namespace sim {
 
-constexpr auto kDevice = c10::DeviceType::PrivateUse1;
+// The device: a type of its own, or CUDA's where PyTorch finds no GPU. Chosen when compiled (build.py).
+#if SIM_TAKES_CUDA
+#define SIM_KEY CUDA
+#define SIM_AUTOGRAD_KEY AutogradCUDA
+#define SIM_NAME "cuda"
+#define SIM_PLATFORM "CUDA"
+#define SIM_UNIT "GPU"
+#define SIM_GROUP "nccl"
+#else
+#define SIM_KEY PrivateUse1
+#define SIM_AUTOGRAD_KEY AutogradPrivateUse1
+#define SIM_NAME "sim"
+#define SIM_PLATFORM "sim"
+#define SIM_UNIT "Device"
+#define SIM_GROUP "simccl"
+#endif
+
+constexpr auto kDevice = c10::DeviceType::SIM_KEY;
 
 // --- device.cpp: the number of devices, and this thread's current one
 c10::DeviceIndex device_count();
 c10::DeviceIndex current_device();
 c10::DeviceIndex exchange_device(c10::DeviceIndex index);
+
+// Throws what CUDA's runtime reports for a device that does not exist.
+[[noreturn]] void throw_invalid_device(int index);
 
 // --- memory.cpp: device memory is host memory under two storages
 // The host storage underneath a device storage: the same bytes, tagged "cpu".

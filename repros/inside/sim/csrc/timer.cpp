@@ -24,7 +24,8 @@ class Timer final : public c10d::Timer {
 };
 
 const bool timer_registered = [] {
-  c10d::TimerRegistry()->Register(kDevice, [](c10::Device device) { return std::unique_ptr<c10d::Timer>(new Timer(device)); });
+  c10d::TimerRegistry()->Register(
+      kDevice, [](c10::Device device) { return std::unique_ptr<c10d::Timer>(new Timer(device)); }, c10::REGISTRY_PREFERRED);
   return true;
 }();
 

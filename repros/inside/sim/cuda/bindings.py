@@ -1,0 +1,27 @@
+"""What `torch._C` has in a CUDA build: the functions and classes that `torch.cuda` is made of."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import devices, memory, parallel, refused, streams, toolkit
+
+
+def provide(c: Any) -> None:
+    """Set the functions and classes on `torch._C`, before `torch.cuda` looks for them.
+
+    Args:
+        c: the module `torch._C`.
+    """
+    for part in (devices, memory, parallel, refused, toolkit):
+        for name, function in part.functions().items():
+            setattr(c, name, function)
+    for name, function in streams.functions(c).items():
+        setattr(c, name, function)
+    for name, module in toolkit.modules(c).items():
+        setattr(c, name, module)
+        sys.modules[f"torch._C.{name}"] = module
+    c._has_cuda = True
+    # cuDNN is not simulated: what has a fallback takes it.
+    c._has_cudnn = False

@@ -1,0 +1,66 @@
+"""`ProcessGroupNCCL`: a group over Gloo that takes CUDA's tensors alone, as `torch.distributed` makes one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from . import extension
+
+_TIMEOUT = timedelta(minutes=10)
+"""NCCL's default (torch/csrc/distributed/c10d/Types.hpp, `kProcessGroupNCCLDefaultTimeout`)."""
+
+
+def install(torch: Any) -> None:
+    """Let `torch.distributed` have NCCL; do nothing where it is not built, or has no groups for this device."""
+    if not torch.distributed.is_available() or not hasattr(extension.get(), "collectives"):
+        return
+    dist = torch.distributed
+    c10d = dist.distributed_c10d
+    group_class = _group_class(torch)
+    for name in ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy"):
+        if name == "ProcessGroupNCCL" or hasattr(c10d, name):
+            for module in (c10d, dist, torch._C._distributed_c10d):
+                setattr(module, name, group_class)
+    c10d._NCCL_AVAILABLE = True
+    for module in (c10d, getattr(dist, "constants", c10d)):
+        module.default_pg_nccl_timeout = _TIMEOUT
+    # From 2.15 a table says how a group is made.
+    register = getattr(c10d, "_register_builtin_nccl_as_legacy", None)
+    if register is not None:
+        c10d.Backend._plugins.pop("NCCL", None)
+        register()
+
+
+def _group_class(torch: Any) -> Any:
+    dist = torch.distributed
+
+    class Options:
+        """What a program may ask of a group; only the timeout has an effect."""
+
+        def __init__(self, is_high_priority_stream: bool = False) -> None:
+            self.backend, self.is_high_priority_stream = "nccl", is_high_priority_stream
+            self.config: Any = type("NCCLConfig", (), {})()
+            self._timeout = _TIMEOUT
+            self.split_from, self.split_color = None, -1
+            self.global_ranks_in_group: list[int] = []
+            self.group_name = self.group_desc = ""
+
+    class Kind(type):
+        """A class whose instances are made by the extension."""
+
+        def __call__(cls, store: Any, rank: int, size: int, options: Any = None, timeout: Any = None) -> Any:
+            limit = next(
+                (
+                    each
+                    for each in (options, timeout, getattr(options, "_timeout", None))
+                    if isinstance(each, timedelta)
+                ),
+                _TIMEOUT,
+            )
+            return extension.get().collectives(dist.ProcessGroupGloo(store, rank, size, timeout=limit))
+
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, torch._C._distributed_c10d.Backend) and value.name() == "nccl"
+
+    return Kind("ProcessGroupNCCL", (), {"Options": Options, "__module__": "torch.distributed.distributed_c10d"})

@@ -1,0 +1,65 @@
+"""Profiles of real GPUs: name, memory, compute capability, multiprocessors, shared memory of a multiprocessor.
+
+Capability, multiprocessors and shared memory are from NVIDIA's data sheets and the CUDA programming guide. The memory
+is the total capacity that PyTorch's own out-of-memory messages report on such a GPU in public threads, which is below
+the nominal size.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ..errors import SimUnavailableError
+
+VARIABLE = "REPROS_SIM_LIKE"
+
+
+class Profile(NamedTuple):
+    """What a program can ask of a GPU of one kind."""
+
+    name: str
+    """Begins with "Simulated", so that no output can be taken for that of a GPU."""
+    gibibytes: float | None
+    """Total memory; None for the machine's own."""
+    capability: tuple[int, int]
+    multiprocessors: int
+    shared_memory: int
+    """Bytes of shared memory of each multiprocessor."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Total memory in bytes; None for the machine's own."""
+        return None if self.gibibytes is None else int(self.gibibytes * 2**30)
+
+
+PLAIN = Profile("Simulated CUDA device", None, (8, 0), 108, 167936)
+
+PROFILES = {
+    "b200": Profile("Simulated NVIDIA B200", 178.36, (10, 0), 148, 233472),
+    "h200": Profile("Simulated NVIDIA H200", 139.72, (9, 0), 132, 233472),
+    "h100": Profile("Simulated NVIDIA H100 80GB HBM3", 79.10, (9, 0), 132, 233472),
+    "a100": Profile("Simulated NVIDIA A100-SXM4-80GB", 79.15, (8, 0), 108, 167936),
+    "a100-40gb": Profile("Simulated NVIDIA A100-SXM4-40GB", 39.39, (8, 0), 108, 167936),
+    "l40s": Profile("Simulated NVIDIA L40S", 44.39, (8, 9), 142, 102400),
+    "l4": Profile("Simulated NVIDIA L4", 22.03, (8, 9), 58, 102400),
+    "a10g": Profile("Simulated NVIDIA A10G", 22.19, (8, 6), 80, 102400),
+    "rtx4090": Profile("Simulated NVIDIA GeForce RTX 4090", 23.65, (8, 9), 128, 102400),
+    "rtx3090": Profile("Simulated NVIDIA GeForce RTX 3090", 23.69, (8, 6), 82, 102400),
+    "v100": Profile("Simulated Tesla V100-SXM2-16GB", 15.77, (7, 0), 80, 98304),
+    "t4": Profile("Simulated Tesla T4", 14.75, (7, 5), 40, 65536),
+}
+
+
+def chosen_profile() -> Profile:
+    """Return the profile that REPROS_SIM_LIKE names, or the plain one.
+
+    Raises:
+        SimUnavailableError: there is no profile of that name.
+    """
+    name = os.environ.get(VARIABLE)
+    if not name:
+        return PLAIN
+    if name not in PROFILES:
+        raise SimUnavailableError(f"{VARIABLE}={name} is no profile; choose from {', '.join(PROFILES)}")
+    return PROFILES[name]

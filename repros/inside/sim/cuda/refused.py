@@ -1,0 +1,58 @@
+"""What is not simulated: each name is refused, with the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_GRAPHS = "CUDA graphs are not simulated; run without them (torch.compile: no mode='reduce-overhead')"
+_POOLS = "memory pools of CUDA's allocator are not simulated; allocate from the default pool"
+_IPC = "CUDA IPC is not simulated; send tensors through torch.multiprocessing, which copies them"
+_KERNELS = "CUDA kernels do not run on simulated GPUs; use an operator of torch"
+_SINGLE = "single-process NCCL calls are not simulated; use torch.distributed with the backend nccl"
+
+_CLASSES = {"_CUDAGraph": _GRAPHS, "_MemPool": _POOLS, "_MemPoolContext": _POOLS, "_CUDAGreenContext": _POOLS}
+_FUNCTIONS = {
+    "_graph_pool_handle": _GRAPHS,
+    "_cuda_releasePool": _POOLS,
+    "_cuda_checkPoolLiveAllocations": _POOLS,
+    "_cuda_getCheckpointState": _POOLS,
+    "_cuda_setCheckpointPoolState": _POOLS,
+    "_cuda_beginAllocateToPool": _POOLS,
+    "_cuda_beginAllocateCurrentStreamToPool": _POOLS,
+    "_cuda_beginAllocateCurrentThreadToPool": _POOLS,
+    "_cuda_endAllocateToPool": _POOLS,
+    "_cuda_endAllocateCurrentStreamToPool": _POOLS,
+    "_cuda_changeCurrentAllocator": _POOLS,
+    "_cuda_customAllocator": _POOLS,
+    "_cuda_getAllocator": _POOLS,
+    "_cuda_cudaCachingAllocator_raw_alloc": _POOLS,
+    "_cuda_cudaCachingAllocator_raw_delete": _POOLS,
+    "_cuda_cudaHostAllocator": _POOLS,
+    "_cuda_jiterator_compile_and_launch_kernel": _KERNELS,
+    "_cuda_getCurrentBlasHandle": _KERNELS,
+    "_cuda_getCurrentSolverHandle": _KERNELS,
+    **dict.fromkeys(
+        (
+            f"_nccl_{name}"
+            for name in ("all_gather", "all_reduce", "broadcast", "init_rank", "reduce", "reduce_scatter", "unique_id")
+        ),
+        _SINGLE,
+    ),
+}
+
+
+def functions() -> dict[str, Any]:
+    """Return the functions and classes of `torch._C` that are refused."""
+    functions = {name: _refusing(reason) for name, reason in _FUNCTIONS.items()}
+    classes = {name: type(name, (), {"__new__": _refusing(reason)}) for name, reason in _CLASSES.items()}
+    return {**functions, **classes, "_cuda_CUDAAllocator": type("_cuda_CUDAAllocator", (), {})}
+
+
+def _refusing(reason: str) -> Any:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError(reason)
+
+    return refuse
+
+
+IPC = _IPC

@@ -1,0 +1,145 @@
+"""Streams and events. Work is done when a call returns, so there is never anything to wait for."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import Any
+
+from . import extension
+from .refused import IPC
+
+_CUDA = 1
+"""The number of CUDA's device type (c10/core/DeviceType.h)."""
+_LEAST, _GREATEST = 0, -5
+"""The range of priorities that CUDA gives to streams; the greatest is the lowest number."""
+
+_numbers = itertools.count(1)
+_thread = threading.local()
+
+
+def functions(c: Any) -> dict[str, Any]:
+    """Return the functions and classes of `torch._C` for streams and events.
+
+    Args:
+        c: the module `torch._C`, whose classes are the bases.
+    """
+    return {
+        "_CudaStreamBase": _stream_class(c.Stream),
+        "_CudaEventBase": _event_class(getattr(c, "Event", object)),
+        "_cuda_getCurrentStream": current_stream,
+        "_cuda_getCurrentRawStream": lambda device: current_stream(device)[0],
+        "_cuda_getDefaultStream": lambda device: (0, extension.device_index(device), _CUDA),
+        "_cuda_getStreamFromExternal": lambda pointer, device: (pointer, extension.device_index(device), _CUDA),
+        "_cuda_setStream": set_stream,
+        "_cuda_isCurrentStreamCapturing": lambda: False,
+    }
+
+
+def current_stream(device: int) -> tuple[int, int, int]:
+    """Return this thread's current stream on a device: its number, the device's index and type."""
+    index = extension.device_index(device)
+    return getattr(_thread, "streams", {}).get(index, (0, index, _CUDA))
+
+
+def set_stream(stream_id: int, device_index: int, device_type: int) -> None:
+    """Make a stream, and its device, this thread's current one."""
+    if not hasattr(_thread, "streams"):
+        _thread.streams = {}
+    _thread.streams[device_index] = (stream_id, device_index, device_type)
+    extension.get().set_device(device_index)
+
+
+def _stream_class(base: Any) -> Any:
+    class _CudaStreamBase(base):
+        """A queue that is always empty."""
+
+        def __new__(
+            cls,
+            priority: int = 0,
+            stream_id: int = 0,
+            device_index: int = -1,
+            device_type: int = 0,
+            stream_ptr: int = 0,
+            **_: Any,
+        ) -> Any:
+            # The default stream is asked for with a device's type, a new one without (torch/csrc/cuda/Stream.cpp).
+            number = stream_id or stream_ptr or (0 if device_type else next(_numbers))
+            index = extension.device_index(device_index if device_type else None)
+            made = super().__new__(cls, stream_id=number, device_index=index, device_type=_CUDA)
+            made._priority = max(min(priority, _LEAST), _GREATEST)
+            return made
+
+        @property
+        def cuda_stream(self) -> int:
+            return int(self.stream_id)
+
+        @property
+        def priority(self) -> int:
+            return int(self._priority)
+
+        def query(self) -> bool:
+            return True
+
+        def synchronize(self) -> None:
+            pass
+
+        @staticmethod
+        def priority_range() -> tuple[int, int]:
+            return (_LEAST, _GREATEST)
+
+    return _CudaStreamBase
+
+
+class _Moment:
+    """What an event does in the place of CUDA's: it is a point in time that has passed."""
+
+    _moment: float | None
+    _is_timed: bool
+
+    @property
+    def cuda_event(self) -> int:
+        return 0 if self._moment is None else id(self)
+
+    def record(self, stream: Any = None) -> None:  # noqa: ARG002 # all streams are idle
+        self._moment = time.perf_counter()
+
+    def wait(self, stream: Any = None) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, end_event: Any) -> float:
+        """Return the milliseconds from this event to another, with the refusals of ATen/cuda/CUDAEvent.h."""
+        if not (self._is_timed and end_event._is_timed):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._moment is None or end_event._moment is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return float(end_event._moment - self._moment) * 1000
+
+    def ipc_handle(self) -> bytes:
+        raise RuntimeError(IPC)
+
+    @classmethod
+    def from_ipc_handle(cls, _device: Any, _handle: bytes) -> Any:
+        raise RuntimeError(IPC)
+
+
+def _event_class(base: Any) -> Any:
+    class _CudaEventBase(_Moment, base):
+        def __new__(
+            cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **_: Any
+        ) -> Any:
+            if interprocess:
+                raise RuntimeError(IPC)
+            named = {} if base is object else {"device": "cuda", "enable_timing": enable_timing, "blocking": blocking}
+            made = base.__new__(cls, **named)
+            made._moment, made._is_timed = None, enable_timing
+            return made
+
+    return _CudaEventBase

@@ -1,0 +1,181 @@
+"""The simulated accelerator in CUDA's place: programs in which nothing but `cuda` is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="these tests run in an environment with torch")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def in_place(root: Path, run_python: Run) -> Run:
+    """Run a script whose `cuda` devices are simulated; return what it printed."""
+
+    def run(script: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        site = str(root / "repros" / "inside" / "site")
+        return run_python(textwrap.dedent(script), **{"PYTHONPATH": site, "REPROS_SIM": "cuda", **settings})
+
+    return run
+
+
+def printed(ended: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return the lines of a script that ran to its end."""
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def test_a_tensor_is_on_cuda(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import torch
+        x = torch.ones(2, 3, device="cuda")
+        print(x.device, x.is_cuda, x.type(), isinstance(x, torch.cuda.FloatTensor))
+        print(torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.get_device_name(0))
+        print((x @ x.t()).tolist(), x.cuda(1).device, x.to("cuda:1").cpu().sum().item())
+    """))  # fmt: skip
+    assert lines == [
+        "cuda:0 True torch.cuda.FloatTensor True",
+        "True 2 Simulated CUDA device",
+        "[[3.0, 3.0], [3.0, 3.0]] cuda:1 6.0",
+    ]
+
+
+def test_it_says_once_that_it_is_simulated(in_place: Run) -> None:
+    ended = in_place("""
+        import subprocess, sys, torch
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    """)
+    assert ended.stderr == (
+        "simulated GPUs in the place of cuda: 2 x Simulated CUDA device (host memory; nothing here measures a GPU)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("x + x.to('cuda:1')", "cuda:0 and cuda:1!"),
+        ("x + c", "cuda:0 and cpu!"),
+        ("torch.mm(x, c)", "wrapper_CUDA_mm)"),
+        ("torch.mm(x, x, out=c)", "wrapper_CUDA_mm_out_out)"),
+        ("torch.nn.functional.embedding(c.long(), x)", "wrapper_CUDA__index_select)"),
+        ("torch.cat([x, c])", "wrapper_CUDA_cat)"),
+        ("x.numpy()", "can't convert cuda:0 device type tensor to numpy"),
+        ("torch.randn(2, device='cuda', generator=torch.Generator())", "Expected a 'cuda' device type for generator"),
+        ("c.to('cuda:7')", "CUDA error: invalid device ordinal"),
+        ("torch.cuda.set_device(7)", "CUDA error: invalid device ordinal"),
+        ("torch.cuda.CUDAGraph()", "CUDA graphs are not simulated"),
+    ],
+)
+def test_errors_are_cuda_s(in_place: Run, expression: str, words: str) -> None:
+    lines = printed(in_place(f"""
+        import torch
+        x, c = torch.ones(2, 2, device="cuda"), torch.zeros(2, 2)
+        try:
+            {expression}
+        except Exception as error:
+            print(str(error).replace(chr(10), " "))
+    """))  # fmt: skip
+    assert words in lines[0]
+
+
+def test_visible_devices_are_honoured(in_place: Run) -> None:
+    script = "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"
+    assert printed(in_place(script, REPROS_SIM_DEVICES="4", CUDA_VISIBLE_DEVICES="1,3")) == ["True 2"]
+    assert printed(in_place(script, REPROS_SIM_DEVICES="4", CUDA_VISIBLE_DEVICES="")) == ["False 0"]
+
+
+def test_memory_is_limited_and_counted_in_cuda_s_blocks(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import torch
+        x = torch.empty(3, device="cuda")
+        print(torch.cuda.memory_allocated(), torch.cuda.get_device_properties(0).name)
+        try:
+            torch.empty(80 << 30, dtype=torch.uint8, device="cuda")
+        except torch.cuda.OutOfMemoryError as error:
+            print(str(error).partition(" of which")[0])
+    """, REPROS_SIM_LIKE="h100"))  # fmt: skip
+    assert lines == [
+        "512 Simulated NVIDIA H100 80GB HBM3",
+        "CUDA out of memory. Tried to allocate 80.00 GiB. GPU 0 has a total capacity of 79.10 GiB",
+    ]
+
+
+def test_amp_trains(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import torch
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2).cuda()
+        optimizer, scaler = torch.optim.AdamW(model.parameters()), torch.cuda.amp.GradScaler()
+        with torch.autocast("cuda"):
+            out = model(torch.ones(3, 4, device="cuda"))
+        scaler.scale(out.float().sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        print(out.dtype, scaler.get_scale(), model.weight.grad.device)
+    """))  # fmt: skip
+    assert lines == ["torch.float16 65536.0 cuda:0"]
+
+
+def test_a_generator_s_state_is_a_seed_and_an_offset(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import torch
+        g = torch.Generator("cuda").manual_seed(7)
+        before = g.get_state()
+        first = torch.rand(3, device="cuda", generator=g)
+        g.set_state(before)
+        print(before.tolist(), torch.equal(first, torch.rand(3, device="cuda", generator=g)), g.device)
+        torch.manual_seed(3)
+        on_cuda = torch.rand(3, device="cuda").cpu()
+        torch.manual_seed(3)
+        print(torch.equal(on_cuda, torch.rand(3)))
+    """))  # fmt: skip
+    assert lines == ["[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] True cuda:0", "True"]
+
+
+def test_a_script_that_ends_with_backward_ends_well(in_place: Run) -> None:
+    script = "import torch; torch.ones(2, device='cuda', requires_grad=True).sum().backward()"
+    assert [in_place(script).returncode for _ in range(4)] == [0] * 4
+
+
+def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path) -> None:
+    import torch
+
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 1):
+        pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent("""
+        import sys, torch, torch.distributed as dist
+        device, backend = sys.argv[1:]
+        dist.init_process_group(backend)
+        place = torch.device(device, dist.get_rank()) if device == "cuda" else torch.device("cpu")
+        torch.manual_seed(0)
+        model = torch.nn.Linear(3, 2).to(place)
+        model = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(3):
+            model(torch.full((2, 3), float(dist.get_rank() + step), device=place)).sum().backward()
+            optimizer.step()
+        if device == "cuda":
+            try:
+                dist.all_reduce(torch.ones(1))
+            except RuntimeError as error:
+                assert "No backend type associated with device type cpu" in str(error), error
+        print([round(v, 9) for p in model.parameters() for v in p.flatten().tolist()])
+        dist.destroy_process_group()
+    """)
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+    outputs = []
+    for device, backend in (("cuda", "nccl"), ("cpu", "gloo")):
+        command = [*launch, str(tmp_path / "train.py"), device, backend]
+        outputs.append(sorted(printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}"))))
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) == 2
