@@ -22,7 +22,7 @@ LAYERS = (
     ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "authoring", "docs"),
     ("text",),
     ("evidence",),
-    ("engine",),
+    ("engine", "simulate"),
     ("environments", "stacks"),
     ("model",),
     ("settings",),
@@ -168,7 +168,7 @@ def test_the_package_has_no_other_loose_module() -> None:
 
 def test_only_the_engine_and_the_watch_import_inside() -> None:
     importers = {folder(module) for module, others in graph().items() for other in others if folder(other) == "inside"}
-    assert importers <= {"engine", "watch", "inside"}
+    assert importers <= {"cli", "engine", "watch", "inside", "simulate"}
 
 
 def test_sim_imports_nothing_of_the_rest() -> None:

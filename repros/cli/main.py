@@ -29,6 +29,7 @@ _COMMANDS = {
     "list": ("list_repros", "List the documented failures."),
     "show": ("show", "Show one failure: cause, fixes, and a diff."),
     "run": ("run", "Run repros and report what happened in each cell."),
+    "simulate": ("simulate", "Run any program on simulated GPUs."),
     "summary": ("summary", "Show the table of a results file again."),
     "match": ("match", "Find the documented failures that a log shows."),
     "watch": ("watch", "Run a training program and name the failures that happen in it."),

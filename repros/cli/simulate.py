@@ -1,0 +1,44 @@
+"""`repros simulate`: any program, on simulated GPUs in the place of `cuda`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import click
+
+from repros.cli.shared.options import example
+from repros.errors import ReprosError
+from repros.inside.sim.cuda.profiles import PROFILES
+from repros.simulate import parse_memory, python_path, variables
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=example(
+        "repros simulate --gpus 2 -- torchrun --nproc-per-node 2 train.py",
+        "repros simulate --gpus 1 --like h100 -- python train.py",
+        "repros simulate --gpus 2 --memory 24GB -- pytest tests",
+    ),
+)
+@click.option("--gpus", type=int, required=True, metavar="N", help="Number of simulated GPUs.")
+@click.option("--memory", metavar="SIZE", help="Memory of each, such as 24GB; more raises torch.OutOfMemoryError.")
+@click.option("--like", metavar="NAME", help=f"Name, memory and capability of a GPU: {', '.join(PROFILES)}.")
+@click.option("--hide-gpus", is_flag=True, help="Simulate even where there are real GPUs, which stay unused.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def simulate(gpus: int, memory: str | None, like: str | None, command: tuple[str, ...], *, hide_gpus: bool) -> None:
+    """Run a program unmodified on simulated GPUs.
+
+    In every Python process of the program, `cuda` is the simulated accelerator: host memory that follows CUDA's rules,
+    with collectives of the backend nccl over Gloo. It shows which errors a program raises and what it computes, not how
+    fast. The program needs torch 2.0 or newer in its own environment, and a C++ compiler the first time.
+    """
+    size = None if memory is None else parse_memory(memory)
+    chosen = variables(gpus, memory=size, like=like, hide_gpus=hide_gpus)
+    program = shutil.which(command[0])
+    if program is None:
+        raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
+    sys.stdout.flush()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
+    os.execve(program, list(command), {**environ, **chosen, "PYTHONPATH": python_path(environ)})  # noqa: S606 - the user's own command

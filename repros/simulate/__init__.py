@@ -1,0 +1,66 @@
+"""Simulated GPUs for any program: the environment variables that put them in the place of `cuda`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from repros import inside
+from repros.errors import ReprosError, refuse_unknown
+from repros.inside.sim.cuda.profiles import PROFILES
+from repros.inside.sim.cuda.real_gpus import real_gpu_count
+
+SITE = Path(inside.__file__).parent / "site"
+"""The folder whose `sitecustomize.py` arms every Python process that has it on its path."""
+MOST_GPUS = 64
+_UNITS = {"MB": 20, "GB": 30, "TB": 40}
+
+
+def variables(
+    gpus: int, *, memory: int | None = None, like: str | None = None, hide_gpus: bool = False
+) -> dict[str, str]:
+    """Return the variables that give a program simulated GPUs; it and its children must start with them.
+
+    Args:
+        gpus: how many, 1 to 64.
+        memory: bytes of each; the profile's or the machine's memory if not given.
+        like: the name of a profile, `h100`.
+        hide_gpus: whether real GPUs may be hidden.
+
+    Raises:
+        ReprosError: no such profile or number, or there is a real GPU that may not be hidden.
+    """
+    if not 1 <= gpus <= MOST_GPUS:
+        raise ReprosError(f"--gpus {gpus}: expected a number from 1 to {MOST_GPUS}.")
+    if like is not None:
+        refuse_unknown("profile", [like], PROFILES)
+    if not hide_gpus and (real := real_gpu_count()):
+        raise ReprosError(f"this machine has {real} real GPU(s); --hide-gpus simulates GPUs in their place.")
+    chosen = {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": str(gpus)}
+    if memory is not None:
+        chosen["REPROS_SIM_MEMORY"] = str(memory)
+    if like is not None:
+        chosen["REPROS_SIM_LIKE"] = like
+    if hide_gpus:
+        chosen["REPROS_SIM_HIDE_GPUS"] = "1"
+    return chosen
+
+
+def python_path(environ: Mapping[str, str]) -> str:
+    """Return a `PYTHONPATH` that arms every Python process, with the present one behind it."""
+    present = environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join([str(SITE), *(place for place in present if place and place != str(SITE))])
+
+
+def parse_memory(text: str) -> int:
+    """Return the bytes of `24GB`, `512MB`, `80GiB`; a gigabyte of GPU memory is 2^30 bytes.
+
+    Raises:
+        ReprosError: the text is not a size.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MGT])i?B", text.strip(), re.IGNORECASE)
+    if found is None or float(found[1]) == 0:
+        raise ReprosError(f"--memory {text}: expected a size such as 24GB or 512MB.")
+    return int(float(found[1]) * 2 ** _UNITS[f"{found[2].upper()}B"])

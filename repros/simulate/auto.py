@@ -1,0 +1,16 @@
+"""`import repros.simulate.auto`, before torch is imported: this process and its children get simulated GPUs.
+
+The variables of `repros.inside.sim` choose them: `REPROS_SIM_DEVICES` (2 if not set), `REPROS_SIM_MEMORY`,
+`REPROS_SIM_LIKE`, `REPROS_SIM_HIDE_GPUS`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from repros.inside.sim.cuda import arm
+from repros.simulate import python_path
+
+arm.install()
+os.environ["REPROS_SIM"] = "cuda"
+os.environ["PYTHONPATH"] = python_path(os.environ)

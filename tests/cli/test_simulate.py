@@ -1,0 +1,94 @@
+"""`repros simulate`: the environment of the program, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repros import inside, simulate
+from repros.cli.main import main
+from repros.errors import ReprosError
+from repros.inside.sim.cuda.profiles import PROFILES
+
+SITE = str(Path(inside.__file__).parent / "site")
+SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "repros", "simulate", *arguments],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_program_gets_the_devices_and_the_folder_that_arms_it() -> None:
+    ended = run(
+        "--gpus", "3", "--memory", "24GB", "--like", "h100", "--", sys.executable, "-c", SHOW,
+        PYTHONPATH="mine", REPROS_SIM_DEVICES="7", REPROS_SIM="1",
+    )  # fmt: skip
+    given = json.loads(ended.stdout)
+    assert {name: given[name] for name in given if name.startswith("REPROS_SIM")} == {
+        "REPROS_SIM": "cuda",
+        "REPROS_SIM_DEVICES": "3",
+        "REPROS_SIM_MEMORY": str(24 * 2**30),
+        "REPROS_SIM_LIKE": "h100",
+    }
+    assert given["PYTHONPATH"] == os.pathsep.join([SITE, "mine"])
+
+
+def test_the_program_s_exit_code_is_the_command_s() -> None:
+    assert run("--gpus", "1", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+
+
+def test_options_behind_the_program_are_its_own() -> None:
+    ended = run("--gpus", "1", sys.executable, "-c", "import sys; print(sys.argv[1:])", "--gpus", "9")
+    assert ended.stdout == "['--gpus', '9']\n", ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--gpus", "0", "true"), "--gpus 0: expected a number from 1 to 64."),
+        (("--gpus", "65", "true"), "--gpus 65: expected a number from 1 to 64."),
+        (("--gpus", "1", "--memory", "much", "true"), "--memory much: expected a size such as 24GB or 512MB."),
+        (("--gpus", "1", "--memory", "0GB", "true"), "--memory 0GB: expected a size such as 24GB or 512MB."),
+        (("--gpus", "1", "--like", "H100", "true"), "unknown profile 'H100'; did you mean 'h100'?"),
+        (
+            ("--gpus", "1", "no-such-program"),
+            "there is no program 'no-such-program' on PATH; name it, or give its path.",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *arguments]) == 2
+    assert capsys.readouterr().err == f"repros: {sentence}\n"
+
+
+def test_a_real_gpu_is_hidden_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "real_gpu_count", lambda: 1)
+    with pytest.raises(ReprosError, match=r"1 real GPU\(s\); --hide-gpus"):
+        simulate.variables(2)
+    assert simulate.variables(2, hide_gpus=True)["REPROS_SIM_HIDE_GPUS"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("24GB", 24 << 30), ("24 GiB", 24 << 30), ("512mb", 512 << 20), ("1.5GB", 3 << 29), ("1TB", 1 << 40)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert simulate.parse_memory(text) == size
+
+
+def test_every_profile_says_that_it_is_simulated() -> None:
+    assert all(profile.name.startswith("Simulated ") for profile in PROFILES.values())
