@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from repros.engine.launch.environ import for_cell
+from repros.engine.launch.environ import accelerator, for_cell
 from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell
 
@@ -50,4 +50,4 @@ def launch(cell: Cell, dirs: CellDirs) -> Interpreter:
 
 def arguments(cell: Cell) -> list[str]:
     """Return the script and its arguments."""
-    return [str(cell.repro.path.resolve()), cell.variant.name, cell.strategy, cell.device.value]
+    return [str(cell.repro.path.resolve()), cell.variant.name, cell.strategy, accelerator(cell.device)]

@@ -18,10 +18,16 @@ INSIDE = Path(inside.__file__).parent
 _FOREIGN = re.compile(
     r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
     r"|SLURM_.*|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
-    r"|REPROS_(CELL|LOG|SCRIPT|HOOKED|SERVER|SIM|SIM_DEVICES)|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
+    r"|REPROS_(CELL|LOG|SCRIPT|HOOKED|SERVER|SIM|SIM_[A-Z_]+)|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
     # PYTHONOPTIMIZE removes asserts, by which a script that documents a silent failure fails.
     r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
 )
+
+
+def accelerator(device: Device) -> str:
+    """Return what a script calls the device: with REPROS_SIM_PLACE=cuda, simulated GPUs are in the place of `cuda`."""
+    is_in_place = device is Device.SIM and os.environ.get("REPROS_SIM_PLACE") == "cuda"
+    return Device.CUDA.value if is_in_place else device.value
 
 
 def for_device(device: Device, processes: int) -> dict[str, str]:
@@ -35,13 +41,17 @@ def for_device(device: Device, processes: int) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": _gpus(processes) if device is Device.CUDA else "",
         "HF_HUB_OFFLINE": "1",
         cache.VARIABLE: str(cache.cache_folder()),
         reaper.VARIABLE: reaper.of_this_runner.token,
     }
     if device is Device.SIM:
         ours |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(processes)}
+    if accelerator(device) == device.value:
+        ours["CUDA_VISIBLE_DEVICES"] = _gpus(processes) if device is Device.CUDA else ""
+    else:
+        # A cell's log shows what the script prints, and nothing else.
+        ours |= {"REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
     return kept | ours
 
 

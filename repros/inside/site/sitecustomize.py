@@ -45,3 +45,7 @@ if os.environ.get("REPROS_SIM") == "1":
     from repros_inside.sim import arm
 
     arm.install()
+elif os.environ.get("REPROS_SIM") == "cuda":
+    from repros_inside.sim.cuda import arm
+
+    arm.install()
