@@ -120,7 +120,8 @@ def test_amp_trains(in_place: Run) -> None:
         scaler.update()
         print(out.dtype, scaler.get_scale(), model.weight.grad.device)
     """))  # fmt: skip
-    assert lines == ["torch.float16 65536.0 cuda:0"]
+    # The weight's gradient, three times the first scale of 65536, is beyond float16: the step is skipped.
+    assert lines == ["torch.float16 32768.0 cuda:0"]
 
 
 def test_a_generator_s_state_is_a_seed_and_an_offset(in_place: Run) -> None:
@@ -167,7 +168,8 @@ def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path)
                 dist.all_reduce(torch.ones(1))
             except RuntimeError as error:
                 assert "No backend type associated with device type cpu" in str(error), error
-        print([round(v, 9) for p in model.parameters() for v in p.flatten().tolist()])
+        if dist.get_rank() == 0:
+            print([round(v, 9) for p in model.parameters() for v in p.flatten().tolist()])
         dist.destroy_process_group()
     """)
     )
@@ -176,6 +178,6 @@ def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path)
     outputs = []
     for device, backend in (("cuda", "nccl"), ("cpu", "gloo")):
         command = [*launch, str(tmp_path / "train.py"), device, backend]
-        outputs.append(sorted(printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}"))))
+        outputs.append(printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}")))
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 2
+    assert len(outputs[0]) == 1
