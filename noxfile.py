@@ -28,7 +28,7 @@ nox.options.reuse_venv = "yes"
 HERE = Path(__file__).parent
 # nox's own Python, unless it is too old; then uv provides one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
-STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "fused_adamw", "fused_sgd", "auto"]
+STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "adamw", "fused_adamw", "fused_sgd", "auto"]
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]

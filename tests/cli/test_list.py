@@ -73,7 +73,7 @@ def test_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None
 RPR-0005 Calling a submodule of a Fabric module skips
          gradient synchronisation
          fabric/submodule_call_skips_gradient_sync
-         ddp, ddp_spawn on cpu, cuda
+         ddp, ddp_spawn on cpu, cuda, sim
          silent: a wrong result without an error
 """
     )

@@ -26,7 +26,7 @@ REFUSED = {
     "run RPR-0005 --strategy dpp": "unknown strategy 'dpp'; did you mean 'ddp'?",
     "run RPR-0005 --stack curent": "unknown stack 'curent'; did you mean 'current'?",
     "run RPR-0005 --strategy fused_adamw": (
-        "nothing fits the selection: RPR-0005 runs under ddp, ddp_spawn on cpu, cuda."
+        "nothing fits the selection: RPR-0005 runs under ddp, ddp_spawn on cpu, cuda, sim."
     ),
     "run RPR-0005 --device tpu": (
         "Invalid value for '--device': 'tpu' is not one of 'cuda', 'sim', 'cpu'. (try 'repros run --help')"

@@ -185,7 +185,7 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
 
 def test_a_missing_interpreter(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    code, out, err = repros("run", "RPR-0005", "--python", "/nowhere/bin/python")
+    code, out, err = repros("run", "RPR-0006", "--python", "/nowhere/bin/python")
     assert (code, out) == (2, "")
     assert err == (
         "repros: /nowhere/bin/python: cannot be run (No such file or directory); "
