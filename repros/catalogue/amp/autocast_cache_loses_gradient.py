@@ -67,7 +67,8 @@ in the same block reuses it.
 
 Fix: torch 2.11 makes cached copies with gradients on. Before: leave the autocast block, or clear or disable its
 cache. Lightning's Trainer disables the cache from 2.5.5 on, so a fit with `precision` is free of this on any torch;
-an autocast block of one's own is not.
+an autocast block of one's own is not. (Merged, in no release up to 2.6.6: it keeps the cache, and clears it after a
+`no_grad` block.)
 
 Apart: where no other parameter has a gradient, an error takes the silence's place. Alone it is "element 0 of tensors
 does not require grad"; under DDP it is the message of RPR-0024, although training_step uses every parameter.

@@ -59,7 +59,8 @@ needed the GPU's memory, an export in another precision. Silent.
 Cause: DDP's reducer keeps a hook on each parameter's `AccumulateGrad` node, which it takes when the module is wrapped.
 `Module.to` sets `parameter.data`; where the new data has another dtype or device, `VariableHooks::set_data` in
 torch/csrc/autograd drops that node, and the next forward makes another, without the hook. No reduction begins, and
-nothing waits for one.
+nothing waits for one. DDP's documentation warns of changing "your model's parameters after wrapping", and does not say
+that a move is such a change.
 
 Fix: convert or move before wrapping, wrap anew afterwards, or work on a copy.
 """

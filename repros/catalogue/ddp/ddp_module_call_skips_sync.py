@@ -10,8 +10,9 @@
 # upstream.reports = [
 #     "https://github.com/kohya-ss/sd-scripts/issues/924",
 #     "https://github.com/huggingface/trl/issues/7245",
+#     "https://github.com/huggingface/trl/issues/5282",
 # ]
-# upstream.related = ["https://github.com/pytorch/pytorch/pull/20282"]
+# upstream.related = ["https://github.com/pytorch/pytorch/pull/60921"]
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"

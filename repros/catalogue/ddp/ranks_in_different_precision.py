@@ -9,8 +9,9 @@
 # documented = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 # upstream.reports = []
 # upstream.related = [
-#     "https://github.com/pytorch/pytorch/issues/91535",
-#     "https://github.com/pytorch/pytorch/issues/118696",
+#     "https://github.com/pytorch/pytorch/issues/136009",
+#     "https://github.com/pytorch/pytorch/issues/150248",
+#     "https://github.com/pytorch/pytorch/issues/150433",
 # ]
 # packages = ["torch"]
 # affected = []
@@ -46,7 +47,8 @@
 
 Symptom: on a mix of GPUs, or with a precision that is chosen from an environment variable on each node, the loss is a
 little off and no two set-ups agree. Silent while weights and gradients have one dtype. Where the weights differ in
-dtype, Gloo aborts with `op.preamble.length <= op.nbytes. 8 vs 4`.
+dtype, Gloo aborts with `op.preamble.length <= op.nbytes. 8 vs 4`; of an all_reduce over NCCL upstream reports tell a
+hang (#150433) or a garbage value (#150248), which were not measured here.
 
 Cause: autocast changes the computation, not the parameters: gradients of float32 weights are float32 on every rank.
 When it is built, DDP compares the parameters' number and shapes (`_verify_param_shape_across_processes`), never their

@@ -7,11 +7,9 @@
 # title = "DDP reduces a checkpointed block only once, however often a step uses it"
 # kind = "limitation"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
-# upstream.reports = [
-#     "https://github.com/pytorch/pytorch/issues/121594",
-#     "https://github.com/pytorch/pytorch/issues/109191",
-# ]
+# upstream.reports = ["https://github.com/pytorch/pytorch/issues/121594"]
 # upstream.related = [
+#     "https://github.com/pytorch/pytorch/issues/109191",
 #     "https://github.com/huggingface/transformers/issues/23018",
 #     "https://github.com/huggingface/peft/issues/313",
 # ]

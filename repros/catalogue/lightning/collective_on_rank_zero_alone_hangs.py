@@ -6,8 +6,9 @@
 # id = "RPR-0042"
 # title = "A checkpoint that rank 0 alone saves stops the training for ever"
 # kind = "misuse"
-# documented = "https://lightning.ai/docs/pytorch/stable/common/checkpointing_basic.html"
-# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/10947"]
+# documented = "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.trainer.trainer.Trainer.html"
+# upstream.reports = ["https://github.com/ray-project/ray/issues/56997"]
+# upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/10947"]
 # packages = ["lightning"]
 # affected = []
 # home = "2023-12"
@@ -24,7 +25,7 @@
 # [tool.repro.variants.fixed]
 # outcome = "passes"
 # about = "every rank calls trainer.save_checkpoint, which writes on rank 0 alone"
-# source = "https://github.com/Lightning-AI/pytorch-lightning/issues/10947"
+# source = "https://github.com/ray-project/ray/issues/56997"
 #
 # [tool.repro.variants.weights_saved_by_torch]
 # outcome = "passes"
@@ -48,7 +49,7 @@ group's timeout, 30 minutes by default; one process trains to its end.
 
 Cause: `Trainer.save_checkpoint` ends in `strategy.barrier`, and `self.log(..., sync_dist=True)` reduces: every rank
 has to take part. Rank 0 waits there, while rank 1 goes on to the next batch and waits for rank 0 in the reduction of
-the gradients.
+the gradients. The documentation of `save_checkpoint` says that it "needs to be called on all processes".
 
 Fix: call them on every rank; Lightning itself writes files on rank 0 alone. For rank 0 alone are `print`,
 `torch.save` and loggers' own methods.

@@ -8,6 +8,7 @@
 # kind = "bug"
 # upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21030",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/16787",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/15856",
 # ]
 # upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21068"]
@@ -43,7 +44,8 @@ keep the first one. Silent.
 Cause: the callback searches in `on_fit_start`, when `Strategy.setup` has already built the optimizer from the first
 learning rate. `_lr_find` sets the module's attribute and puts the old optimizer back.
 
-Fix: Lightning 2.5.4 writes the value into the optimizer as well. Before: `Tuner.lr_find` before the fit.
+Fix: Lightning 2.5.4 writes the value into the optimizer as well. Before: `Tuner.lr_find` before the fit, where
+`configure_optimizers` reads the attribute. An optimizer that LightningCLI makes does not read it (#16787).
 """
 
 import sys

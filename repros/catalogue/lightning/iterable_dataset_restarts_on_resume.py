@@ -7,6 +7,7 @@
 # title = "A resumed fit begins an iterable dataset twice"
 # kind = "bug"
 # upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19427"]
+# upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/20775"]
 # packages = ["lightning"]
 # affected = ["lightning<2.5.3"]
 # home = "2023-12"
@@ -33,7 +34,8 @@ one that shuffles by the number of its epoch is an epoch ahead. There is no erro
 Cause: when a fit is resumed, `_FitLoop.setup_data` and the start of the epoch each make an iterator of the loader.
 Measured from Lightning 2.0.3 on; 2.0.0 to 2.0.2 could not be imported.
 
-Fix: Lightning 2.5.3, or a dataset that keeps its position in the checkpoint and not in the iterator.
+Fix: Lightning 2.5.3 makes one (and brings RPR-0008 with it). Before: a dataset that keeps its position in the
+checkpoint and not in the iterator.
 """
 
 import os

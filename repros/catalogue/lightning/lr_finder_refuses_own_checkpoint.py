@@ -8,6 +8,7 @@
 # kind = "bug"
 # upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21757",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/21401",
 #     "https://github.com/ourownstory/neural_prophet/issues/1686",
 # ]
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21758"]

@@ -9,11 +9,11 @@
 # documented = "https://pytorch.org/docs/stable/notes/serialization.html"
 # upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20450",
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20058",
 #     "https://github.com/sktime/pytorch-forecasting/issues/1998",
 #     "https://github.com/pytorch-tabular/pytorch_tabular/issues/621",
 # ]
 # upstream.related = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20058",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/20010",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/21072",
 # ]

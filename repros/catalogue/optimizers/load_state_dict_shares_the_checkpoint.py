@@ -25,7 +25,6 @@
 # [tool.repro.variants.fixed]
 # outcome = "passes"
 # about = "load a deep copy"
-# source = "https://pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html"
 #
 # [tool.repro.variants.copied]
 # outcome = "fails"

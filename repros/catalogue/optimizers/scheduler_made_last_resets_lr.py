@@ -5,8 +5,12 @@
 # [tool.repro]
 # id = "RPR-0051"
 # title = "A scheduler made after the optimizer was loaded resets the learning rate"
-# kind = "bug"
-# upstream.reports = ["https://github.com/pytorch/pytorch/issues/65342"]
+# kind = "misuse"
+# documented = "https://pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html"
+# upstream.reports = [
+#     "https://github.com/pytorch/pytorch/issues/65342",
+#     "https://github.com/pytorch/pytorch/issues/119168",
+# ]
 # packages = ["torch"]
 # affected = []
 # home = "2023-12"
@@ -31,7 +35,9 @@
 Symptom: the first step after the resume uses the scheduler's initial learning rate. There is no error.
 
 Cause: the constructor of a scheduler writes its initial learning rate into the optimizer, over the one that was loaded;
-`scheduler.load_state_dict` restores the scheduler's counters, and not the optimizer's learning rate.
+`scheduler.load_state_dict` restores the scheduler's counters, and not the optimizer's learning rate. The documentation
+of `Optimizer.load_state_dict` warns of it (in torch 2.9, not yet in 2.6): load the optimizer "after initializing" the
+scheduler.
 
 Fix: make the scheduler before the optimizer's state is loaded.
 """

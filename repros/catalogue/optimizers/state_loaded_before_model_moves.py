@@ -6,7 +6,7 @@
 # id = "RPR-0028"
 # title = "An optimizer state that is loaded before the model is moved stays on the CPU"
 # kind = "misuse"
-# documented = "https://pytorch.org/docs/stable/optim.html"
+# documented = "https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.cuda"
 # upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/2830",
 #     "https://github.com/pytorch/pytorch/issues/8741",
@@ -87,7 +87,7 @@ other tensors on cuda:0`, before torch 2.8 `when checking argument for argument 
 Cause: `Optimizer.load_state_dict` casts every state to the device on which its parameter is *at that time*, the CPU.
 `Module.to` then moves parameters by setting their `.data`; it does not know the optimizer, and optimizers have no `to`.
 A first training works because, with nothing loaded, the optimizer creates its states on the right device. The
-documentation of `torch.optim` asks for the move before the optimizer is made.
+documentation of `Module.cuda` asks for the move before the optimizer is made; that of `torch.optim` once did.
 
 Fix: move the model first, load afterwards; or move the state by hand.
 
