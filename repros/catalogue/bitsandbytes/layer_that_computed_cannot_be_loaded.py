@@ -9,6 +9,7 @@
 # upstream.reports = [
 #     "https://github.com/axolotl-ai-cloud/axolotl/issues/16",
 #     "https://github.com/tloen/alpaca-lora/issues/457",
+#     "https://github.com/tloen/alpaca-lora/issues/617",
 #     "https://github.com/huggingface/accelerate/issues/1333",
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/411",
 # ]

@@ -7,10 +7,7 @@
 # title = "A quantised 8-bit state dict cannot be loaded into a layer that was not moved yet"
 # kind = "by design"
 # documented = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
-# upstream.reports = [
-#     "https://github.com/axolotl-ai-cloud/axolotl/issues/1154",
-#     "https://github.com/tloen/alpaca-lora/issues/617",
-# ]
+# upstream.reports = ["https://github.com/axolotl-ai-cloud/axolotl/issues/1154"]
 # upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
 # affected = []

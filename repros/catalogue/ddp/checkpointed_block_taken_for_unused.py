@@ -11,6 +11,7 @@
 #     "https://github.com/huggingface/peft/issues/313",
 #     "https://github.com/huggingface/accelerate/issues/2017",
 #     "https://github.com/huggingface/accelerate/issues/389",
+#     "https://github.com/huggingface/trl/issues/4782",
 # ]
 # upstream.related = ["https://github.com/huggingface/transformers/pull/4659"]
 # packages = ["torch"]
