@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from repros.engine.catalogue import load
-from tests.match.wild_logs import PAGE, Kind, fill_page, measure, read_wild_logs
+from tests.match.wild_logs import PAGE, Kind, fill_page, measure, not_on_top, read_notes, read_wild_logs, without_a_log
 
 LOGS = read_wild_logs()
 CATALOGUE = load()
@@ -57,6 +57,15 @@ def test_figures(is_counted: bool, record_property: Callable[[str, object], None
         assert right >= least * of
     assert figures.confusable_confident[0] == 0
     assert figures.other_answered[0] <= MOST_OTHERS * figures.other_answered[1]
+
+
+def test_what_remains_wrong_has_a_reason() -> None:
+    assert set(read_notes()["remaining"]) == set(not_on_top(CATALOGUE))
+
+
+def test_logs_were_searched_for_wherever_there_are_none() -> None:
+    searched = {search["id"] for search in read_notes()["search"]}
+    assert set(without_a_log(CATALOGUE)) <= searched <= {repro.id for repro in CATALOGUE}
 
 
 def test_the_page_has_these_figures() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from repros.engine.catalogue import load
 from repros.match import Candidate, Confidence, match_log
@@ -23,6 +24,8 @@ from repros.model import Repro
 FOLDER = Path(__file__).with_name("wild")
 SECOND_READER = Path(__file__).with_name("wild_second_reader.toml")
 """The answer of a second reader to some of the logs, by name: an id, or `none`."""
+NOTES = Path(__file__).with_name("wild_notes.toml")
+"""Searches for failures without a log, and the reasons for what remains wrong on the half developed on."""
 
 
 class Kind(StrEnum):
@@ -112,11 +115,28 @@ def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
     )
 
 
-def second_reader_agreement() -> tuple[int, int]:
-    """Return on how many logs the second reader agreed with the first, and how many both read."""
+def second_reader_agreement(*, is_counted: bool) -> tuple[int, int]:
+    """Return on how many logs of one half a second reader agreed with the first, and how many both read."""
     answers = tomllib.loads(SECOND_READER.read_text("utf-8"))
     logs = {log.name: log for log in read_wild_logs()}
-    return _count(answer in (logs[name].expected or ("none",)) for name, answer in answers.items())
+    half = {name: answer for name, answer in answers.items() if logs[name].is_counted is is_counted}
+    return _count(answer in (logs[name].expected or ("none",)) for name, answer in half.items())
+
+
+def not_on_top(repros: Iterable[Repro]) -> tuple[str, ...]:
+    """Return the names of the positive logs of the half developed on whose first answer is not right."""
+    catalogue = tuple(repros)
+    return tuple(
+        log.name
+        for log in read_wild_logs()
+        if log.kind is Kind.POSITIVE and not log.is_counted and measure([log], catalogue).on_top[0] == 0
+    )
+
+
+def without_a_log(repros: Iterable[Repro]) -> tuple[str, ...]:
+    """Return the ids of the failures that are not silent and that no log of the corpus shows."""
+    shown = {id_ for log in read_wild_logs() for id_ in log.expected}
+    return tuple(repro.id for repro in repros if not repro.silent and repro.id not in shown)
 
 
 def _are_right(answers: Iterable[tuple[WildLog, tuple[Candidate, ...]]], confidence: Confidence) -> Iterator[bool]:
@@ -157,12 +177,32 @@ def fill_page(page: str, repros: Iterable[Repro]) -> str:
     halves = [measure([log for log in read_wild_logs() if log.is_counted is half], catalogue) for half in (False, True)]
     rows = ["| | half developed on | half only counted |", "| --- | --- | --- |"]
     rows += [f"| {row} | {' | '.join(_share(getattr(half, name)) for half in halves)} |" for row, name in _ROWS.items()]
-    rows.append(f"| logs on which a second reader agreed | not read | {_share(second_reader_agreement())} |")
+    agreed = [_share(second_reader_agreement(is_counted=half)) for half in (False, True)]
+    rows.append(f"| logs on which a second reader agreed | {' | '.join(agreed)} |")
     positives = Counter(" or ".join(log.expected) for log in read_wild_logs() if log.kind is Kind.POSITIVE)
     counts = ", ".join(f"{id_} ({count})" for id_, count in positives.most_common())
-    rows += ["", f"The positive logs are about {counts}."]
+    rows += ["", f"The positive logs are about {counts}.", *_remaining_rows(), *_search_rows(catalogue)]
     head, _, rest = page.partition(_BEGIN)
     return head + _BEGIN + "".join(f"{row}\n" for row in rows) + _END + rest.partition(_END)[2]
+
+
+def read_notes() -> dict[str, Any]:
+    """Return the tables `remaining`, a reason for each log by name, and `search`."""
+    return tomllib.loads(NOTES.read_text("utf-8"))
+
+
+def _remaining_rows() -> Iterator[str]:
+    sources = {log.name: log.source for log in read_wild_logs()}
+    yield from ("", "What remains wrong on the half developed on:", "")
+    yield from (f"- [{name}]({sources[name]}): {reason}" for name, reason in read_notes()["remaining"].items())
+
+
+def _search_rows(catalogue: Iterable[Repro]) -> Iterator[str]:
+    missing = ", ".join(without_a_log(catalogue))
+    yield from ("", f"For {missing} no log was found. These searches were made:", "")
+    yield from ("| failure | where | searched for | found |", "| --- | --- | --- | --- |")
+    for search in read_notes()["search"]:
+        yield f"| {search['id']} | {search['where']} | {search['query']} | {search['found']} |"
 
 
 if __name__ == "__main__":
