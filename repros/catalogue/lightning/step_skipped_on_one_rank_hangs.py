@@ -7,11 +7,9 @@
 # title = "A step that one rank skips with None leaves the others waiting for ever"
 # kind = "limitation"
 # documented = "https://lightning.ai/docs/pytorch/stable/common/lightning_module.html"
-# upstream.reports = [
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/5243",
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/5577",
-# ]
+# upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/5243"]
 # upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/19918"]
+# upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/5577"]
 # packages = ["lightning"]
 # affected = ["lightning<2.3"]
 # home = "2023-12"
