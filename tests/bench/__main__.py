@@ -21,6 +21,7 @@ from repros.engine.plan import Selection, plan, select
 from repros.model import Category, Cell, Environment
 from tests.bench import figures, machine, table
 from tests.bench.measure import Bench, measure_interleaved, memory_of, time_epochs
+from tests.bench.startup import startup_figures, time_startup
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
 CELLS = (("RPR-0005", "fixed", "ddp", "cpu"), ("RPR-0001", "fixed", "ddp", "sim"))
@@ -67,6 +68,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     signatures = [variant.signature for repro in catalogue for variant in repro.variants]
     report["signature_matches_per_second"] = figures.measure_matches_per_second(signatures)
     report["log_matching"] = figures.measure_log_matching()
+    report["startup"] = startup_figures(time_startup())
     report["machine"] = observed.describe()
     report["targets"] = figures.compare_with_targets(report)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from repros.match.log import decode_lines
 from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from repros.model.affected import AnyOf
 from tests.bench.measure import Sample, Series
+from tests.bench.startup import compare_startup
 from tests.factories import repro, variant
 from tests.match.golden_logs import GOLDEN
 
@@ -91,7 +92,7 @@ def compare_with_targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         what = f"repros match, {log['bytes'] / 1e6:.1f} MB with {log['signatures']:,} signatures"
         measured = f"{log['seconds']:.2f} s"
         compared.append({"what": what, "wanted": "under 0.2 s", "measured": measured, "met": log["seconds"] < 0.2})
-    return compared
+    return compared + compare_startup(report.get("startup", {}))
 
 
 def _at_least(what: str, wanted: float, measured: float) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tests.bench.startup import startup_table
+
 
 def report(figures: Mapping[str, Any]) -> Group:
     """Return all tables."""
@@ -28,6 +30,7 @@ def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text(f"memory of an idle warm server: {servers}")
     if "epochs" in figures:
         yield _epochs(figures["epochs"])
+    yield startup_table(figures["startup"])
     yield _targets(figures)
     yield _machine(figures["machine"])
 

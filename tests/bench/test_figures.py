@@ -10,6 +10,7 @@ from repros.engine.cells import JOBS
 from repros.model import Signature
 from tests.bench import figures, machine, table
 from tests.bench.measure import Sample, Series
+from tests.bench.startup import PASS, compare_startup, startup_figures, time_startup
 
 
 def series(*seconds: float) -> Series:
@@ -54,6 +55,23 @@ def test_an_epoch_on_sim_is_compared_with_the_next_one_on_the_cpu() -> None:
     assert EPOCHS["networks"] == {"perceptron": {"rounds": 3, "wall": one, "processor": one}}
 
 
+STARTUP = startup_figures({PASS: [0.02, 0.02, 0.04], "repros list": [0.2, 0.22, 0.5]})
+
+
+def test_start_up_is_compared_with_that_of_python_in_the_same_round() -> None:
+    assert STARTUP["repros list"] == {
+        "rounds": 3,
+        "seconds": {"median": 0.22, "min": 0.2, "max": 0.5},
+        "ratio": {"median": 11.0, "min": 10.0, "max": 12.5},
+    }
+    (target,) = compare_startup(STARTUP)
+    assert (target["measured"], target["met"]) == ("0.22 s, 11.0x python -c pass", True)
+
+
+def test_each_command_answers() -> None:
+    assert {len(seconds) for seconds in time_startup(1).values()} == {1}
+
+
 def test_targets_are_met_or_missed() -> None:
     assert [(target["measured"], target["met"]) for target in figures.compare_with_targets(REPORT)] == [
         ("8.4x", False),
@@ -69,6 +87,7 @@ def test_the_tables_contain_every_figure() -> None:
         "servers": {"cpu-2": 250_000_000},
         "signature_matches_per_second": {"new": 16_000, "known": 170_000},
         "epochs": EPOCHS,
+        "startup": STARTUP,
         "log_matching": {"signatures": 1_000, "bytes": 1_048_576, "seconds": 0.152},
         "machine": {"processors": 2, "before": load, "after": load, "busy": True},
         "targets": figures.compare_with_targets(REPORT),
@@ -84,6 +103,8 @@ def test_the_tables_contain_every_figure() -> None:
         f"run --jobs {JOBS}",
         "16,000 new",
         "a Lightning epoch of 50 batches on sim",
+        "as a ratio to python -c pass",
+        "0.220",
         "1.0 MB with 1,000 signatures: 0.15 s",
         "was BUSY",
     ):

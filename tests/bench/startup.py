@@ -1,0 +1,115 @@
+"""Start-up: the seconds of commands that compute little, as a ratio to `python -c pass`; also a program of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from repros.cli.shared.output import console
+from tests.match.golden_logs import GOLDEN
+
+PASS = "python -c pass"  # noqa: S105 - a command, not a password
+ROUNDS = 20
+WANTED = 0.25
+"""Most seconds that a command may take."""
+_ROOT = Path(__file__).parents[2]
+_LOG, _REQUIREMENTS = "short.log", "requirements.txt"
+_COMMANDS = {
+    PASS: ("-c", "pass"),
+    "repros --help": ("-m", "repros", "--help"),
+    "repros list": ("-m", "repros", "list"),
+    "repros show": ("-m", "repros", "show", "RPR-0001"),
+    "repros match": ("-m", "repros", "match", _LOG),
+    "repros audit": ("-m", "repros", "audit", _REQUIREMENTS),
+    "completion": ("-m", "repros"),
+}
+_COMPLETION = {"_REPROS_COMPLETE": "bash_complete", "COMP_WORDS": "repros li", "COMP_CWORD": "1"}
+_ANSWERS = (0, 1)
+"""Exit statuses of a command that answered; `audit` ends with 1 if it found something."""
+
+
+def time_startup(rounds: int = ROUNDS) -> dict[str, list[float]]:
+    """Run all commands in turn, so that other load affects all alike; return the wall-clock seconds of each."""
+    taken: dict[str, list[float]] = {command: [] for command in _COMMANDS}
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(GOLDEN / "rpr-0002-failing-ddp-hand-2023-12.log", Path(folder, _LOG))
+        Path(folder, _REQUIREMENTS).write_text("lightning==2.5.0\ntorch==2.6.0\n", "utf-8")
+        for number in range(rounds + 1):
+            for command in _COMMANDS:
+                seconds = _time(command, Path(folder))
+                if number > 0:  # The first fills the disk's cache and writes bytecode.
+                    taken[command].append(seconds)
+    return taken
+
+
+def _time(command: str, folder: Path) -> float:
+    environ = os.environ | {"PYTHONPATH": str(_ROOT)}
+    if command == "completion":
+        environ |= _COMPLETION
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, *_COMMANDS[command]], cwd=folder, env=environ, capture_output=True, check=False
+    )
+    seconds = time.perf_counter() - started
+    assert done.returncode in _ANSWERS, done.stderr
+    assert done.stdout or command == PASS, command
+    return seconds
+
+
+def startup_figures(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Return the seconds of each command, and their ratio to those of `python -c pass` in the same round."""
+    return {
+        command: {
+            "rounds": len(seconds),
+            "seconds": {which: round(one, 3) for which, one in _spread(seconds).items()},
+            "ratio": {
+                which: round(one, 1)
+                for which, one in _spread([one / base for one, base in zip(seconds, taken[PASS], strict=True)]).items()
+            },
+        }
+        for command, seconds in taken.items()
+    }
+
+
+def _spread(numbers: Sequence[float]) -> dict[str, float]:
+    return {"median": statistics.median(numbers), "min": min(numbers), "max": max(numbers)}
+
+
+def compare_startup(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the target of each command with the measured figure, and whether it is met."""
+    return [
+        {
+            "what": f"start-up, {command}",
+            "wanted": f"at most {WANTED} s",
+            "measured": f"{one['seconds']['median']:.2f} s, {one['ratio']['median']:.1f}x {PASS}",
+            "met": one["seconds"]["median"] <= WANTED,
+        }
+        for command, one in measured.items()
+        if command != PASS
+    ]
+
+
+def startup_table(measured: Mapping[str, Any]) -> Table:
+    """Return the figures as a table."""
+    table = Table(title=f"start-up, as a ratio to {PASS} in the same round")
+    for column in ("command", "rounds", "median s", "min", "max", f"x {PASS}", "min", "max"):
+        table.add_column(column, justify="left" if column == "command" else "right")
+    for command, one in measured.items():
+        seconds = [f"{one['seconds'][which]:.3f}" for which in ("median", "min", "max")]
+        ratios = [f"{one['ratio'][which]:.1f}" for which in ("median", "min", "max")]
+        table.add_row(command, str(one["rounds"]), *seconds, *ratios)
+    return table
+
+
+if __name__ == "__main__":
+    console().print(startup_table(startup_figures(time_startup())))
