@@ -10,7 +10,7 @@
 # upstream.reports = ["https://github.com/ray-project/ray/issues/56997"]
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/10947"]
 # packages = ["lightning"]
-# affected = []
+# affected = ["lightning>=2.1"]
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cpu"]
@@ -34,6 +34,7 @@
 # [tool.repro.variants.metric_logged]
 # outcome = "fails"
 # about = "self.log(..., sync_dist=True) on rank 0 alone"
+# affected = []
 # claim = "logging belongs on rank 0"
 # source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 #
@@ -47,8 +48,8 @@
 Symptom: under DDP on several processes training stands still at a save or a log, with no error until the process
 group's timeout, 30 minutes by default; one process trains to its end.
 
-Cause: `Trainer.save_checkpoint` ends in `strategy.barrier`, and `self.log(..., sync_dist=True)` reduces: every rank
-has to take part. Rank 0 waits there, while rank 1 goes on to the next batch and waits for rank 0 in the reduction of
+Cause: from Lightning 2.1 on `Trainer.save_checkpoint` ends in `strategy.barrier`, and `self.log(..., sync_dist=True)`
+reduces in every release: all ranks have to take part. Rank 0 waits there, while rank 1 goes on to the next batch and waits for rank 0 in the reduction of
 the gradients. The documentation of `save_checkpoint` says that it "needs to be called on all processes".
 
 Fix: call them on every rank; Lightning itself writes files on rank 0 alone. For rank 0 alone are `print`,

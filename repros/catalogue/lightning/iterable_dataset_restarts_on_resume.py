@@ -9,7 +9,7 @@
 # upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19427"]
 # upstream.fixed_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/20775"]
 # packages = ["lightning"]
-# affected = ["lightning<2.5.3"]
+# affected = ["lightning<2.0.8 or lightning>=2.1,<2.5.3"]
 # home = "2023-12"
 # strategies = ["auto"]
 # devices = ["cpu"]
@@ -32,7 +32,8 @@ Symptom: after a resume, a dataset that remembers its position has lost the samp
 one that shuffles by the number of its epoch is an epoch ahead. There is no error.
 
 Cause: when a fit is resumed, `_FitLoop.setup_data` and the start of the epoch each make an iterator of the loader.
-Measured from Lightning 2.0.3 on; 2.0.0 to 2.0.2 could not be imported.
+Measured on Lightning 2.0.3 to 2.0.7 and again from 2.1.0 on; 2.0.8 and 2.0.9 are free
+of it, and 2.0.0 to 2.0.2 could not be imported.
 
 Fix: Lightning 2.5.3 makes one (and brings RPR-0008 with it). Before: a dataset that keeps its position in the
 checkpoint and not in the iterator.
