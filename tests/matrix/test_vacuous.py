@@ -1,4 +1,4 @@
-"""Every documented outcome was seen, and every claim has a source, but for outcomes with a reason."""
+"""Every documented outcome was seen, and every claim has a source."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from repros.matrix.vacuous import unseen_outcomes, unsourced_claims
 from repros.model import Device, Outcome, Verdict
 from repros.stacks import load_stacks
 from tests import factories
-
-UNSEEN = {
-    "RPR-0002 unquantised: fails": "its accelerate<0.21 is only on stack 2023-05, whose torch the script refuses",
-}
-"""Outcomes that no measurement showed yet, and why. An entry goes when its outcome was measured."""
 
 measured = cache(evidence.read)
 
@@ -40,7 +35,7 @@ def was_never_run(line: str) -> bool:
 
 def test_every_documented_outcome_was_seen() -> None:
     unseen = unseen_outcomes(load(), measured(), recorded_bisections())
-    assert [line for line in unseen if line not in UNSEEN and not was_never_run(line)] == []
+    assert [line for line in unseen if not was_never_run(line)] == []
 
 
 def test_every_claim_has_a_source() -> None:
