@@ -22,6 +22,7 @@ class Comparison:
     def __init__(self) -> None:
         """Begin without any."""
         self._first: dict[str, Event] = {}
+        self._facts: dict[str, list[Event]] = {}
         self._pending: list[Event] = []
         self._stepping: set[int] = set()
         self._found: set[tuple[str, str]] = set()
@@ -31,6 +32,8 @@ class Comparison:
         match event["event"]:
             case "stepping":
                 self._stepping.add(event["pid"])
+            case "fact":
+                yield from self._compare_fact(event)
             case "digest" if event["pending"]:
                 self._pending.append(event)
             case "digest":
@@ -55,6 +58,19 @@ class Comparison:
         if differing and not reported:
             self._found.add((module, event["what"]))
             yield _finding(first, event, differing)
+
+    def _compare_fact(self, event: Event) -> Iterator[Finding]:
+        others = self._facts.setdefault(json.dumps([event["check"], event["key"], event["number"]]), [])
+        wants_same = event.get("wanted") != "different"
+        for other in others:
+            if other["rank"] != event["rank"] and (other["value"] == event["value"]) != wants_same:
+                reported = (json.dumps(event["key"][:3]), event["check"])
+                if reported not in self._found:
+                    self._found.add(reported)
+                    values = {f"rank {one['rank']}": one["value"] for one in (other, event)}
+                    yield from_event(other, numbers={event["what"]: values}, step=event["number"] or None)
+                return
+        others.append(event)
 
 
 def _differing(one: Event, other: Event) -> Iterator[tuple[str, tuple[float, float]]]:

@@ -18,7 +18,19 @@ FOUND = {
     "fused": [],
     "gan": [],
     "frozen_statistics": [],
-    "eval_mode": ["eval_mode"],
+    "eval_mode": [],
+    "left_in_eval": ["eval_mode"],
+    "compiled": [],
+    "compiled_left_in_eval": ["eval_mode"],
+    "frozen_backbone": [],
+    "resumed": [],
+    "resumed_by_steps": [],
+    "resumed_multiplying": [],
+    "resumed_without_scheduler": ["schedule_not_restored"],
+    "scheduler_made_last": ["rate_reset"],
+    "resumed_without_scaler": ["scaler_not_restored"],
+    "resumed_with_scaler": [],
+    "skipped_first_step": ["state_uninitialised"],
     "attack": [],
     "other_parameters": ["steps_without_gradients"],
     "accumulation": [],
@@ -29,15 +41,40 @@ FOUND = {
 }
 
 
+OPTIONS = {
+    ("other_parameters", "--skip", "steps"): [],
+    ("other_parameters", "--skip", "steps_without_gradients"): [],
+    ("other_parameters", "--skip", "step"): ["steps_without_gradients"],
+    ("other_parameters", "--only", "steps"): ["steps_without_gradients"],
+    ("other_parameters", "--only", "eval_mode"): [],
+    ("evaluated_in_step_three",): [],
+    ("evaluated_in_step_three", "--every", "3"): ["eval_mode"],
+}
+
+
+def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
+    """Run a training under the watch; return the checks that spoke."""
+    findings = folder / "findings.jsonl"
+    command = [sys.executable, "-m", "repros", "watch", *options, "--json", str(findings), "--"]
+    command += [str(python), str(TRAININGS), name, str(folder / "watched.pt")]
+    environ = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ, timeout=240)
+    assert "the watch itself failed" not in done.stderr
+    return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", OPTIONS, ids=" ".join)
+def test_options_choose_what_speaks(arguments: tuple[str, ...], current_python: Path, tmp_path: Path) -> None:
+    name, *options = arguments
+    assert watch(current_python, name, tmp_path, *options) == OPTIONS[arguments]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOUND)
 def test_a_training_gives_its_findings_and_the_same_weights(name: str, current_python: Path, tmp_path: Path) -> None:
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
-    plain, watched, findings = (tmp_path / one for one in ("plain.pt", "watched.pt", "findings.jsonl"))
+    plain = tmp_path / "plain.pt"
     subprocess.run([current_python, TRAININGS, name, plain], check=True, env=environ, timeout=240)
-    watch = [sys.executable, "-m", "repros", "watch", "--json", str(findings), "--"]
-    command = [*watch, str(current_python), str(TRAININGS), name, str(watched)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ, timeout=240)
-    assert "the watch itself failed" not in done.stderr
-    assert [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()] == FOUND[name]
-    subprocess.run([current_python, "-c", SAME, plain, watched], check=True, env=environ, timeout=240)
+    assert watch(current_python, name, tmp_path) == FOUND[name]
+    subprocess.run([current_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)

@@ -22,6 +22,12 @@ def digest(rank: int, norms: list[float], sums: list[float] | None = None, **cha
     return event | {"sums": sums or norms, "total": len(norms), "place": "train.py:3 step"} | changed
 
 
+def fact(rank: int, value: Any, **changed: Any) -> dict[str, Any]:
+    event: dict[str, Any] = {"event": "fact", "check": "precision_differs", "what": "precision", "text": "ranks differ"}
+    event |= {"key": ["run", [0, 1], 0], "number": 1, "rank": rank, "pid": 100 + rank, "value": value}
+    return event | changed
+
+
 def compare(*events: dict[str, Any]) -> list[Finding]:
     comparison = Comparison()
     found = [finding for event in events for finding in comparison.add(event)]
@@ -60,3 +66,20 @@ def test_gradients_after_a_backward_count_only_in_a_program_without_steps() -> N
     pending = [digest(0, [1.0], pending=True), digest(1, [2.0], pending=True)]
     assert len(compare(*pending)) == 1
     assert compare(*pending, {"event": "stepping", "pid": 100}) == []
+
+
+def test_a_fact_that_ranks_must_share_is_found_once_with_their_values() -> None:
+    found = compare(
+        fact(0, "bfloat16"), fact(1, "float32"), fact(0, "bfloat16", number=2), fact(1, "float32", number=2)
+    )
+    assert [(one.check, one.text, one.step) for one in found] == [("precision_differs", "ranks differ", 1)]
+    assert found[0].numbers == {"precision": {"rank 0": "bfloat16", "rank 1": "float32"}}
+    assert compare(fact(0, "float32"), fact(1, "float32"), fact(0, "bfloat16", number=2)) == []
+
+
+def test_a_fact_that_ranks_must_not_share_is_found() -> None:
+    share = {"check": "share_repeated", "what": "DistributedSampler.rank", "wanted": "different", "number": 0}
+    (finding,) = compare(fact(0, 0, **share), fact(1, 0, **share))
+    assert finding.numbers == {"DistributedSampler.rank": {"rank 0": 0, "rank 1": 0}}
+    assert finding.step is None
+    assert compare(fact(0, 0, **share), fact(1, 1, **share)) == []

@@ -17,6 +17,7 @@
 # devices = ["cpu", "cuda", "sim"]
 # processes = 2
 # silent = true
+# finds = ["gradients_differ_converted"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

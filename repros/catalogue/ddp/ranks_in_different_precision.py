@@ -20,6 +20,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["precision_differs"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -15,6 +15,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["stream_begun_twice"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -14,6 +14,7 @@
 # devices = ["cpu", "cuda"]
 # processes = 1
 # silent = true
+# finds = ["state_uninitialised"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -20,6 +20,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["scaler_not_restored"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -44,6 +45,7 @@
 # about = "all but the scheduler: the learning rate begins its schedule anew"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -5.375"
+# finds = []
 # source = "https://github.com/PolymathicAI/the_well/issues/77"
 #
 # [tool.repro.variants.without_epoch]
@@ -51,12 +53,14 @@
 # about = "all but the epoch: the sampler shuffles as in epoch 0"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -0.859375"
+# finds = []
 #
 # [tool.repro.variants.without_random_state]
 # outcome = "fails"
 # about = "all but the random generator's state: augmentation repeats what the first epoch drew"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -1.078125"
+# finds = []
 # source = "https://github.com/huggingface/transformers/issues/17032"
 #
 # [tool.repro.variants.without_optimizer]
@@ -64,6 +68,7 @@
 # about = "all but the optimizer: momentum begins at zero"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -1.03125"
+# finds = []
 # ///
 """A training that resumes from model and optimizer alone takes other steps than the uninterrupted one.
 

@@ -18,6 +18,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["rate_reset"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

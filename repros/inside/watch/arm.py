@@ -12,15 +12,18 @@ import os
 from ..sim.import_hooks import when_imported
 from ..watchers import watch_exceptions, watch_processes
 from .events import Events
-from .watch import Watch
+from .watch import Options, Watch
 
 FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_ONLY", "REPROS_WATCH_SKIP"
 """Environment variables: the folder of events, and the options of the command."""
 
-CHECKS = ("gradients", "reaches", "mode", "state", "order", "checkpoint", "rate", "loop", "copies", "effect")
+CHECKS = (
+    *("gradients", "precision", "share", "reaches", "effect", "mode", "state", "restored", "rate", "order", "stream"),
+    *("loop", "checkpoint", "copies", "hooks"),
+)
 """The families of checks, each a module of `checks/` with a function `listen(watch)`."""
 
-OBSERVERS = ("backward", "optimizers", "replicas", "modules", "loaders", "saves", "lightning")
+OBSERVERS = ("backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "lightning")
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 
 armed: list[Watch] = []
@@ -28,19 +31,32 @@ armed: list[Watch] = []
 
 
 def install(folder: str) -> None:
-    """Arm this process and those it creates; an error leaves the program as it is."""
-    events = Events(folder)
+    """Arm this process, and those it creates, by its environment; an error leaves the program as it is."""
+    only, skip = (frozenset(filter(None, os.environ.get(name, "").split(","))) for name in (ONLY, SKIP))
+    every = os.environ.get(EVERY, "")
+    begin(Options(folder, int(every) if every.isdigit() else 0, only, skip))
+
+
+def begin(options: Options) -> None:
+    """Watch this process, with checks that know nothing yet; an error leaves the program as it is."""
+    if not armed:
+        armed.append(Watch(Events(None)))
+        _attach(armed[0])
+    watch = armed[0]
+    watch.begin(options)
     try:
-        every = int(os.environ.get(EVERY) or 0)
-        only, skip = (frozenset(filter(None, os.environ.get(name, "").split(","))) for name in (ONLY, SKIP))
-        watch = Watch(events, every, only, skip)
-        watch_exceptions(events)
-        when_imported("multiprocessing.process", lambda module: watch_processes(events, module))
         for name in CHECKS:
             importlib.import_module(f"{__package__}.checks.{name}").listen(watch)
+        watch.events.write("start")
+    except Exception as error:
+        watch.events.failed(error, "arming")
+
+
+def _attach(watch: Watch) -> None:
+    try:
+        watch_exceptions(watch.events)
+        when_imported("multiprocessing.process", lambda module: watch_processes(watch.events, module))
         for name in OBSERVERS:
             importlib.import_module(f"{__package__}.observe.{name}").attach(watch)
-        armed.append(watch)
-        events.write("start")
     except Exception as error:
-        events.failed(error, "arming")
+        watch.events.failed(error, "arming")

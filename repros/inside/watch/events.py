@@ -1,7 +1,8 @@
 """The file of events of one process of the watched program: JSON Lines, which the process outside reads.
 
 Events: `finding` (what a check has to say), `digest` (numbers of
-one rank to be compared with those of others), `stepping` (the first optimizer step), `raised` (the exception chain that
+one rank to be compared with those of others), `fact` (one value that must be the same on all ranks, or different on
+each: `wanted`), `stepping` (the first optimizer step), `raised` (the exception chain that
 ends the process), `failed` (the watch itself has failed here).
 """
 
@@ -21,15 +22,15 @@ from .place import user_place
 MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
-_WITH_VERSIONS = {"finding", "digest", "raised"}
+_WITH_VERSIONS = {"finding", "digest", "fact", "raised"}
 _PACKAGES = ("torch", "lightning", "pytorch_lightning", "accelerate", "transformers", "bitsandbytes", "torchmetrics")
 
 
 class Events:
     """The events of this process; a forked child opens its own file with its first event."""
 
-    def __init__(self, folder: str) -> None:
-        """Write below `folder`, which exists."""
+    def __init__(self, folder: str | None) -> None:
+        """Write below `folder`, which exists; nowhere for None."""
         self.folder = folder
         self.raised = False
         self.failures = 0
@@ -41,10 +42,12 @@ class Events:
 
     def write(self, event: str, **details: Any) -> None:
         """Append one event; an error is ignored, since a full disk must not end the program."""
+        if self.folder is None:
+            return
         try:
             with self._lock:
                 if os.getpid() != self._pid:
-                    self._open()
+                    self._open(self.folder)
                 common: dict[str, Any] = {"event": event, "rank": current_rank(), "pid": self._pid, "time": time.time()}
                 if event in _WITH_VERSIONS:
                     common.update({"versions": imported_versions(), "wrappers": sorted(self.wrappers)})
@@ -54,10 +57,17 @@ class Events:
         except Exception:
             pass
 
-    def _open(self) -> None:
+    def redirect(self, folder: str | None) -> None:
+        """Write into another folder from now on; into none for None."""
+        with self._lock:
+            if self._file >= 0 and self._pid == os.getpid():
+                os.close(self._file)
+            self.folder, self._pid, self._file, self.failures = folder, None, -1, 0
+
+    def _open(self, folder: str) -> None:
         self._pid = os.getpid()
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._file = os.open(os.path.join(self.folder, f"{self._pid}.jsonl"), flags, 0o600)
+        self._file = os.open(os.path.join(folder, f"{self._pid}.jsonl"), flags, 0o600)
 
     def exception(self, error: BaseException, where: str) -> None:
         """Write the chain of an exception that ends this process."""

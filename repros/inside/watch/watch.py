@@ -3,43 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .events import MOST_FAILURES, Events
 
 Listener = Callable[..., None]
 
 
+class Options(NamedTuple):
+    """What was asked for."""
+
+    folder: str
+    """Where the processes of the program write their events."""
+    every: int = 0
+    """Steps between two close looks, once the doubling ones lie further apart; 0 for doubling alone."""
+    only: frozenset[str] = frozenset()
+    """Checks, or the first words of their names, that may speak; empty for all."""
+    skip: frozenset[str] = frozenset()
+    """Checks, or the first words of their names, that may not."""
+
+
 class Watch:
     """The listeners of this process, and what all checks share."""
 
-    def __init__(self, events: Events, every: int, only: frozenset[str], skip: frozenset[str]) -> None:
-        """Begin without listeners.
+    def __init__(self, events: Events) -> None:
+        """Begin without listeners, and off.
 
         Args:
             events: where findings go.
-            every: steps between two close looks, once the doubling ones lie further apart; 0 for doubling alone.
-            only: families or checks that may speak; empty for all.
-            skip: families or checks that may not.
         """
         self.events = events
-        self.every = every
-        self.only = only
-        self.skip = skip
+        self.options: Options | None = None
+        """What was asked for; None while nothing is watched."""
         self.compiles = False
         """Whether the program compiles modules: hooks on modules would be compiled with them, so they are off."""
         self._listeners: dict[str, list[Listener]] = {}
+        self._observers: dict[str, list[Listener]] = {}
         self._said: set[tuple[Any, ...]] = set()
 
+    def begin(self, options: Options) -> None:
+        """Forget all checks and what they know, and write to the options' folder; observers stay."""
+        self.events.redirect(options.folder)
+        self.options = options
+        self.events.wrappers.clear()
+        self._listeners.clear()
+        self._said.clear()
+        self.tell("begins")
+
+    def end(self) -> None:
+        """Stop: observations are no longer told, and nothing is written."""
+        self.options = None
+        self.events.redirect(None)
+
     def listen(self, observation: str, listener: Listener) -> None:
-        """Call `listener` with each observation of that name."""
+        """Call `listener`, which belongs to a check, with each observation of that name."""
         self._listeners.setdefault(observation, []).append(listener)
+
+    def observe(self, observation: str, observer: Listener) -> None:
+        """Call `observer`, which itself makes observations, with each observation of that name, for good."""
+        self._observers.setdefault(observation, []).append(observer)
 
     def tell(self, observation: str, *facts: Any) -> None:
         """Offer an observation to all checks; a check that fails is silent, and the program goes on."""
-        if self.events.failures > MOST_FAILURES:
+        if self.options is None or self.events.failures > MOST_FAILURES:
             return
-        for listener in self._listeners.get(observation, ()):
+        for listener in (*self._listeners.get(observation, ()), *self._observers.get(observation, ())):
             try:
                 listener(*facts)
             except Exception as error:
@@ -47,13 +75,17 @@ class Watch:
 
     def is_due(self, number: int) -> bool:
         """Return whether step `number`, from 1, is looked at closely: 1, 2, 4, 8 ... and every N."""
-        return number & (number - 1) == 0 or (self.every > 0 and number % self.every == 0)
+        every = self.options.every if self.options is not None else 0
+        return number & (number - 1) == 0 or (every > 0 and number % every == 0)
 
     def wants(self, check: str) -> bool:
         """Return whether a check may speak, by `--only` and `--skip`."""
+        if self.options is None:
+            return False
         words = check.split("_")
         names = {"_".join(words[:end]) for end in range(1, len(words) + 1)}
-        return not (self.skip & names) and (not self.only or bool(self.only & names))
+        only = self.options.only
+        return not (self.options.skip & names) and (not only or bool(only & names))
 
     def find(self, check: str, text: str, *, once: tuple[Any, ...] = (), **details: Any) -> None:
         """Write a finding, once for each value of `once`."""

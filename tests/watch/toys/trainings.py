@@ -57,6 +57,144 @@ def eval_mode():
     return train(model, torch.optim.SGD(model.parameters(), 0.1))
 
 
+def left_in_eval():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    train(model, optimizer, 3)
+    with torch.no_grad():
+        model.eval()(torch.randn(8, 4))
+    return train(model, optimizer, 2)
+
+
+def compiled():
+    model = network()
+    train(torch.compile(model, backend="eager"), torch.optim.SGD(model.parameters(), 0.1))
+    return model
+
+
+def compiled_left_in_eval():
+    model = network()
+    model.compile(backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    train(model, optimizer, 3)
+    train(model.eval(), optimizer, 2)
+    return model
+
+
+def evaluated_in_step_three():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    train(model, optimizer, 2)
+    return train(model.eval(), optimizer, 1)
+
+
+def frozen_backbone():
+    model = nn.Sequential(network().eval(), nn.Linear(1, 1))
+    return train(model, torch.optim.SGD(model.parameters(), 0.1))
+
+
+def scheduled(kind=torch.optim.lr_scheduler.LambdaLR, option=lambda epoch: 0.5**epoch):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    scheduler = kind(optimizer, option)
+    return model, optimizer, scheduler
+
+
+def epochs(model, optimizer, scheduler, number=3):
+    for _ in range(number):
+        train(model, optimizer, 2)
+        scheduler.step()
+    return model
+
+
+def saved(*made):
+    epochs(*made)
+    return [copy.deepcopy(one.state_dict()) for one in made]
+
+
+def resumed():
+    states, made = saved(*scheduled()), scheduled()
+    for one, state in zip(made, states, strict=True):
+        one.load_state_dict(state)
+    return epochs(*made)
+
+
+def resumed_by_steps():
+    states, (model, optimizer, scheduler) = saved(*scheduled()), scheduled()
+    optimizer.load_state_dict(states[1])
+    for _ in range(3):
+        scheduler.step()
+    return epochs(model, optimizer, scheduler)
+
+
+def resumed_multiplying():
+    exponential = (torch.optim.lr_scheduler.ExponentialLR, 0.5)
+    states, (model, optimizer, scheduler) = saved(*scheduled(*exponential)), scheduled(*exponential)
+    optimizer.load_state_dict(states[1])
+    return epochs(model, optimizer, scheduler)
+
+
+def resumed_without_scheduler():
+    states, (model, optimizer, scheduler) = saved(*scheduled()), scheduled()
+    optimizer.load_state_dict(states[1])
+    return epochs(model, optimizer, scheduler)
+
+
+def scheduler_made_last():
+    cycle = torch.optim.lr_scheduler.OneCycleLR
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    states = saved(model, optimizer, cycle(optimizer, 0.1, 100))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    optimizer.load_state_dict(states[1])
+    scheduler = cycle(optimizer, 0.1, 100)
+    scheduler.load_state_dict(states[2])
+    return epochs(model, optimizer, scheduler)
+
+
+def scaled(model, optimizer, scaler):
+    for _ in range(3):
+        optimizer.zero_grad()
+        scaler.scale(1e-6 * model(torch.randn(8, 4)).square().mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return model
+
+
+def resumed_with_scaler():
+    model, scaler = network(), torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.Adam(model.parameters())
+    scaled(model, optimizer, scaler)
+    states = copy.deepcopy([optimizer.state_dict(), scaler.state_dict()])
+    optimizer, scaler = torch.optim.Adam(model.parameters()), torch.amp.GradScaler("cpu")
+    optimizer.load_state_dict(states[0])
+    scaler.load_state_dict(states[1])
+    return scaled(model, optimizer, scaler)
+
+
+def resumed_without_scaler():
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters())
+    scaled(model, optimizer, torch.amp.GradScaler("cpu"))
+    state = copy.deepcopy(optimizer.state_dict())
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(state)
+    return scaled(model, optimizer, torch.amp.GradScaler("cpu"))
+
+
+def skipped_first_step():
+    torch.use_deterministic_algorithms(True)  # fills new memory, so that both runs find the same in it
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, fused=True)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, backoff_factor=2.0**-100)
+    for _ in range(3):
+        optimizer.zero_grad()
+        scaler.scale(100 * model(torch.randn(8, 4)).square().mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return nn.Linear(1, 1, bias=False).requires_grad_(False).apply(lambda one: one.weight.zero_())
+
+
 def attack():
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

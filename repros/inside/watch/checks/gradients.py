@@ -1,12 +1,14 @@
 """Gradients and parameters of replicated modules agree between ranks.
 
 Checks: `gradients_differ_bypassed` (the module was called past its wrapper's forward), `gradients_differ_static_graph`
-(the first backward of a static graph was not reduced), `gradients_differ` (any other cause), `parameters_differ`, and
+(the first backward of a static graph was not reduced), `gradients_differ_converted` (the module got another dtype or
+device after it was wrapped), `gradients_differ` (any other cause), `parameters_differ`, and
 `no_sync_too_late` (`no_sync` was entered between forward and backward, so the backward is reduced all the same).
 
-Speaks: at an optimizer's step 1, 2, 4, 8 ... each rank writes, for each parameter of a DistributedDataParallel that the
-optimizer holds, norm and sum of gradient and parameter; the process outside compares. In a program without an optimizer
-the gradients after backward 1, 2, 4, 8 ... take their place, once the program has ended.
+Speaks: when norm or sum of a gradient or parameter differ by more than a thousandth. At an optimizer's step 1, 2, 4, 8
+... each rank writes them for the parameters of a DistributedDataParallel that the optimizer holds; the process outside
+compares. In a program without an optimizer the gradients after backward 1, 2, 4, 8 ... take their place, once the
+program has ended. `no_sync_too_late` speaks at the backward.
 Silent: where the backward before the step ran under `no_sync` (local SGD, an accumulation's middle); for a
 communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
 sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas.
@@ -48,7 +50,7 @@ class _Agreement:
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
-            state.cause = _cause(ddp, is_prepared=is_prepared)
+            state.cause = _cause(replica, ddp, is_prepared=is_prepared)
             if self._watch.is_due(state.backwards):
                 state.place = user_place()
             if is_prepared and not ddp.require_backward_grad_sync:
@@ -92,10 +94,12 @@ def listen(watch: Watch) -> None:
     watch.listen("after_step", checks.after_step)
 
 
-def _cause(ddp: Any, *, is_prepared: bool) -> str:
+def _cause(replica: Any, ddp: Any, *, is_prepared: bool) -> str:
     if getattr(ddp, "static_graph", False):
         return "static_graph"
-    return "" if is_prepared else "bypassed"
+    if not is_prepared:
+        return "bypassed"
+    return "converted" if replica.is_converted else ""
 
 
 def _write(

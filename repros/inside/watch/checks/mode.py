@@ -4,9 +4,13 @@ Check: `eval_mode`.
 
 Speaks: at a step that is looked at, for a module with submodules that are all in eval mode, were in eval mode in their
 last forward with gradients on, have an active dropout (p > 0) or batch norm with running statistics, and have other
-weights than those of normalisation layers that have a gradient and are held by the optimizer.
-Silent: where only normalisation layers are in eval mode (frozen statistics), where the weights are frozen, for a
-forward that computes gradients of the input only, under `torch.compile`.
+weights than those of normalisation layers that have a gradient and are held by the optimizer; if no module that was
+called in train mode has such weights, and either Lightning drives the training or the module was trained in train mode
+at an earlier step.
+Silent: where a part of the network is in eval mode, such as a frozen backbone or frozen statistics; for a program of
+its own loop that never trains in train mode, which may be meant; where the weights are frozen; for a forward that
+computes gradients of the input only. Calls of compiled modules are not seen: the mode that they are in when the step
+ends stands for that of their forward.
 Costs: a look at `module.training` for each call in a step that is looked at.
 """
 
@@ -19,34 +23,68 @@ from ..observe.optimizers import parameters_of
 from ..watch import Watch
 
 
-def listen(watch: Watch) -> None:
-    """Attach the check."""
-    evaluating: dict[int, weakref.ref[Any]] = {}
+class _Modes:
+    """The modes that modules were last called in."""
 
-    def calling(module: Any) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._evaluating: dict[int, weakref.ref[Any]] = {}
+        self._training: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Modules that were called in train mode since the last step."""
+        self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Modules that were in train mode at an earlier step."""
+        self._compiled: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def compiled(self, module: Any) -> None:
+        self._compiled.add(module)
+
+    def calling(self, module: Any) -> None:
         import torch
 
-        if module.training:
-            evaluating.pop(id(module), None)
-        elif torch.is_grad_enabled():
-            evaluating[id(module)] = weakref.ref(module)
+        if module.training or torch.is_grad_enabled():
+            self._note(module)
 
-    def after_step(optimizer: Any, number: int) -> None:
-        if not evaluating or not watch.is_due(number):
-            return
+    def _note(self, module: Any) -> None:
+        if module.training:
+            self._evaluating.pop(id(module), None)
+            self._training.add(module)
+        else:
+            self._evaluating[id(module)] = weakref.ref(module)
+
+    def after_step(self, optimizer: Any, number: int) -> None:
+        is_due = self._watch.is_due(number)
+        for module in list(self._compiled) if is_due else ():
+            for inner in module.modules():
+                self._note(inner)
+        called = list(self._training)
+        self._training.clear()
+        if is_due and self._evaluating:
+            self._look(optimizer, number, called)
+        self._trained.update(called)
+
+    def _look(self, optimizer: Any, number: int, called: list[Any]) -> None:
         held = {id(one) for one in parameters_of(optimizer) if one.grad is not None}
-        for reference in list(evaluating.values()):
-            module = reference()
-            layers = _inactive_layers(module) if module is not None else []
+        if any(id(one) in held for module in called for one in module.parameters(recurse=False)):
+            return
+        is_fit = "trainer" in self._watch.events.wrappers
+        for module in [reference() for reference in self._evaluating.values()]:
+            if module is None or not (is_fit or module in self._trained):
+                continue
+            layers = _inactive_layers(module)
             if layers and _learns(module, held):
                 names = ", ".join(sorted({type(layer).__name__ for layer in layers}))
                 text = f"{type(module).__name__} is trained in eval mode: its {names} do not work as in training"
-                watch.find("eval_mode", text, step=number, numbers={"layers": len(layers)})
-                evaluating.clear()
+                self._watch.find("eval_mode", text, step=number, numbers={"layers": len(layers)})
+                self._evaluating.clear()
                 return
 
-    watch.listen("calling", calling)
-    watch.listen("after_step", after_step)
+
+def listen(watch: Watch) -> None:
+    """Attach the check."""
+    modes = _Modes(watch)
+    watch.listen("compiled", modes.compiled)
+    watch.listen("calling", modes.calling)
+    watch.listen("after_step", modes.after_step)
 
 
 def _norms() -> tuple[type, ...]:

@@ -1,13 +1,14 @@
 """Optimizer states match their parameters, and belong to one optimizer alone.
 
 Checks: `state_strides` (a fused optimizer pairs elements of a state and a parameter of other strides), `state_device`
-(a state is on another device than its parameter) and `state_reused` (a kept state is loaded again after training on it
-has changed it).
+(a state is on another device than its parameter), `state_reused` (a kept state is loaded again after training on it
+has changed it) and `state_uninitialised` (a momentum that nothing was ever written into).
 
-Speaks: before an optimizer's first step, its first after a load, and each step that is due. `state_strides` is about
-`fused=True` on the CPU, whose kernels ignore strides. `state_device` is about torch's own optimizers and states of the
-parameter's shape. `state_reused`: when a tensor in a dict that is loaded was loaded before, uncopied, and an optimizer
-has written into it since.
+Speaks: `state_strides`: with `fused=True` on the CPU, whose kernels ignore strides, when a state or gradient has others
+than the parameter. `state_device`: for torch's own optimizers and states of the parameter's shape. Both look before an
+optimizer's first step, its first after a load, and each step that is due. `state_reused`: when a tensor in a dict that
+is loaded was loaded before, uncopied, and an optimizer has written into it since. `state_uninitialised`: at a step of a
+fused SGD that made its momentum in a step that GradScaler skipped, and nothing has written into it since.
 Silent: about states that are kept elsewhere on purpose by optimizers other than torch's; about a loaded dict that is
 still alive, which is harmless unless it is loaded again.
 Costs: a comparison of strides and devices for each state at those steps.
@@ -28,6 +29,8 @@ class _States:
         self._watch = watch
         self._just_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
         self._shared: dict[int, tuple[Any, int]] = {}
+        self._unwritten: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
+        """The momenta of each fused SGD that a skipped step has made, with their versions."""
 
     def loading(self, _: Any, state: Any = None, *__: Any) -> None:
         for name, tensor in _tensors(state):
@@ -46,7 +49,25 @@ class _States:
             if id(tensor) in own:
                 self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
 
+    def after_step(self, optimizer: Any, number: int) -> None:
+        if number != 1 or type(optimizer).__name__ != "SGD" or not _is_skipped(optimizer):
+            return
+        fused = [group for group in optimizer.param_groups if group.get("fused")]
+        momenta = [optimizer.state.get(one, {}).get("momentum_buffer") for group in fused for one in group["params"]]
+        self._unwritten[optimizer] = [(weakref.ref(one), one._version) for one in momenta if one is not None]
+
+    def _look_for_unwritten(self, optimizer: Any, number: int) -> None:
+        present = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
+        for reference, version in self._unwritten.pop(optimizer, []):
+            momentum = reference()
+            if momentum is not None and id(momentum) in present and momentum._version == version:
+                text = "the step that made the momentum of this SGD was skipped: the memory was never written"
+                self._watch.find("state_uninitialised", text, step=number, names=["momentum_buffer"])
+                return
+
     def before_step(self, optimizer: Any, number: int) -> None:
+        if optimizer in self._unwritten:
+            self._look_for_unwritten(optimizer, number)
         if not self._watch.is_due(number) and optimizer not in self._just_loaded:
             return
         self._just_loaded.discard(optimizer)
@@ -65,6 +86,13 @@ def listen(watch: Watch) -> None:
     watch.listen("loading", checks.loading)
     watch.listen("loaded", checks.loaded)
     watch.listen("before_step", checks.before_step)
+    watch.listen("after_step", checks.after_step)
+
+
+def _is_skipped(optimizer: Any) -> bool:
+    """Return whether GradScaler has left it to the kernel to skip the step that is running."""
+    found = getattr(optimizer, "found_inf", None)
+    return found is not None and float(found) > 0
 
 
 def _tensors(state: Any) -> list[tuple[str, Any]]:

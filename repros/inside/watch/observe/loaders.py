@@ -1,4 +1,4 @@
-"""`drawn(pass)`, `fetched(pass)` and `epoch_set(sampler)`: what data loaders draw, pass by pass.
+"""`pass_begins(data set)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
 
 `_BaseDataLoaderIter` is patched where it draws indices and hands out batches, both once for each batch.
 """
@@ -40,6 +40,11 @@ def _samplers(outermost: Any) -> Any:
         waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
 
 
+def _tell_beginning(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    loader = kwargs.get("loader", args[1] if len(args) > 1 else None)
+    watch.tell("pass_begins", getattr(loader, "dataset", None))
+
+
 def attach(watch: Watch) -> None:
     """Observe loaders once torch.utils.data is imported."""
     passes: weakref.WeakKeyDictionary[Any, Pass] = weakref.WeakKeyDictionary()
@@ -63,6 +68,7 @@ def attach(watch: Watch) -> None:
                 watch.tell("fetched", current)
 
     def patch(module: Any) -> None:
+        around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
         around(module._BaseDataLoaderIter, "_reset", before=reset)
         # Afterwards, since a sampler's own iterator is made with the first index.
         around(module._BaseDataLoaderIter, "_next_index", after=draw)

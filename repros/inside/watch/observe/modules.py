@@ -1,4 +1,4 @@
-"""`calling(module)` and `called(module, output)`: calls of modules, while a close look is taken.
+"""`calling(module)` and `called(module, output)`: calls of modules, while a close look is taken; `compiled(module)`.
 
 The hooks are torch's global ones (`register_module_forward_pre_hook`). They are on until the first optimizer step of
 the process and for each step that is due after it, off in between, and off for good once the program compiles a module,
@@ -57,11 +57,16 @@ def attach(watch: Watch) -> None:
             else:
                 hooks.off()
 
-        def compiling(*_: Any) -> None:
+        def compiling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             watch.compiles = True
             hooks.off()
+            target = args[0] if args else kwargs.get("model")
+            target = getattr(target, "__self__", target)  # `module.compile()` compiles a bound method
+            if isinstance(target, module.Module):
+                watch.tell("compiled", target)
 
-        watch.listen("after_step", after_step)
+        watch.observe("begins", hooks.on)
+        watch.observe("after_step", after_step)
         when_imported("torch", lambda torch: around(torch, "compile", before=compiling))
 
     when_imported("torch.nn.modules.module", patch)

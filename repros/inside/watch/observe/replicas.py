@@ -31,12 +31,10 @@ class Replica:
 
     def __init__(self, ddp: Any) -> None:
         """Identify a wrapper that has just been made, which happens on all ranks of its group."""
-        import torch.distributed as dist
-
         self.module = weakref.ref(ddp)
-        ranks = dist.get_process_group_ranks(ddp.process_group)
-        same = sum(replica.key[1] == ranks for replica in replicas)
-        self.key: list[Any] = [_run(), ranks, same]
+        self.key: list[Any] = _key(ddp.process_group)
+        self.is_converted = False
+        """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
         self.has_own_hook = False
         self.preparations = 0
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
@@ -53,6 +51,14 @@ class Replica:
             # A subclass, such as a DTensor, may hold a part.
             if parameter.requires_grad and name not in ignored and _is_plain(parameter)
         }
+
+
+def _key(group: Any) -> list[Any]:
+    """Return what identifies the next wrapper of a group on all of its ranks."""
+    import torch.distributed as dist
+
+    ranks = dist.get_process_group_ranks(group)
+    return [_run(), ranks, sum(replica.key[1] == ranks for replica in replicas)]
 
 
 def _is_plain(parameter: Any) -> bool:
@@ -76,8 +82,19 @@ def _run() -> str:
         return own.partition("-")[2]
 
 
+def _tell_wrapping(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    try:
+        import torch.distributed as dist
+
+        module = kwargs.get("module", args[1] if len(args) > 1 else None)
+        if kwargs.get("device_mesh") is None:
+            watch.tell("wrapping", module, _key(kwargs.get("process_group") or dist.group.WORLD))
+    except Exception as error:
+        watch.events.failed(error, "wrapping")
+
+
 def attach(watch: Watch) -> None:
-    """Observe DistributedDataParallel once it is imported: `replica(replica)` for each that is made."""
+    """Observe DistributedDataParallel: `wrapping(module, key)`, `replica(replica)` and `prepared(replica)`."""
 
     def made(args: tuple[Any, ...], *_: Any) -> None:
         try:
@@ -99,13 +116,33 @@ def attach(watch: Watch) -> None:
             ddp = replica.module()
             if ddp is not None and ddp.reducer is args[0]:
                 replica.preparations += 1
+                watch.tell("prepared", replica)
 
     def patch(module: Any) -> None:
         import torch._C._distributed_c10d as c10d
 
-        around(module.DistributedDataParallel, "__init__", after=made)
+        around(
+            module.DistributedDataParallel, "__init__", before=lambda *call: _tell_wrapping(watch, *call), after=made
+        )
         around(module.DistributedDataParallel, "register_comm_hook", after=hooked)
         # Not the wrapper's forward: `torch.compile` reads that, and Lightning prepares the reducer without it.
         around(c10d.Reducer, "prepare_for_backward", after=prepared)
 
     when_imported("torch.nn.parallel.distributed", patch)
+    when_imported("torch.nn.modules.module", _patch_conversions)
+
+
+def _patch_conversions(module: Any) -> None:
+    def kinds(args: tuple[Any, ...], _: Any = None) -> dict[int, Any]:
+        found = args[0]._parameters.values() if replicas else ()
+        return {id(one): (one.dtype, one.device) for one in found if one is not None}
+
+    def converted(args: tuple[Any, ...], _: Any, before: dict[int, Any]) -> None:
+        changed = {key for key, kind in kinds(args).items() if before.get(key, kind) != kind}
+        for replica in replicas if changed else ():
+            ddp = replica.module()
+            if ddp is not None and any(id(one) in changed for one in ddp.parameters()):
+                replica.is_converted = True
+
+    # `Module.to`, `double`, `cpu` and all others go through it, module by module.
+    around(module.Module, "_apply", before=kinds, after=converted)

@@ -1,0 +1,120 @@
+"""A training that goes on from a checkpoint restores what belongs to its optimizer.
+
+Checks: `rate_reset` (a scheduler made after the optimizer was loaded overwrites the rate that was loaded),
+`schedule_not_restored` (a schedule begins anew on an optimizer in the middle of one) and `scaler_not_restored` (a
+GradScaler searches its scale anew on an optimizer that is not new).
+
+Speaks: `rate_reset`: when a scheduler's state is loaded that belongs to the rate that the optimizer had been loaded
+with and no longer has. `schedule_not_restored`: at the second rate after a load, for LambdaLR, OneCycleLR and
+CosineAnnealingWarmRestarts, which compute it from the first one: the load had changed the rate, the scheduler was there
+already, was at its beginning and was not loaded. `scaler_not_restored`: at the first step of an enabled GradScaler with
+the default scale, that was not loaded and whose optimizer was, with a state.
+Silent: about schedulers that multiply the present rate; about a scheduler that was stepped forward before training;
+about a scaler that was given a scale; about a state that was loaded once the training had begun (a roll-back); about
+the epoch of a sampler and random generators, whose owner may have no state to restore.
+Costs: nothing in a step, but for a look at the rate while a scheduler is suspected.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..watch import Watch
+
+_ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
+_DEFAULT_SCALE = 65536.0
+
+
+class _Restored:
+    """What was loaded, and what was made and stepped."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._rates: weakref.WeakKeyDictionary[Any, list[float]] = weakref.WeakKeyDictionary()
+        """The rates that each optimizer was loaded with."""
+        self._before: weakref.WeakKeyDictionary[Any, list[float]] = weakref.WeakKeyDictionary()
+        self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._suspects: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        """Schedulers at their beginning whose optimizer was loaded in the middle of a schedule."""
+        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Optimizers that were loaded with a state and have not stepped since."""
+        self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Scalers that were loaded or have stepped."""
+
+    def loading(self, optimizer: Any, *_: Any) -> None:
+        self._before[optimizer] = _rates(optimizer)
+
+    def loaded(self, optimizer: Any, *_: Any) -> None:
+        rates = self._rates[optimizer] = _rates(optimizer)
+        if optimizer.state:
+            self._fresh.add(optimizer)
+        if rates == self._before.pop(optimizer, rates):
+            return
+        suspects = [one for one in self._schedulers if one.optimizer is optimizer and one.last_epoch == 0]
+        if suspects:
+            self._suspects[optimizer] = [weakref.ref(one) for one in suspects if type(one).__name__ in _ABSOLUTE]
+
+    def scheduled(self, scheduler: Any) -> None:
+        self._schedulers.add(scheduler)
+
+    def schedule_loaded(self, scheduler: Any, state: Any = None, *_: Any) -> None:
+        optimizer = getattr(scheduler, "optimizer", None)
+        if optimizer is None:
+            return
+        self._suspects.pop(optimizer, None)
+        rates, present = self._rates.get(optimizer), _rates(optimizer)
+        expected = state.get("_last_lr") if isinstance(state, dict) else None
+        if expected is not None and rates == [float(one) for one in expected] and present != rates:
+            text = (
+                f"the optimizer was loaded with the rate {rates[0]:g}, which its scheduler has reset to {present[0]:g}"
+            )
+            self._watch.find("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
+
+    def before_step(self, optimizer: Any, number: int) -> None:
+        self._fresh.discard(optimizer)
+        suspects = self._suspects.get(optimizer)
+        if suspects is None:
+            return
+        loaded, present = self._rates[optimizer], _rates(optimizer)
+        live = [one for one in (reference() for reference in suspects) if one is not None]
+        if present == loaded and any(one.last_epoch == 0 for one in live):
+            return  # the schedule has not moved yet
+        del self._suspects[optimizer]
+        for one in live:
+            if one.last_epoch == 1 and present not in (loaded, []) and number > 1 and _last(one) == present:
+                name = type(one).__name__
+                text = (
+                    f"the optimizer was loaded in the middle of a schedule, at the rate {loaded[0]:g},"
+                    f" and {name} begins anew: {present[0]:g}"
+                )
+                numbers = {"loaded": loaded[0], "used": present[0]}
+                self._watch.find("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
+                return
+
+    def scaler_loaded(self, scaler: Any) -> None:
+        self._scalers.add(scaler)
+
+    def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
+        if scaler in self._scalers:
+            return
+        self._scalers.add(scaler)
+        inner = getattr(optimizer, "optimizer", optimizer)
+        if inner in self._fresh and scaler.is_enabled() and getattr(scaler, "_init_scale", None) == _DEFAULT_SCALE:
+            text = f"the optimizer goes on from a loaded state, and its GradScaler begins anew at {_DEFAULT_SCALE:g}"
+            self._watch.find("scaler_not_restored", text, numbers={"scale": _DEFAULT_SCALE})
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    checks = _Restored(watch)
+    for name in ("loading", "loaded", "scheduled", "schedule_loaded", "before_step", "scaler_loaded", "scaler_steps"):
+        watch.listen(name, getattr(checks, name))
+
+
+def _rates(optimizer: Any) -> list[float]:
+    return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+
+def _last(scheduler: Any) -> list[float]:
+    return [float(one) for one in getattr(scheduler, "_last_lr", ())]
