@@ -8,6 +8,9 @@ given.
 The marker `@pytest.mark.repro("RPR-0001")` is for other projects' own tests: the test is about that failure. An
 unknown id is an error when the test is collected; a known id goes into the JUnit report.
 
+`--repro-watch` runs such tests under `repros watch` and fails those in which a documented failure happens; the fixture
+`repro_watch` does so for one test.
+
 Collecting reads headers and nothing else. An environment is made when its first cell runs.
 """
 
@@ -61,6 +64,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.path.join(".repros", "latest.jsonl"),  # noqa: PTH118 - an option's default is text
         help="append the results to this file, with the logs beside it (default: %(default)s)",
     )
+    _add_watch_options(group)
+
+
+def _add_watch_options(group: pytest.OptionGroup) -> None:
+    watch_help = "fail a test in whose training a documented failure happens"
+    group.addoption("--repro-watch", action="store_true", help=watch_help)
+    skip_help = "not this check of --repro-watch; repeatable"
+    group.addoption("--repro-watch-skip", metavar="CHECK", help=skip_help, action="append", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,6 +103,26 @@ def pytest_configure(config: pytest.Config) -> None:
     python = config.getoption("repro_python")
     if python is not None and not os.access(python, os.X_OK):
         raise pytest.UsageError(f"--repro-python {python}: expected the path of a Python interpreter.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Run a test function under the watch if `--repro-watch` asks for it."""
+    if not item.config.getoption("repro_watch") or not isinstance(item, pytest.Function):
+        return (yield)
+    from repros.pytest_plugin.watching import failing_on_findings
+
+    with failing_on_findings(item, "call"):
+        return (yield)
+
+
+@pytest.fixture
+def repro_watch(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
+    """Watch the test, and fail it with the documented failures that happen in it; the list has them as they come."""
+    from repros.pytest_plugin.watching import failing_on_findings
+
+    with failing_on_findings(request.node, "teardown") as findings:
+        yield findings
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,4 +3,25 @@
 The program's processes observe themselves (:mod:`repros.inside.watch`) and write events into a folder. `session` starts
 the program and reads the folder while it runs, `compare` compares the digests of its ranks, `identify` names the repros
 that a finding may be, `crash` those that an exception may be. `text` and `json_format` present them.
+
+A program that has this project installed can watch itself: :func:`watching` and :func:`lightning_callback`.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from repros.watch.callback import lightning_callback
+    from repros.watch.incode import watching
+
+_PLACES = {"watching": "repros.watch.incode", "lightning_callback": "repros.watch.callback"}
+
+__all__ = ["lightning_callback", "watching"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:  # imported when asked for: the command needs neither
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

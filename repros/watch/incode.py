@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from repros.engine import catalogue
 from repros.inside.watch import arm
+from repros.inside.watch.watch import Options
+from repros.model import Repro
 from repros.watch.events import EventFolder
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
@@ -19,6 +22,9 @@ from repros.watch.report import Found, Report
 
 _POLL = 0.5
 """Seconds between two looks at the events."""
+
+_loaded: list[Repro] = []
+"""The catalogue, read once: a test suite enters `watching` for each test."""
 
 
 def print_finding(finding: Finding, ids: tuple[Identified, ...]) -> None:
@@ -28,45 +34,81 @@ def print_finding(finding: Finding, ids: tuple[Identified, ...]) -> None:
     sys.stderr.write(f"repros: {finding.text}{at} ({names or finding.check})\n")
 
 
+def ignore_finding(_finding: Finding, _ids: tuple[Identified, ...]) -> None:
+    """Show nothing; the list has it."""
+
+
 @contextlib.contextmanager
 def watching(
-    show: Callable[[Finding, tuple[Identified, ...]], None] = print_finding, *, every: int = 0
+    show: Callable[[Finding, tuple[Identified, ...]], None] = print_finding,
+    *,
+    every: int = 0,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
 ) -> Iterator[list[Found]]:
     """Watch this process, and the ranks that it starts; yield the list to which findings are added.
 
-    Enter it before the program makes its models and optimizers: what is made earlier is not observed. The observation
-    goes on after the block, since patches are not taken back, but nothing reads it. Ranks that another process has
-    started, as torchrun does, are watched apart, and their gradients are not compared; `repros watch` does that.
+    Enter it before the program makes its models and optimizers: what is made earlier is observed in part. After the
+    block nothing is observed any more. A block within another takes over until it ends. Ranks that another process has
+    started, as torchrun does, are watched apart, and their gradients are not compared; `repros watch` does that. In a
+    process that is watched from outside, by `repros watch` or by the rank that started it, the list stays empty:
+    whoever watches it has the findings. An exception that leaves the block is compared, and goes on.
 
     Args:
         show: called with each finding, in a thread of its own.
         every: also look at every N-th step; 0 for 1, 2, 4, 8 ... alone.
+        only: checks, or the first words of their names, that may speak; empty for all.
+        skip: checks, or the first words of their names, that may not.
     """
-    with tempfile.TemporaryDirectory(prefix="repros-watch-", ignore_cleanup_errors=True) as name:
-        report, events, over = Report(catalogue.load(), show), EventFolder(Path(name)), threading.Event()
+    if sys.modules.get("repros_inside.watch.arm") is not None:
+        yield []
+        return
+    _loaded[:] = _loaded or catalogue.load().repros
+    folder = tempfile.mkdtemp(prefix="repros-watch-")
+    options = Options(folder, every, frozenset(only), frozenset(skip))
+    report, events, over = Report(_loaded, show), EventFolder(Path(folder)), threading.Event()
 
-        def read() -> None:
-            while not over.wait(_POLL):
-                for event in events.poll():
-                    report.take(event)
-
-        with _environ({arm.FOLDER: name, arm.EVERY: str(every), "PYTHONPATH": _site_first()}):
-            arm.install(name)
-            reader = threading.Thread(target=read, name="repros-watch", daemon=True)
-            reader.start()
-            try:
-                yield report.found
-            finally:
+    owner, before = os.getpid(), arm.armed[0].options if arm.armed else None
+    with _environ(_variables(options)):
+        arm.begin(options)
+        reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
+        reader.start()
+        try:
+            yield report.found
+        except Exception as error:
+            arm.armed[0].events.exception(error, "block")
+            raise
+        finally:
+            # A forked rank that leaves the block has neither the thread nor the folder.
+            if os.getpid() == owner:
                 over.set()
                 reader.join()
                 for event in events.poll():
                     report.take(event)
                 report.finish()
+                shutil.rmtree(folder, ignore_errors=True)
+                arm.armed[0].end()
+                if before is not None:
+                    arm.begin(before)
 
 
-def _site_first() -> str:
-    site = Path(arm.__file__).parents[1] / "site"
-    return os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+def _read(report: Report, events: EventFolder, over: threading.Event) -> None:
+    while not over.wait(_POLL):
+        for event in events.poll():
+            report.take(event)
+
+
+def _variables(options: Options) -> dict[str, str]:
+    """Return the environment of the processes that the program starts."""
+    site = str(Path(arm.__file__).parents[1] / "site")
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place and place != site]
+    return {
+        arm.FOLDER: options.folder,
+        arm.EVERY: str(options.every),
+        arm.ONLY: ",".join(sorted(options.only)),
+        arm.SKIP: ",".join(sorted(options.skip)),
+        "PYTHONPATH": os.pathsep.join([site, *places]),
+    }
 
 
 @contextlib.contextmanager

@@ -1,0 +1,81 @@
+"""A program, a Lightning Trainer and a test suite that watch themselves, with torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOYS = Path(__file__).parent / "toys"
+
+pytestmark = pytest.mark.slow
+
+
+def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with torch and this project, as in an environment that has both."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "REPROS_WATCH"))}
+    environ = kept | {"PYTHONPATH": f"{ROOT}{os.pathsep}{TOYS}", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    command = [str(python), *arguments]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=240, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("blocks", [["steps_without_gradients"], [], ["steps_without_gradients"], []]),
+        ("nested", [["steps_without_gradients"], ["steps_without_gradients"]]),
+        ("healthy_ranks", [[]]),
+        ("bypassed", [["gradients_differ_bypassed RPR-0017"]]),
+        ("converted", [["gradients_differ_converted RPR-0040"]]),
+        ("other_precision", [["precision_differs RPR-0043"]]),
+        ("same_share", [["share_repeated"]]),
+        ("trainer", [["eval_mode RPR-0006"]]),
+    ],
+)
+def test_a_program_watches_itself(name: str, found: list[list[str]], current_python: Path, tmp_path: Path) -> None:
+    done = run(current_python, tmp_path, str(TOYS / "incode.py"), name)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == found
+
+
+TESTS = """
+import torch, trainings
+
+def test_healthy(): trainings.plain()
+def test_wrong(): trainings.other_parameters()
+def test_own_error(): trainings.other_parameters(); assert 1 == 2
+def test_with_fixture(repro_watch): trainings.other_parameters()
+"""
+
+
+def run_tests(python: Path, folder: Path, *options: str) -> str:
+    """Run the four tests with the plugin in an environment with torch and this project; return pytest's output."""
+    (folder / "test_training.py").write_text(TESTS, "utf-8")
+    # pytest is beside this test's interpreter, and pure Python.
+    start = (
+        f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); import pytest; sys.exit(pytest.main())"
+    )
+    plugin = ("-p", "repros.pytest_plugin", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-rA")
+    done = run(python, folder, "-c", start, *plugin, *options, "test_training.py")
+    return done.stdout + done.stderr
+
+
+def test_an_option_fails_the_tests_in_which_a_documented_failure_happens(current_python: Path, tmp_path: Path) -> None:
+    output = run_tests(current_python, tmp_path, "--repro-watch")
+    assert "1 passed" in output, output
+    assert "3 failed" in output, output
+    assert "none of the parameters that this SGD holds ever had a gradient" in output
+    assert "assert 1 == 2" in output
+
+
+def test_a_fixture_does_so_for_one_test(current_python: Path, tmp_path: Path) -> None:
+    output = run_tests(current_python, tmp_path)
+    assert "ERROR test_training.py::test_with_fixture" in output, output
+    assert "PASSED test_training.py::test_wrong" in output, output
+    skipped = run_tests(current_python, tmp_path, "--repro-watch", "--repro-watch-skip", "steps")
+    assert "3 passed" in skipped, skipped

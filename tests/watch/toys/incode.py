@@ -1,0 +1,102 @@
+"""Programs that watch themselves; `incode.py NAME` prints the checks that spoke in each block, as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+import torch
+import trainings
+from torch import distributed, multiprocessing, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+from repros.watch import lightning_callback, watching
+
+
+def names(findings):
+    return [" ".join([one.check, *[id_.repro.id for id_ in ids[:1]]]) for one, ids in findings]
+
+
+def blocks():
+    found = []
+    for training, options in (
+        (trainings.other_parameters, {}),
+        (trainings.plain, {}),
+        (trainings.other_parameters, {"only": ["steps"]}),
+        (trainings.other_parameters, {"skip": ["steps"]}),
+    ):
+        with watching(**options) as findings:
+            training()
+        count = len(findings)
+        trainings.other_parameters()  # after the block: nobody listens
+        assert len(findings) == count
+        found.append(names(findings))
+    return found
+
+
+def nested():
+    with watching() as outer:
+        with watching() as inner:
+            trainings.other_parameters()
+        assert outer == []
+        trainings.other_parameters()
+    return [names(outer), names(inner)]
+
+
+def rank_main(rank, port, kind):
+    os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": "2"})
+    distributed.init_process_group("gloo")
+    data = torch.arange(16.0).view(8, 2)
+    share = 0 if kind == "same_share" else rank
+    loader = DataLoader(data, sampler=DistributedSampler(data, num_replicas=2, rank=share, shuffle=False))
+    ddp = DistributedDataParallel(nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(ddp.parameters(), 0.001)
+    for number, batch in enumerate(loader):
+        if kind == "converted" and number == 1:
+            ddp.double().float()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=kind == "other_precision" and rank == 1):
+            output = (ddp.module if kind == "bypassed" else ddp)(batch)
+        output.float().sum().backward()
+        optimizer.step()
+    distributed.destroy_process_group()
+
+
+def ranks(kind):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    with watching() as findings:
+        multiprocessing.spawn(rank_main, (port, kind), nprocs=2)
+    return [names(findings)]
+
+
+def trainer():
+    from lightning.pytorch import LightningModule, Trainer
+
+    class Model(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layers = trainings.network()
+
+        def training_step(self, batch, _):
+            return self.layers(batch).mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    callback = lightning_callback()
+    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    trainer = Trainer(accelerator="cpu", devices=1, max_epochs=1, callbacks=[callback], **quiet)
+    trainer.fit(Model().eval(), torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=8))
+    callback.close()
+    return [names(callback.findings)]
+
+
+if __name__ == "__main__":
+    programs = {"blocks": blocks, "nested": nested, "trainer": trainer}
+    name = sys.argv[1]
+    print(json.dumps(programs[name]() if name in programs else ranks(name)))
