@@ -1,15 +1,22 @@
-"""The table of what `repros watch` finds, from the measurements in `tests/watch/measured.jsonl`.
+"""The generated parts of `docs/watch.md`, which `python -m tests.tools.watch_table` writes into it.
 
-`python -m tests.tools.watch_table` writes it into `docs/watch.md`.
+The table of what `repros watch` finds comes from the measurements in `tests/watch/measured.jsonl`, the section of each
+family of checks from its module's docstring.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from repros import inside
 from repros.engine import catalogue
+from repros.inside.watch.arm import CHECKS
 from repros.watch.identify import checks_of
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +24,7 @@ MEASURED = ROOT / "tests/watch/measured.jsonl"
 """Lines of `python -m tests.tools.watch_catalogue`."""
 PAGE = ROOT / "docs/watch.md"
 
-_BEGIN, _END = "<!-- measured: begin (python -m tests.tools.watch_table) -->\n", "<!-- measured: end -->"
+_WIDTH = 120
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -38,10 +45,30 @@ def table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def sections() -> str:
+    """Return a section in Markdown for each family of checks, from its contract."""
+    folder = Path(inside.__file__).parent / "watch/checks"
+    docstrings = [ast.get_docstring(ast.parse((folder / f"{name}.py").read_text("utf-8"))) for name in CHECKS]
+    return "\n".join(line for docstring in docstrings for line in _section(docstring or ""))
+
+
+def _section(docstring: str) -> Iterator[str]:
+    title, names, contract = re.split(r"\n\n", docstring, maxsplit=2)
+    yield f"### {title.rstrip('.')}\n"
+    yield f"{textwrap.fill(names, _WIDTH, break_on_hyphens=False)}\n"
+    for part in re.split(r"\n(?=(?:Silent|Costs): )", contract.strip()):
+        word, text = part.split(":", 1)
+        yield textwrap.fill(f"* **{word}:**{text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    yield ""
+
+
 def fill(page: str, lines: list[dict[str, Any]]) -> str:
-    """Return the page with the table between its marks."""
-    head, _, rest = page.partition(_BEGIN)
-    return head + _BEGIN + table(lines) + _END + rest.partition(_END)[2]
+    """Return the page with each generated part between its marks."""
+    for name, body in (("checks", "\n" + sections()), ("measured", table(lines))):
+        begin, end = f"<!-- {name}: begin (python -m tests.tools.watch_table) -->\n", f"<!-- {name}: end -->"
+        head, _, rest = page.partition(begin)
+        page = head + begin + body + end + rest.partition(end)[2]
+    return page
 
 
 def read_measured() -> list[dict[str, Any]]:

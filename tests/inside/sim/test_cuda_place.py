@@ -107,8 +107,8 @@ def test_memory_is_limited_and_counted_in_cuda_s_blocks(in_place: Run) -> None:
     words = (
         " (GPU 0; 79.10 GiB total capacity; 512 bytes already allocated; 79.10 GiB free"
         if release < (2, 1)
-        else ". GPU 0 has a total capacty of 79.10 GiB of which 79.10 GiB is free"  # so spelt in 2.1
-        if release < (2, 2)
+        else ". GPU 0 has a total capacty of 79.10 GiB of which 79.10 GiB is free"  # so spelt up to 2.2
+        if release < (2, 3)
         else ". GPU 0 has a total capacity of 79.10 GiB of which 79.10 GiB is free"
     )
     assert message.startswith(f"CUDA out of memory. Tried to allocate 80.00 GiB{words}")
