@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 from rich.table import Table
 
 from repros.cli.shared.output import console
+from tests.bench.measure import Sample
 from tests.match.golden_logs import GOLDEN
 
 PASS = "python -c pass"  # noqa: S105 - a command, not a password
@@ -38,51 +40,59 @@ _ANSWERS = (0, 1)
 """Exit statuses of a command that answered; `audit` ends with 1 if it found something."""
 
 
-def time_startup(rounds: int = ROUNDS) -> dict[str, list[float]]:
-    """Run all commands in turn, so that other load affects all alike; return the wall-clock seconds of each."""
-    taken: dict[str, list[float]] = {command: [] for command in _COMMANDS}
+def time_startup(rounds: int = ROUNDS) -> dict[str, list[Sample]]:
+    """Run all commands in turn, so that other load affects all alike; return the samples of each."""
+    taken: dict[str, list[Sample]] = {command: [] for command in _COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
         shutil.copyfile(GOLDEN / "rpr-0002-failing-ddp-hand-2023-12.log", Path(folder, _LOG))
         Path(folder, _REQUIREMENTS).write_text("lightning==2.5.0\ntorch==2.6.0\n", "utf-8")
         for number in range(rounds + 1):
             for command in _COMMANDS:
-                seconds = _time(command, Path(folder))
+                sample = _sample(command, Path(folder))
                 if number > 0:  # The first fills the disk's cache and writes bytecode.
-                    taken[command].append(seconds)
+                    taken[command].append(sample)
     return taken
 
 
-def _time(command: str, folder: Path) -> float:
+def _sample(command: str, folder: Path) -> Sample:
     environ = os.environ | {"PYTHONPATH": str(_ROOT)}
     if command == "completion":
         environ |= _COMPLETION
-    started = time.perf_counter()
+    spent, started = _cpu(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, *_COMMANDS[command]], cwd=folder, env=environ, capture_output=True, check=False
     )
     seconds = time.perf_counter() - started
     assert done.returncode in _ANSWERS, done.stderr
     assert done.stdout or command == PASS, command
-    return seconds
+    return Sample(seconds, _cpu() - spent)
 
 
-def startup_figures(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def _cpu() -> float:
+    """Return the processor seconds of the children that ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def startup_figures(taken: Mapping[str, Sequence[Sample]]) -> dict[str, Any]:
     """Return the seconds of each command, and their ratio to those of `python -c pass` in the same round."""
+    return {command: _figures(samples, taken[PASS]) for command, samples in taken.items()}
+
+
+def _figures(samples: Sequence[Sample], bases: Sequence[Sample]) -> dict[str, Any]:
+    pairs = list(zip(samples, bases, strict=True))
     return {
-        command: {
-            "rounds": len(seconds),
-            "seconds": {which: round(one, 3) for which, one in _spread(seconds).items()},
-            "ratio": {
-                which: round(one, 1)
-                for which, one in _spread([one / base for one, base in zip(seconds, taken[PASS], strict=True)]).items()
-            },
-        }
-        for command, seconds in taken.items()
+        "rounds": len(samples),
+        "seconds": _spread([one.seconds for one in samples], 3),
+        "ratio": _spread([one.seconds / base.seconds for one, base in pairs], 1),
+        "cpu_seconds": _spread([one.cpu for one in samples], 3),
+        "cpu_ratio": round(statistics.median(one.cpu / base.cpu for one, base in pairs), 1),
     }
 
 
-def _spread(numbers: Sequence[float]) -> dict[str, float]:
-    return {"median": statistics.median(numbers), "min": min(numbers), "max": max(numbers)}
+def _spread(numbers: Sequence[float], digits: int) -> dict[str, float]:
+    spread = {"median": statistics.median(numbers), "min": min(numbers), "max": max(numbers)}
+    return {which: round(number, digits) for which, number in spread.items()}
 
 
 def compare_startup(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -102,12 +112,13 @@ def compare_startup(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
 def startup_table(measured: Mapping[str, Any]) -> Table:
     """Return the figures as a table."""
     table = Table(title=f"start-up, as a ratio to {PASS} in the same round")
-    for column in ("command", "rounds", "median s", "min", "max", f"x {PASS}", "min", "max"):
+    for column in ("command", "rounds", "median s", "min", "max", f"x {PASS}", "min", "max", "cpu s", "x cpu"):
         table.add_column(column, justify="left" if column == "command" else "right")
     for command, one in measured.items():
         seconds = [f"{one['seconds'][which]:.3f}" for which in ("median", "min", "max")]
         ratios = [f"{one['ratio'][which]:.1f}" for which in ("median", "min", "max")]
-        table.add_row(command, str(one["rounds"]), *seconds, *ratios)
+        cpu = [f"{one['cpu_seconds']['median']:.3f}", f"{one['cpu_ratio']:.1f}"]
+        table.add_row(command, str(one["rounds"]), *seconds, *ratios, *cpu)
     return table
 
 
