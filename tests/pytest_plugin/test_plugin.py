@@ -28,9 +28,18 @@ def project(bare_project: pytest.Pytester) -> pytest.Pytester:
     return bare_project
 
 
+FAKE_TORCH = """__version__ = "2.13.0"
+
+class backends:
+    class cuda:
+        is_built = staticmethod(lambda: False)
+"""
+
+
 @pytest.fixture
 def fake_torch(project: pytest.Pytester) -> tuple[str, ...]:
-    """Options that run cells on this interpreter, with the metadata of a torch that is not there."""
+    """Options that run cells on this interpreter, with a torch that can be imported and does nothing."""
+    (project.path / "torch.py").write_text(FAKE_TORCH)
     fake = project.path / "torch-2.13.0.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
@@ -136,7 +145,7 @@ def test_a_refused_header_is_a_collection_error(project: pytest.Pytester, asked:
     script.write_text(script.read_text("utf-8").replace("# deadline", "# dedline"), encoding="utf-8")
     result = run_pytest(project, "toys/exits.py", *asked)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"{script}:15: unknown key 'dedline' in [[]tool.repro]; expected one of: *"])
+    result.stdout.fnmatch_lines([f"{script}:16: unknown key 'dedline' in [[]tool.repro]; expected one of: *"])
     assert "Traceback" not in result.stdout.str()
 
 
