@@ -95,7 +95,8 @@ def test_a_program_without_the_hook_is_named_as_such() -> None:
 
 def test_ctrl_c_is_the_programs(tmp_path: Path) -> None:
     program = (
-        "import time\nprint('ready', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: raise SystemExit(42)"
+        "import time\ntry:\n print('ready', flush=True)\n time.sleep(60)\n"
+        "except KeyboardInterrupt: raise SystemExit(42)"
     )
     command = [sys.executable, "-m", "repros", "watch", "--", sys.executable, "-c", program]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
