@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -165,5 +166,6 @@ def test_a_failure_of_two_packages_together_has_a_note() -> None:
 def test_without_evidence_the_script_dates_the_record(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.touch()
-    today = dt.datetime.now(tz=dt.UTC).date()
-    assert osv_record(replace(affected(), path=script), {})["modified"] == f"{today}T00:00:00Z"
+    noon = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC).timestamp()
+    os.utime(script, (noon, noon))
+    assert osv_record(replace(affected(), path=script), {})["modified"] == "2024-02-29T00:00:00Z"
