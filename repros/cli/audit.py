@@ -22,7 +22,6 @@ from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.engine.catalogue import Catalogue
-from repros.engine.probe import probe
 from repros.model import Kind
 
 CLEAN, AFFECTED = 0, 1
@@ -98,6 +97,8 @@ def audit(
 
 def _read_subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
+        from repros.engine.probe import probe  # noqa: PLC0415 - a file is audited without the engine
+
         executable = find_interpreter(python)
         return environment_subject(probe(executable, sim=False, needs_torch=False))
     return read_source(file if file is not None else find_source(Path()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from repros.evidence.measurement import Evidence
+from repros.evidence.unit import Unit
 from repros.model import Device, Repro, Stack
 
 
@@ -19,11 +20,9 @@ class StackStatus(StrEnum):
 
 def stack_status(repro: Repro, stack: Stack, evidence: Evidence) -> StackStatus | None:
     """Return whether a failure occurs on a stack, from its failing variant on all devices; None if not measured."""
-    verdicts = {
-        measurement.variants["failing"].verdict
-        for unit, measurement in evidence.items()
-        if unit.repro == repro.id and unit.stack == stack.name and "failing" in measurement.variants
-    }
+    units = (Unit(stack.name, repro.id, device, name) for device in Device for name in repro.strategies)
+    measured = (evidence[unit].variants for unit in units if unit in evidence)
+    verdicts = {variants["failing"].verdict for variants in measured if "failing" in variants}
     if not verdicts:
         return None
     if all(verdict.shows_failure for verdict in verdicts):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
+from importlib import import_module
 from typing import Protocol
 
 from rich.text import Text
 
-from repros.audit.formats.json_format import render_json
-from repros.audit.formats.sarif import render_sarif
-from repros.audit.formats.text import render_text
 from repros.audit.report import AuditReport
 
 
@@ -21,6 +18,9 @@ class FormatName(StrEnum):
     TEXT = "text"
     JSON = "json"
     SARIF = "sarif"
+
+
+_MODULES = {FormatName.TEXT: "text", FormatName.JSON: "json_format", FormatName.SARIF: "sarif"}
 
 
 class AuditFormat(Protocol):
@@ -38,9 +38,7 @@ def choose_format(name: FormatName, *, width: int, verbose: bool) -> AuditFormat
         width: columns, for text.
         verbose: whether the text lists unaffected and unknown failures one by one.
     """
-    formats: Mapping[FormatName, AuditFormat] = {
-        FormatName.TEXT: partial(render_text, width=width, verbose=verbose),
-        FormatName.JSON: render_json,
-        FormatName.SARIF: render_sarif,
-    }
-    return formats[name]
+    # Only the module that is asked for: an audit takes one of them and should start at once.
+    module = import_module(f"{__name__}.{_MODULES[name]}")
+    options = {"width": width, "verbose": verbose} if name is FormatName.TEXT else {}
+    return partial(getattr(module, f"render_{name}"), **options)
