@@ -117,8 +117,8 @@ def chaos(session: nox.Session) -> None:
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
     # The collectives' tests need Hypothesis in the process that pytest runs in.
-    tools = ["expecttest", "hypothesis", "pytest"]
-    run_inside(session, stack, tools, "pytest", "tests/inside/sim", *session.posargs)
+    tools = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
+    run_inside(session, stack, tools, "pytest", "-n", "2", "tests/inside/sim", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
