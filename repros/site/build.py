@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,11 @@ _PACKAGE = _HERE.parent
 
 PROSE: Mapping[str, str] = {
     "CONTRIBUTING.md": "contributing.html",
-    "docs/architecture.md": "architecture.html",
-    "docs/evidence.md": "evidence.html",
-    "docs/given-a-repro.md": "given-a-repro.html",
-    "docs/glossary.md": "glossary.html",
-    "docs/matching.md": "matching.html",
-    "docs/releasing.md": "releasing.html",
-    "docs/seeds.md": "seeds.html",
-    "docs/usage.md": "usage.html",
-    "docs/verdicts.md": "verdicts.html",
-    "docs/watch.md": "watch.html",
-    "docs/simulate.md": "simulate.html",
     "repros/catalogue/NOT_REPRODUCED.md": "not-reproduced.html",
     "repros/inside/sim/README.md": "simulated-accelerator.html",
     "tests/tools/library_tests/RESULTS.md": "simulated-accelerator-libraries.html",
 }
-"""Markdown pages of the checkout and their addresses; one that is not there has no page."""
+"""Markdown pages of the checkout and their addresses; `docs/NAME.md` is the page `NAME.html` besides."""
 
 INSTEAD = {"README.md": "index.html", "docs/failures.md": "matrix.html"}
 """Pages of the checkout in whose place the site has others."""
@@ -53,8 +43,8 @@ MENU = (
 """The links at the top of every page."""
 
 ABOUT: Mapping[str, tuple[str, ...]] = {
-    "Use it": ("usage.html", "given-a-repro.html", "watch.html", "simulate.html", "commands.html", "matching.html"),
-    "The evidence": ("verdicts.html", "evidence.html", "seeds.html", "not-reproduced.html", "benchmarks.html"),
+    "Use it": ("usage.html", "watch.html", "simulate.html", "given-a-repro.html", "commands.html", "matching.html"),
+    "The evidence": ("verdicts.html", "articles.html", "not-reproduced.html", "benchmarks.html"),
     "The simulated accelerator": (
         "simulated-accelerator.html",
         "simulated-accelerator-errors.html",
@@ -79,6 +69,11 @@ class Place:
     def base(self) -> str:
         """The address with one slash at its end, or nothing."""
         return f"{self.address.rstrip('/')}/" if self.address else ""
+
+    @property
+    def command(self) -> str:
+        """The command `repros`, without an installation where the repository is known."""
+        return f"uvx --from git+{self.repository} repros" if self.repository else "repros"
 
 
 def build(source: Source, folder: Path, place: Place = Place(), *, matcher: bool = True) -> list[Path]:
@@ -111,6 +106,12 @@ def build(source: Source, folder: Path, place: Place = Place(), *, matcher: bool
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+def prose_pages(root: Path) -> dict[str, str]:
+    """Return the Markdown files of a checkout that are pages, each with its address."""
+    docs = {f"docs/{file.name}": f"{file.stem}.html" for file in sorted(root.glob("docs/*.md"))}
+    return {**PROSE} | {file: address for file, address in docs.items() if file not in INSTEAD}
+
+
 def _environment(place: Place, titles: Mapping[str, str]) -> Environment:
     environment = Environment(
         loader=PackageLoader("repros.site"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
@@ -125,8 +126,9 @@ def _pages(
     source: Source, place: Place, titles: dict[str, str], *, matcher: bool
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each page's address, template and values; prose first, because the table of contents names its titles."""
-    pages = {file: address for file, address in PROSE.items() if (source.root / file).is_file()}
-    prose = Prose(source.root, pages | INSTEAD, place.repository)
+    pages = prose_pages(source.root)
+    scripts = {relpath(repro.path, source.root): f"failures/{repro.id}.html" for repro in source.catalogue}
+    prose = Prose(source.root, pages | INSTEAD | scripts, place.repository)
     for file, address in pages.items():
         title, body = prose.convert(file)
         titles[address] = title
