@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from repros import __version__
 from repros.site import commands, failure, machine, overview
 from repros.site.matcher import add_matcher
+from repros.site.plots import plots
 from repros.site.prose import Prose, highlight, highlight_styles
 from repros.site.simulated import refusals
 from repros.site.source import Source
@@ -144,7 +145,7 @@ def _pages(
     yield "simulated-accelerator-errors.html", "refusals.html", {"lines": lines, "releases": releases}
     titles |= {"commands.html": "Commands", "benchmarks.html": "Benchmarks"}
     yield "commands.html", "commands.html", {"commands": [*commands.reference()]}
-    yield "benchmarks.html", "benchmarks.html", {"plots": overview.plots(source)}
+    yield "benchmarks.html", "benchmarks.html", {"plots": plots(source), "bench": source.bench}
     if matcher:
         yield "match.html", "match.html", {"logs": sorted(source.logs)}
     known = {

@@ -1,4 +1,4 @@
-"""The index, the heat map and the costs: one row for each failure or stack."""
+"""The index and the heat map: one row for each failure."""
 
 from __future__ import annotations
 
@@ -85,62 +85,3 @@ def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:
         "strategies": sorted({strategy for repro in known for strategy in repro.strategies}),
         "kinds": sorted({repro.kind.value for repro in known}),
     }
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar of a plot."""
-
-    label: str
-    note: str
-    """What stands below the label."""
-    value: float
-    text: str
-    """The value with its unit."""
-    share: float
-    """Its length as a part of the longest, from 0 to 100."""
-
-
-def bars(values: Iterable[tuple[str, str, float]], text: str) -> list[Bar]:
-    """Return bars of labels, notes and values; `text` formats a value, such as `{:.1f} s`."""
-    known = [*values]
-    most = max((value for _, _, value in known), default=0) or 1
-    return [Bar(label, note, value, text.format(value), round(100 * value / most, 1)) for label, note, value in known]
-
-
-def plots(source: Source) -> list[dict[str, Any]]:
-    """Return the plots of what the matrix costs, from the evidence and the stacks' measured sizes."""
-    stacks = source.stacks
-    units = {stack.name: [one for unit, one in source.evidence.items() if unit.stack == stack.name] for stack in stacks}
-    cells = {name: sum(len(one.variants) for one in found) for name, found in units.items()}
-    seconds = {name: sum(one.seconds for one in found) for name, found in units.items()}
-    notes = {stack.name: f"torch {Square(stack, None).version('torch')}" for stack in stacks}
-    launches: dict[str, list[float]] = {}
-    for one in source.evidence.values():
-        launches.setdefault(f"{one.launch}, {one.processes} rank{'s' * (one.processes > 1)}", []).append(
-            one.seconds / len(one.variants)
-        )
-    per_cell = [(n, notes[n], seconds[n] / cells[n]) for n in cells if cells[n]]
-    medians = [(name, f"{len(each)} units", sorted(each)[len(each) // 2]) for name, each in sorted(launches.items())]
-    sizes = [(stack.name, notes[stack.name], stack.cuda) for stack in stacks]
-    downloads = [(name, note, size.download / 1e9) for name, note, size in sizes if size]
-    disk = [(name, note, size.unpacked / 1e9) for name, note, size in sizes if size]
-    return [
-        {
-            "title": "Seconds for a cell, by stack",
-            "about": "Mean over all measured cells.",
-            "bars": bars(per_cell, "{:.1f} s"),
-        },
-        {
-            "title": "Seconds for a cell, by launch",
-            "about": "Median of the units. Warm ranks are forked from a process that has imported the libraries.",
-            "bars": bars(medians, "{:.1f} s"),
-        },
-        {
-            "title": "Cells measured, by stack",
-            "about": "A cell is one variant of a failure, under a strategy, on a device.",
-            "bars": bars([(name, notes[name], number) for name, number in cells.items()], "{:.0f}"),
-        },
-        {"title": "Download, by stack", "about": "With torch's CUDA build.", "bars": bars(downloads, "{:.1f} GB")},
-        {"title": "Disk, by stack", "about": "With torch's CUDA build.", "bars": bars(disk, "{:.1f} GB")},
-    ]

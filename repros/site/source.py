@@ -31,6 +31,8 @@ class Source:
     """The kept bisections of each repro, by id."""
     logs: Mapping[str, str]
     """A log that each failure left in a real run, by id."""
+    bench: Mapping[str, Any]
+    """The kept results of `nox -s bench`."""
     root: Path = ROOT
 
     def stack(self, name: str) -> Stack | None:
@@ -39,7 +41,7 @@ class Source:
 
 
 def read_source(root: Path = ROOT) -> Source:
-    """Read the catalogue, the stacks, the evidence, the bisections and the logs of a checkout."""
+    """Read the catalogue, the stacks, the evidence, the bisections, the logs and the benchmark of a checkout."""
     catalogue = load()
     bisections: dict[str, tuple[Mapping[str, Any], ...]] = {}
     for file in sorted((evidence.FOLDER / "bisections").glob("*.json")):
@@ -51,6 +53,7 @@ def read_source(root: Path = ROOT) -> Source:
         evidence=evidence.read(evidence.FOLDER),
         bisections=bisections,
         logs=_read_logs(root / "tests/match/golden", catalogue),
+        bench=json.loads((root / "tests/bench/kept.json").read_text(encoding="utf-8")),
         root=root,
     )
 
