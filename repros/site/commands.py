@@ -30,7 +30,7 @@ def reference() -> Iterator[dict[str, Any]]:
 def _paragraph(text: str) -> Markup:
     """Return a paragraph of a help text; words in capitals and options are shown as code."""
     words = str(inline(" ".join(text.split())))
-    return Markup(re.sub(r"(?<![\w>/-])(--[a-z][a-z-]+)", r"<code>\1</code>", words))  # noqa: S704 - escaped above
+    return Markup(re.sub(r"(?<![\w>/-])(--[a-z][a-z-]+)", r'<code class="short">\1</code>', words))  # noqa: S704 - escaped above
 
 
 def _option(option: click.Option, context: click.Context) -> dict[str, Any]:

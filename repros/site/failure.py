@@ -23,6 +23,7 @@ from repros.site.source import Source
 from repros.text.wording import count, own_requirements
 
 _MOST_LOG_LINES = 60
+_MOST_ADDRESS = 50
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<name>[^/]+)/(?P<what>issues|pull|discussions)/(?P<number>\d+)")
 _UPSTREAM = {
     "reports": "Reports",
@@ -172,9 +173,11 @@ def upstream_links(repro: Repro) -> dict[str, list[tuple[str, str]]]:
 
 
 def thread_name(url: str) -> str:
-    """Return `pytorch #123` for an address of GitHub; another address without its scheme."""
-    thread = _THREAD.match(url)
-    return f"{thread['name']} #{thread['number']}" if thread else url.removeprefix("https://")
+    """Return `pytorch #123` for an address of GitHub; another address without its scheme, or only its host if long."""
+    if thread := _THREAD.match(url):
+        return f"{thread['name']} #{thread['number']}"
+    short = url.removeprefix("https://")
+    return short if len(short) <= _MOST_ADDRESS else short.partition("/")[0]
 
 
 def _shorten(log: str) -> str:

@@ -19,7 +19,10 @@ from pygments.util import ClassNotFound
 
 from repros.site.flowchart import draw
 
-_FORMATTER = HtmlFormatter(nowrap=True)
+_FORMATTER = HtmlFormatter(nowrap=True, classprefix="h")
+"""Its classes begin with another letter than those of the site's own style."""
+_MOST_UNBROKEN = 20
+"""The longest inline code, in characters, that stays on one line."""
 _LIGHT, _DARK = "default", "github-dark"
 _DARKER = {"#008400": "#0d5626", "#BBBBBB": "#6e7781", "#AA22FF": "#8250df", "#E75C58": "#b3403c"}
 """Colours of the light style whose contrast is too low, and what replaces them."""
@@ -46,14 +49,21 @@ def highlight_styles() -> str:
         if name and (day["color"] or night["color"]):
             colour = f"#{day['color'] or '1f2328'}".upper()
             rules.append(
-                f".hl .{name}{{color:light-dark({_DARKER.get(colour, colour)},#{night['color'] or 'e6edf3'})}}"
+                f".hl .h{name}{{color:light-dark({_DARKER.get(colour, colour)},#{night['color'] or 'e6edf3'})}}"
             )
     return "\n".join(rules)
 
 
 def inline(text: str) -> Markup:
     """Return one paragraph's Markdown as HTML without the paragraph."""
-    return Markup(MarkdownIt("commonmark", {"linkify": False}).renderInline(text))  # noqa: S704 - our own headers
+    return Markup(_parser().renderInline(text))  # noqa: S704 - our own headers
+
+
+def _parser() -> MarkdownIt:
+    """Return a parser; short inline code, such as an option, is not broken at its hyphens."""
+    parser = MarkdownIt("commonmark", {"linkify": False}).enable("table")
+    parser.add_render_rule("code_inline", lambda _, tokens, at, *__: str(code_text(tokens[at].content)))
+    return parser
 
 
 class Prose:
@@ -62,7 +72,7 @@ class Prose:
     def __init__(self, root: Path, pages: Mapping[str, str], repository: str) -> None:
         """Take the checkout, the address of each Markdown file on the site, and the repository's own (or "")."""
         self.root, self.pages, self.repository = root, pages, repository
-        self._parser = MarkdownIt("commonmark").enable("table")
+        self._parser = _parser()
         self._parser.options["highlight"] = lambda code, language, _: str(highlight(code, language))
 
     def convert(self, file: str) -> tuple[str, Markup]:
@@ -125,5 +135,6 @@ def slugify(title: str) -> str:
 
 
 def code_text(text: str) -> Markup:
-    """Return text as inline code."""
-    return Markup("<code>{}</code>").format(escape(text))
+    """Return text as inline code; a short one stays on one line."""
+    kind = Markup(' class="short"') if len(text) <= _MOST_UNBROKEN else ""
+    return Markup("<code{}>{}</code>").format(kind, escape(text))
