@@ -57,6 +57,15 @@ def test_strict_counts_possible_and_unknown_failures(spec: str, repros: Command,
     assert repros("audit", *OWN, "--strict")[0] == 1
 
 
+def test_bugs_only_leaves_out_what_is_no_bug(repros: Command, project: Path) -> None:
+    assert repros("audit", *OWN, "--bugs-only") == (1, AFFECTED, "")
+    (project / "own.py").write_text(CLAIMED.replace('"bug"', '"limitation"\n# documented = "https://example.org"'))
+    assert repros("audit", *OWN)[0] == 1
+    code, out, _ = repros("audit", *OWN, "--bugs-only")
+    assert code == 0
+    assert out == "requirements.txt: 0 documented failures: 0 affected, 0 possible, 0 unknown, 0 not affected\n"
+
+
 def test_an_environment(repros: Command, project: Path) -> None:
     code, out, _ = repros("audit", "--python", sys.executable, *OWN, "--json")
     assert (code, json.loads(out)["complete"]) == (0, True)

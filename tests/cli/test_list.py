@@ -38,6 +38,10 @@ def test_filters(repros: Command) -> None:
     assert "RPR-0005" in ids("--silent", "--package", "lightning")
     assert set(ids("--family", "fabric", "--family", "ddp")) > set(fabric)
     assert ids("--family", "fabric", "--strategy", "fused_adamw") == []
+    kinds = {kind: ids("--kind", kind) for kind in ("bug", "by design", "misuse", "limitation")}
+    assert sorted(id_ for found in kinds.values() for id_ in found) == every
+    assert {"RPR-0001", "RPR-0003", "RPR-0006", "RPR-0032"} & {*kinds["misuse"]} == {"RPR-0003"}
+    assert sorted(kinds["misuse"] + kinds["limitation"]) == ids("--kind", "misuse", "--kind", "limitation")
     assert repros("list", "--family", "fabric", "--strategy", "fused_adamw")[1] == "no documented failure fits\n"
 
 
