@@ -99,10 +99,11 @@ def unit(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def fuzz(session: nox.Session) -> None:
-    """Fuzz every parser of foreign input; FUZZ_EXAMPLES=N inputs for each, by default 20,000 [-- pytest's options]."""
-    install(session, "tests")
-    examples = {"FUZZ_EXAMPLES": os.environ.get("FUZZ_EXAMPLES", "20000")}
-    session.run("pytest", "--timeout", "0", "tests/test_fuzz.py", *session.posargs, env=examples)
+    """Fuzz every parser of foreign input, FUZZ_MINUTES=N at random and as long guided by coverage; by default 10."""
+    install(session, "fuzz")
+    minutes = os.environ.get("FUZZ_MINUTES", "10")
+    session.run("pytest", "--timeout", "0", "tests/fuzz", *session.posargs, env={"FUZZ_MINUTES": minutes})
+    session.run("python", "-m", "tests.fuzz", "--minutes", minutes)
 
 
 @nox.session(python=PYTHON, default=False)

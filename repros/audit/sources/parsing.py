@@ -28,6 +28,7 @@ _HUGE_NUMBER = re.compile(r"\d{50}")
 _MOST_PARTS = 200
 _DEEP_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}""")
 _LONGEST_QUOTE = 100
+_LONGEST_REASON = 500
 _NAME_LINE = re.compile(r"\s*name = [\"']([^\"']*)[\"']")
 
 
@@ -70,6 +71,12 @@ def is_excessive(text: str) -> bool:
 def quote(text: str) -> str:
     """Return a text in quotes, cut to a length that fits a sentence."""
     return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}...")
+
+
+def reason(error: Exception) -> str:
+    """Return a library's words about a file, cut to a length that fits a sentence: they may quote all of it."""
+    words = str(error)
+    return words if len(words) <= _LONGEST_REASON else f"{words[:_LONGEST_REASON]}..."
 
 
 def _pinned_version(specifiers: SpecifierSet) -> Version | None:
@@ -116,7 +123,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], str]:
     try:
         return tomllib.loads(text), text
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits; arrays within arrays
-        raise ReprosError(f"{file} is not TOML that can be read ({error}).") from error
+        raise ReprosError(f"{file} is not TOML that can be read ({reason(error)}).") from error
 
 
 def expect(file: Path, place: str, value: Any, kind: type[T]) -> T:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
-from repros.audit.sources.parsing import find_line, group_by_package, lines_of_names, range_constraint, read_toml
+from repros.audit.sources.parsing import (
+    find_line,
+    group_by_package,
+    lines_of_names,
+    range_constraint,
+    read_toml,
+    reason,
+)
 from repros.audit.subject import Constraint, Location, Subject
 from repros.errors import ReprosError
 
@@ -23,7 +30,7 @@ def read_pylock(file: Path) -> Subject:
         lock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError, ValueError, TypeError, AttributeError) as error:
         # The last three are the library's answers to values of other types and to numbers of 5,000 digits.
-        raise ReprosError(f"{file} is not a readable pylock file ({error}).") from error
+        raise ReprosError(f"{file} is not a readable pylock file ({reason(error)}).") from error
     return Subject(str(file), group_by_package(_constraints(file, lock, text)), complete=True)
 
 

@@ -1,35 +1,30 @@
-"""Fuzzing of every parser of foreign input: any text gives a value or a sentence, within time and memory.
-
-Briefly with the other tests; `nox -s fuzz` goes on for as long as `FUZZ_EXAMPLES` examples of each parser take. What
-was found is in `tests/fuzz_corpus/`, one file for each case, named by its parser.
-"""
+"""The parsers of foreign input, and what holds for each: any bytes give a value or a sentence, in time."""
 
 from __future__ import annotations
 
-import os
-import resource
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from repros.audit.ignore import read_ignores
 from repros.audit.sources import read_source
 from repros.authoring.form import LABELS, parse_form
 from repros.cli.shared.results_file import read_results
+from repros.engine import record
 from repros.engine.catalogue import load
 from repros.engine.header import read
+from repros.engine.judge import judge
 from repros.errors import ReprosError
 from repros.issue.redact import Identity, Redactor
 from repros.match import log, match_log
 from repros.text.control import remove_controls
+from tests import factories
 from tests.factories import VALID
 
-CORPUS = Path(__file__).with_name("fuzz_corpus")
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "60"))
+ROOT = Path(__file__).parents[2]
+CORPUS = Path(__file__).with_name("corpus")
+"""What was found: a file for each case, `CASE-PARSER`."""
 SECONDS = 10
 """Limit of processor time for one input of at most some ten thousand characters."""
 MEGABYTES = 300
@@ -163,6 +158,33 @@ WORDS: dict[str, list[str]] = {
 }
 
 
+RESULT = judge(factories.cell(), factories.observation(factories.process(0), factories.process(1)))
+GOLDEN = ROOT / "tests/match/golden"
+SEEDS: dict[str, str] = {
+    "requirements.txt": "torch==2.1.2\nlightning>=2.1,<2.4 ; python_version < '3.12' \\\n  --hash=sha256:00\n-e .[x]\n",
+    "pyproject.toml": """\
+[project]
+requires-python = ">=3.9"
+dependencies = ["torch>=2.1", "lightning==2.1.3"]
+optional-dependencies = { gpu = ["bitsandbytes"] }
+[dependency-groups]
+test = ["accelerate", { include-group = "gpu" }]
+[tool.repros.audit]
+ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-31 }]
+""",
+    "uv.lock": "version = 1\nresolution-markers = [\"python_version < '3.12'\"]\n"
+    '[[package]]\nname = "torch"\nversion = "2.1.2"\nresolution-markers = ["sys_platform == \'linux\'"]\n',
+    "pylock.toml": "lock-version = '1.0'\ncreated-by = 'x'\nrequires-python = '>=3.11'\n"
+    "[[packages]]\nname = 'torch'\nversion = '2.1.2'\nmarker = \"python_version < '3.12'\"\n"
+    "archive = { url = 'https://x/y.zip', hashes = { sha256 = '00' } }\n",
+    "results.jsonl": json.dumps(record.line(RESULT)) + "\n",
+    "form.md": "".join(f"### {label}\n\n{label}\n\n" for label in LABELS),
+    "script.py": VALID,
+    "log.txt": (GOLDEN / "backward-twice-hand-current.log").read_text(encoding="utf-8"),
+}
+"""A valid file of each kind."""
+
+
 def parse_toml_project(file: Path) -> None:
     read_source(file)
     read_ignores(file)
@@ -200,32 +222,3 @@ def check(name: str, content: bytes, folder: Path) -> None:
         sentence = str(error)
     assert len(sentence) < 5_000
     assert time.process_time() - begun < SECONDS
-
-
-def contents(name: str) -> st.SearchStrategy[bytes]:
-    """Return a strategy for files: the format's own words in any order, any of them many times, or any bytes."""
-    word = st.sampled_from(WORDS[name]) | st.text(max_size=5)
-    repeated = st.builds(lambda one, times: one * times, word, st.sampled_from([1, 1, 1, 2, 50, 1_000]))
-    words = st.lists(repeated, max_size=30).map(lambda parts: "".join(parts)[:20_000].encode("utf-8", "surrogatepass"))
-    return words | st.binary(max_size=200)
-
-
-@pytest.mark.parametrize("name", PARSERS)
-def test_any_content_gives_a_value_or_a_sentence(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("fuzz")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), print_blob=True)
-    @given(contents(name))
-    def fuzz(content: bytes) -> None:
-        check(name, content, folder)
-
-    fuzz()
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert grown < MEGABYTES
-
-
-@pytest.mark.parametrize("file", sorted(CORPUS.glob("*")), ids=lambda file: file.name)
-def test_what_was_found_stays_mended(file: Path, tmp_path: Path) -> None:
-    name = next(name for name in PARSERS if file.name.endswith(f"-{name}"))
-    check(name, file.read_bytes(), tmp_path)
