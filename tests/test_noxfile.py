@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from repros.cli.shared.results_file import LATEST
 from repros.engine.catalogue import load
+from repros.engine.results_file import LATEST
 
 NOXFILE = Path(__file__).parents[1] / "noxfile.py"
 

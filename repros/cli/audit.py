@@ -17,7 +17,7 @@ from repros.audit.report import AuditReport, build_report
 from repros.audit.sources import find_source, read_source
 from repros.audit.sources.environment import environment_subject
 from repros.audit.subject import Subject
-from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
@@ -99,7 +99,7 @@ def _read_subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
         from repros.engine.probe import probe  # noqa: PLC0415 - a file is audited without the engine
 
-        executable = find_interpreter(python)
+        executable = choose_interpreter(python)
         return environment_subject(probe(executable, sim=False, needs_torch=False))
     return read_source(file if file is not None else find_source(Path()))
 

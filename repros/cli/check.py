@@ -49,6 +49,8 @@ class _Check:
     catalogue: Catalogue
     repro: Repro
     to_do: list[str] = field(default_factory=list)
+    disagrees: bool = False
+    """Whether a cell that was run disagrees: then its log is not the documented failure's."""
 
     def heading(self, title: str) -> None:
         show_text(self.out, f"\n{title}", "bold")
@@ -140,6 +142,7 @@ def _measure(checked: _Check, stacks: Sequence[Stack]) -> None:
     failed = [result for result in results if result.cell.variant.name == "failing" and result.observation]
     for line in suggest_signature(failed):
         show_text(checked.out, f"  {line}")
+    checked.disagrees = any(result.verdict.disagrees for result in results)
     checked.report(list(_run_problems(repro, stacks, results)), _measured_text(worklist.entries, results))
 
 
@@ -162,6 +165,9 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
     checked.heading("Log of a run by hand")
     folder = golden_folder(repro.path)
     names = [one.name for one in stacks if environments.ready(one)]
+    if checked.disagrees:
+        show_text(checked.out, "  not captured: first mend the cells that disagree", "red")
+        return
     if not has_golden_log(repro) or folder is None:
         why = "this failure leaves no message" if folder else "there is no checkout to keep it in"
         checked.report([], f"not captured: {why}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from repros import evidence
-from repros.cli.shared.inputs import find_interpreter, load_catalogue
+from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import write_new
 from repros.cli.shared.streams import echo
@@ -80,7 +80,7 @@ def export(
 
 def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
     if python is not None:
-        return script.pins_of_environment(repro, probe(find_interpreter(python), sim=False))
+        return script.pins_of_environment(repro, probe(choose_interpreter(python), sim=False))
     chosen = stack(stack_name or repro.home)
     measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read())
     return script.pins_of_stack(repro, chosen, measured=measured)

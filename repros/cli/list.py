@@ -15,14 +15,19 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.docs.tables import failures_table
 from repros.engine.catalogue import CATALOGUE, Catalogue
+from repros.engine.header import has_header
 from repros.errors import refuse_unknown
 from repros.matrix.spans import describe_stacks
 from repros.model import Kind, Repro
+from repros.settings import catalogue_places
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading
 from repros.text.threads import kind_note
 from repros.text.wording import relative_to_cwd, wrap
+
+_NO_SCRIPTS = ("_", "conftest", "test_")
+"""How the names of files begin that nobody takes for a script."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ def list_repros(
         echo(failures_table(chosen), nl=False)
     else:
         _print_list(chosen)
+        _name_others()
 
 
 def _print_list(repros: Sequence[Repro]) -> None:
@@ -111,6 +117,15 @@ def _print_list(repros: Sequence[Repro]) -> None:
                 show_text(out, row, "dim")
     if not repros:
         show_text(out, "no documented failure fits", "dim")
+
+
+def _name_others() -> None:
+    """Name the files in the catalogues that look like scripts and are none, since they have no header."""
+    for folder in filter(Path.is_dir, catalogue_places()):
+        for path in sorted(folder.rglob("*.py")):
+            if not path.name.startswith(_NO_SCRIPTS) and not has_header(path):
+                problem = f"left out: {relative_to_cwd(path)} has no [tool.repro] header"
+                show_text(console(stderr=True), problem, "yellow")
 
 
 def _shown_path(script: Path) -> str:

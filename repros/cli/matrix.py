@@ -15,11 +15,11 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.results_file import read_results
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine.cells import JOBS
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest
+from repros.engine.results_file import read_results
 from repros.evidence import Evidence, Measurement
 from repros.matrix.check import find_disagreements
 from repros.matrix.measure import Store, measure

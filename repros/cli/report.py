@@ -14,7 +14,6 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.results_file import LATEST, read_results
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
@@ -24,6 +23,7 @@ from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
 from repros.engine.record import RecordLine
+from repros.engine.results_file import LATEST, read_results
 from repros.errors import ReprosError
 from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.markdown import Form, markdown

@@ -14,7 +14,6 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options, to_devices
 from repros.cli.shared.output import console
-from repros.cli.shared.results_file import LATEST
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
@@ -23,6 +22,7 @@ from repros.engine.cells import JOBS
 from repros.engine.environment import Where
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select, stack_names
+from repros.engine.results_file import LATEST
 from repros.model import Device, Launch, Result
 from repros.stacks import stack
 from repros.text.wording import relative_to_cwd

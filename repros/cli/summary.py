@@ -9,9 +9,9 @@ import click
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.options import example, json_option
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.results_file import LATEST, read_results
 from repros.cli.shared.streams import echo_json
 from repros.engine import record
+from repros.engine.results_file import LATEST, read_results
 from repros.text.table import summary_table
 
 

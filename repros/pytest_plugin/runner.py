@@ -12,6 +12,8 @@ from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers
 from repros.engine.pipeline import new_log_folder
 from repros.engine.plan import CellSpec, plan
+from repros.engine.results_file import begin_results
+from repros.environments.bytecode import write_no_bytecode
 from repros.model import Device, Environment, Launch, Result
 from repros.text.control import remove_controls
 
@@ -26,9 +28,10 @@ class Runner:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        """Take the options; nothing is made before the first cell needs it."""
+        """Take the options and hold the results file; nothing else is made before the first cell needs it."""
         self._config = config
         self._results = Path(config.getoption("repro_results"))
+        self._held = begin_results(self._results, append=True, option="--repro-results")
         launch = config.getoption("repro_launch")
         self._launch = None if launch == "auto" else Launch(launch)
         self._environments: dict[tuple[str, bool], Environment] = {}
@@ -49,15 +52,18 @@ class Runner:
         return result
 
     def close(self) -> None:
-        """End the warm servers."""
+        """End the warm servers, and let other runs have the results file."""
         if self._servers is not None:
             self._servers.close()
+        self._held.close()
 
     def _environment(self, spec: CellSpec, stack: str) -> Environment:
         """Return the environment of a cell, made and probed for the first cell that needs it."""
         key = (stack, spec.device is Device.SIM)
         if key not in self._environments:
             python = self._config.getoption("repro_python")
+            if python is not None:
+                write_no_bytecode()
             where = Where(stacks=(stack,), python=Path(python) if python else None)
             self._environments[key] = prepare([spec], where, self._show_progress)(spec.repro)[0]
         return self._environments[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,18 @@ def test_list(repros: Command) -> None:
     code, out, err = repros("list", "--catalogue", RAISES)
     assert (code, err) == (0, "")
     assert out == f"RPR-9001 A plain exception\n         {RAISES}\n         plain on cpu\n         not measured yet\n"
+
+
+def test_scripts_without_a_header_are_named(repros: Command, here: Path) -> None:
+    own = here / "failures" / "lightning"
+    own.mkdir(parents=True)
+    (own / "raises.py").write_bytes(Path(RAISES).read_bytes())
+    (own / "forgotten.py").write_text('"""A script of mine."""\n')
+    (own / "conftest.py").write_text("")
+    code, out, err = repros("list", "--catalogue", "failures")
+    assert (code, out.splitlines()[0]) == (0, "RPR-9001 A plain exception")
+    assert err == "left out: failures/lightning/forgotten.py has no [tool.repro] header\n"
+    assert repros("list")[2] == "", "the package's own scripts all have one"
 
 
 def test_list_in_markdown(repros: Command) -> None:

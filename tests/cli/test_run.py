@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.cli.shared.results_file import begin_results
 from repros.engine import record
+from repros.engine.results_file import begin_results
 from repros.model import Result
 from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
 

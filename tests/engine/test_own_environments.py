@@ -8,7 +8,6 @@ GPUs, and for a torch too old to be installed beside the others (checked by hand
 from __future__ import annotations
 
 import os
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -204,14 +203,13 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """Return a real virtual environment, with a fake torch."""
+    """Return a real virtual environment, with a fake torch that no process has compiled yet."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, timeout=120)
     site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
     info = site / "torch-2.13.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
     (site / "torch.py").write_text(torch_module("2.13.0", 0))
-    py_compile.compile(str(site / "torch.py"), doraise=True)  # as pip does
     return tmp_path / "venv"
 
 
@@ -264,6 +262,14 @@ def test_a_run_does_not_change_the_environment(launch: str, repros: Run, venv: P
     words = ("run", "--catalogue", RAISES, "--variant", "failing", "--variant", "fixed", "--launch", launch)
     code, out, _ = repros(*words, "--python", venv, PYTHONDONTWRITEBYTECODE="")
     assert (code, "\n2 agree, 0 news, 0 trouble\n" in out) == (0, True)
+    assert contents(venv) == before
+
+
+@pytest.mark.parametrize("words", ["audit", "match train.log --confirm", "export RPR-9001 -o -"])
+def test_no_command_changes_the_environment(words: str, repros: Run, venv: Path, tmp_path: Path) -> None:
+    (tmp_path / "here" / "train.log").write_text("ValueError: a plain exception\n")
+    before = contents(venv)
+    repros(*words.split(), "--catalogue", RAISES, "--python", venv, PYTHONDONTWRITEBYTECODE="")
     assert contents(venv) == before
 
 

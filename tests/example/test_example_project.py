@@ -158,6 +158,21 @@ def test_commands_for_authors(project: Path, repros: Repros) -> None:
     assert files_of_the_package() == before, "nothing is written into the package"
 
 
+def test_check_captures_no_log_of_cells_that_disagree(project: Path, repros: Repros) -> None:
+    repros("stacks", "--lock", "acme-2026")
+    script, golden = project / "failures/loader/last_batch_is_lost.py", project / "failures/golden"
+    shutil.rmtree(golden, ignore_errors=True)
+    documented = script.read_text("utf-8")
+    script.write_text(documented.replace("5 samples, got 4", "5 samples, got 3"), "utf-8")
+    try:
+        checked = repros("check", "ACME-0001", "--stack", "acme-2026", "--no-bisect", code=1).stdout
+    finally:
+        script.write_text(documented, "utf-8")
+    assert "to do: mend ACME-0001 failing plain cpu acme-2026: it is different; its evidence is not kept" in checked
+    assert "\nLog of a run by hand\n  not captured: first mend the cells that disagree\n" in checked
+    assert not golden.exists()
+
+
 def repros_log(project: Path) -> str:
     """Return what the failing variant writes, run by hand."""
     (python,) = project.parent.glob("cache/environments/acme-2026-*/bin/python")

@@ -10,11 +10,11 @@ from pathlib import Path
 from repros.audit.ignore import read_ignores
 from repros.audit.sources import read_source
 from repros.authoring.form import LABELS, parse_form
-from repros.cli.shared.results_file import read_results
 from repros.engine import record
 from repros.engine.catalogue import load
 from repros.engine.header import read
 from repros.engine.judge import judge
+from repros.engine.results_file import read_results
 from repros.errors import ReprosError
 from repros.issue.redact import Identity, Redactor
 from repros.match import log, match_log

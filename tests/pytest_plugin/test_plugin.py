@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
+from repros.engine.results_file import begin_results
+from repros.errors import ReprosError
+from repros.pytest_plugin.runner import Runner
 from tests.pytest_plugin.subprocess_run import run_pytest
 from tests.toy_cells import TOYS
 
@@ -149,7 +152,10 @@ def test_a_refused_header_is_a_collection_error(project: pytest.Pytester, asked:
     assert "Traceback" not in result.stdout.str()
 
 
-def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
+def test_cells_run_agree_and_are_recorded(
+    project: pytest.Pytester, fake_torch: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     chosen = (
         "--repro-variant",
         "failing",
@@ -160,6 +166,7 @@ def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, fake_torch: 
     )
     result = run_pytest(project, "toys/raises.py", *fake_torch, *chosen, "-v", "--junitxml=junit.xml")
     result.assert_outcomes(passed=2)
+    assert [*project.path.glob("__pycache__/torch*")] == [], "an environment of the user's does not change"
     lines = list(record.read(project.path / "out" / "results.jsonl"))
     assert [(line["variant"], line["verdict"]) for line in lines] == [
         ("failing", "reproduced"),
@@ -169,6 +176,27 @@ def test_cells_run_agree_and_are_recorded(project: pytest.Pytester, fake_torch: 
     cases = ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - written a moment ago
     properties = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
     assert [case["verdict"] for case in properties] == ["reproduced", "clean"]
+
+
+def test_no_run_empties_the_results_while_pytest_adds_to_them(project: pytest.Pytester) -> None:
+    file = project.path / "results.jsonl"
+    runner = Runner(project.parseconfig("--repro-results", str(file)))
+    try:
+        with pytest.raises(ReprosError, match="another run is writing to"):
+            begin_results(file, append=False)
+        begin_results(file, append=True).close()
+    finally:
+        runner.close()
+    begin_results(file, append=False).close()
+
+
+def test_a_file_of_another_kind_is_left_alone(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:
+    (project.path / "notes.txt").write_text("mine")
+    options = ("--repro-variant", "fixed", "--repro-results", "notes.txt")
+    result = run_pytest(project, "toys/raises.py", *fake_torch, *options)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["notes.txt is not a results file; name another with --repro-results."])
+    assert (project.path / "notes.txt").read_text() == "mine"
 
 
 def test_a_disagreeing_cell_fails_with_its_explanation(project: pytest.Pytester, fake_torch: tuple[str, ...]) -> None:

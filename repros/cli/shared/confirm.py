@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from repros.cli.shared.inputs import find_interpreter
+from repros.cli.shared.inputs import choose_interpreter
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.output import console
 from repros.cli.shared.signals import interrupt_on_signals
@@ -32,7 +32,7 @@ def run_candidates(
     """
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
     with observer, interrupt_on_signals():
-        where = Where(python=find_interpreter(python))
+        where = Where(python=choose_interpreter(python))
         for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
             observer.finished(result)
     observer.close(interrupted=False, summary=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from repros.cli.shared.output import console, show_text
 from repros.engine.catalogue import Catalogue, load
+from repros.environments.bytecode import write_no_bytecode
 from repros.errors import ReprosError
 from repros.settings import catalogue_places
 from repros.stacks import stack_clashes
@@ -30,6 +31,16 @@ def load_catalogue() -> Catalogue:
         below = ", ".join(map(str, paths))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")
     return catalogue
+
+
+def choose_interpreter(given: Path) -> Path:
+    """Return the interpreter of the user's environment to look at or to run cells in, and leave the environment alone.
+
+    Raises:
+        ReprosError: a folder that is not an environment.
+    """
+    write_no_bytecode()
+    return find_interpreter(given)
 
 
 def find_interpreter(given: Path) -> Path:

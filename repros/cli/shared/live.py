@@ -13,9 +13,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from repros.cli.shared.output import show_text
-from repros.cli.shared.results_file import begin_results
 from repros.engine import record
 from repros.engine.pipeline import Observer
+from repros.engine.results_file import begin_results
 from repros.model import Cell, Result, Unavailable, Verdict, cell_label
 from repros.text import table
 from repros.text.explain import explain

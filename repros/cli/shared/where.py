@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from repros.cli.shared.inputs import find_interpreter
+from repros.cli.shared.inputs import choose_interpreter
 from repros.engine.environment import Where
 from repros.engine.plan import HOME
 
@@ -21,4 +21,4 @@ def choose_where(stacks: tuple[str, ...], python: Path | None, default: tuple[st
         return Where(stacks or default)
     if stacks:
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
-    return Where(python=find_interpreter(python))
+    return Where(python=choose_interpreter(python))

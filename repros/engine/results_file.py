@@ -1,4 +1,4 @@
-"""Results files as the commands begin and read them."""
+"""Results files as runs begin and hold them, and as they are read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ _OPENING = b'{"schema"'
 """First bytes of every results file."""
 
 
-def begin_results(file: Path, *, append: bool) -> BinaryIO:
+def begin_results(file: Path, *, append: bool, option: str = "--results") -> BinaryIO:
     """Create a results file, empty unless it is appended to; a file of another kind is left alone.
 
     The returned file holds the results while it is open: another run may append to them, but not empty them.
+
+    Args:
+        file: the results file.
+        append: whether results are added to those in it.
+        option: the option that names another file, for the sentences.
 
     Raises:
         ReprosError: it is not a results file, cannot be written, or would be emptied while another run writes to it.
@@ -34,17 +39,17 @@ def begin_results(file: Path, *, append: bool) -> BinaryIO:
         opened.seek(0)
         if opened.read(len(_OPENING)) not in {b"", _OPENING}:
             opened.close()
-            raise ReprosError(f"{file} is not a results file; name another with --results.")
+            raise ReprosError(f"{file} is not a results file; name another with {option}.")
         if not append:
             if not _lock(opened, fcntl.F_WRLCK):
                 opened.close()
-                raise ReprosError(f"another run is writing to {file}; add --append, or name another with --results.")
+                raise ReprosError(f"another run is writing to {file}; add --append, or name another with {option}.")
             opened.truncate(0)
         _lock(opened, fcntl.F_RDLCK)
     except FileExistsError as error:
-        raise ReprosError(f"{file.parent} is not a folder; name another file with --results.") from error
+        raise ReprosError(f"{file.parent} is not a folder; name another file with {option}.") from error
     except OSError as error:
-        problem = f"{file} cannot be written ({error.strerror}); name another file with --results."
+        problem = f"{file} cannot be written ({error.strerror}); name another file with {option}."
         raise ReprosError(problem) from error
     return opened
 
