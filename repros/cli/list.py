@@ -120,9 +120,9 @@ def _print_list(repros: Sequence[Repro]) -> None:
 
 
 def _name_others() -> None:
-    """Name the files in the catalogues that look like scripts and are none, since they have no header."""
-    for folder in filter(Path.is_dir, catalogue_places()):
-        for path in sorted(folder.rglob("*.py")):
+    """Name the files in private catalogues that look like scripts and are none, since they have no header."""
+    for folder in catalogue_places():
+        for path in sorted(folder.rglob("*.py")) if folder.is_dir() and folder != CATALOGUE else ():
             if not path.name.startswith(_NO_SCRIPTS) and not has_header(path):
                 problem = f"left out: {relative_to_cwd(path)} has no [tool.repro] header"
                 show_text(console(stderr=True), problem, "yellow")

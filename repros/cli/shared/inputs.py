@@ -7,7 +7,6 @@ from pathlib import Path
 
 from repros.cli.shared.output import console, show_text
 from repros.engine.catalogue import Catalogue, load
-from repros.environments.bytecode import write_no_bytecode
 from repros.errors import ReprosError
 from repros.settings import catalogue_places
 from repros.stacks import stack_clashes
@@ -39,6 +38,8 @@ def choose_interpreter(given: Path) -> Path:
     Raises:
         ReprosError: a folder that is not an environment.
     """
+    from repros.environments.bytecode import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
+
     write_no_bytecode()
     return find_interpreter(given)
 

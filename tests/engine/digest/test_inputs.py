@@ -270,6 +270,7 @@ BESIDE_THE_VERDICT = {
     "digest": "the digests themselves",
     "difference.py": "shows how a script's variants differ",
     "__init__.py": "a docstring",
+    "results_file.py": "holds the file in which results are kept",
 }
 """Modules of `engine/` that no verdict depends on, and why."""
 
