@@ -25,7 +25,7 @@ FOLDER = Path(__file__).with_name("wild")
 SECOND_READER = Path(__file__).with_name("wild_second_reader.toml")
 """The answer of a second reader to some of the logs, by name: an id, or `none`."""
 NOTES = Path(__file__).with_name("wild_notes.toml")
-"""Searches for failures without a log, and the reasons for what remains wrong on the half developed on."""
+"""Searches for failures without a log, and the reasons for what remains wrong."""
 
 
 class Kind(StrEnum):
@@ -119,17 +119,15 @@ def second_reader_agreement(*, is_counted: bool) -> tuple[int, int]:
     """Return on how many logs of one half a second reader agreed with the first, and how many both read."""
     answers = tomllib.loads(SECOND_READER.read_text("utf-8"))
     logs = {log.name: log for log in read_wild_logs()}
-    half = {name: answer for name, answer in answers.items() if logs[name].is_counted is is_counted}
-    return _count(answer in (logs[name].expected or ("none",)) for name, answer in half.items())
+    half = [(logs[name], answer) for name, answer in answers.items() if logs[name].is_counted is is_counted]
+    return _count(not {*(log.expected or ("none",))}.isdisjoint(answer.split(" or ")) for log, answer in half)
 
 
 def not_on_top(repros: Iterable[Repro]) -> tuple[str, ...]:
-    """Return the names of the positive logs of the half developed on whose first answer is not right."""
+    """Return the names of the positive logs whose first answer is not right."""
     catalogue = tuple(repros)
     return tuple(
-        log.name
-        for log in read_wild_logs()
-        if log.kind is Kind.POSITIVE and not log.is_counted and measure([log], catalogue).on_top[0] == 0
+        log.name for log in read_wild_logs() if log.kind is Kind.POSITIVE and measure([log], catalogue).on_top[0] == 0
     )
 
 
@@ -179,7 +177,7 @@ def fill_page(page: str, repros: Iterable[Repro]) -> str:
     rows += [f"| {row} | {' | '.join(_share(getattr(half, name)) for half in halves)} |" for row, name in _ROWS.items()]
     agreed = [_share(second_reader_agreement(is_counted=half)) for half in (False, True)]
     rows.append(f"| logs on which a second reader agreed | {' | '.join(agreed)} |")
-    positives = Counter(" or ".join(log.expected) for log in read_wild_logs() if log.kind is Kind.POSITIVE)
+    positives = Counter(_one_of(log) for log in read_wild_logs() if log.kind is Kind.POSITIVE)
     counts = ", ".join(f"{id_} ({count})" for id_, count in positives.most_common())
     rows += ["", f"The positive logs are about {counts}.", *_remaining_rows(), *_search_rows(catalogue)]
     head, _, rest = page.partition(_BEGIN)
@@ -192,9 +190,17 @@ def read_notes() -> dict[str, Any]:
 
 
 def _remaining_rows() -> Iterator[str]:
-    sources = {log.name: log.source for log in read_wild_logs()}
-    yield from ("", "What remains wrong on the half developed on:", "")
-    yield from (f"- [{name}]({sources[name]}): {reason}" for name, reason in read_notes()["remaining"].items())
+    logs, reasons = {log.name: log for log in read_wild_logs()}, read_notes()["remaining"]
+    for title, is_counted in (("developed on", False), ("only counted", True)):
+        yield from ("", f"Positive logs without the right id first, on the half {title}:", "")
+        half = {name: reason for name, reason in reasons.items() if logs[name].is_counted is is_counted}
+        yield from (
+            f"- [{name}]({logs[name].source}), {_one_of(logs[name])}: {reason}" for name, reason in half.items()
+        )
+
+
+def _one_of(log: WildLog) -> str:
+    return " or ".join(log.expected)
 
 
 def _search_rows(catalogue: Iterable[Repro]) -> Iterator[str]:
