@@ -1,7 +1,7 @@
 """Every `run:` step of the workflows and of the action, executed in order on a clean clone.
 
 GitHub's own services are replaced by what they would give: expressions by their values, `gh` by a program that notes
-how it was called. nox installs the sessions that take minutes and does not run them; they are what CI itself runs.
+how it was called. The exceptions are in NOT_RUN and INSTALLED_ONLY, each with its reason.
 """
 
 from __future__ import annotations
@@ -28,12 +28,22 @@ ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 NOT_RUN = {".ci/run": "it runs these tests"}
 """Steps that are not executed here, and why."""
+INSTALLED_ONLY = {"unit": "`nox -s tests` runs its tests beside this one"}
+"""Sessions of nox that the steps install and do not run, and why."""
+STRATEGY = "ddp_fork"
+"""The strategy that the matrix really measures here, of three cells; on a GPU its sessions are only listed."""
 REQUIREMENTS = "torch==2.1.2\nlightning==2.1.3\n"
 
 NOX = """#!/usr/bin/env bash
-# Sessions of minutes are installed and not run; those of a GPU, one for each stack and strategy, are listed.
-case " $* " in *" --json "* | *" -s site "* | *" -s build "* | *" -s changelog "*) exec {nox} "$@" ;; esac
+# A GPU's sessions, one for each stack and strategy, are listed.
 case " $* " in *" --device cuda "*) exec {nox} -l -s matrix ;; esac
+run=yes
+for one in "$@"; do
+    if [ "$one" = -- ]; then break; fi
+    case "$one" in {installed}) run=no ;; esac
+done
+case " $* " in *" -l "*) run=yes ;; esac
+if [ $run = yes ]; then exec {nox} "$@"; fi
 args=()
 for one in "$@"; do
     if [ "$one" = -- ]; then break; fi
@@ -93,7 +103,7 @@ def tools(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     assert subprocess.run([*command, *toys], cwd=folder, timeout=300, check=False).returncode == 1  # it is news
     (folder / "shims").mkdir()
     texts = {
-        "nox": NOX.format(nox=folder / "env/bin/nox"),
+        "nox": NOX.format(nox=folder / "env/bin/nox", installed="|".join(INSTALLED_ONLY)),
         "gh": GH.format(calls=folder / "gh.txt", results=results),
     }
     for name, text in texts.items():
@@ -145,7 +155,8 @@ def first_shard(runner: Runner) -> None:
     """Give the job `measure` the first shard that the job `plan` has found."""
     found = json.loads(runner.values.pop("steps.shards.outputs.shards"))
     assert {shard["stack"] for shard in found} == {file.stem for file in (ROOT / "repros/stacks").glob("*.toml")}
-    runner.values["toJSON(matrix.sessions)"] = json.dumps(found[-1]["sessions"][:1])  # each is installed anew
+    sessions = next(shard["sessions"] for shard in found if shard["stack"] == runner.values["matrix.stack"])
+    runner.values["toJSON(matrix.sessions)"] = json.dumps([one for one in sessions if STRATEGY in one])
 
 
 def prepare_release(runner: Runner) -> None:
@@ -175,6 +186,8 @@ def test_every_step_runs(workflow: Path, runner: Runner, tools: Path) -> None:
         calls = (tools / "gh.txt").read_text().splitlines()
         assert [call.split()[:2] for call in calls] == [["run", "download"], ["issue", "list"], ["issue", "create"]]
         assert "**gone**" in (runner.clone / "news.md").read_text()
+        measured = (runner.clone / ".repros/current.jsonl").read_text().splitlines()
+        assert {json.loads(line)["strategy"] for line in measured} == {STRATEGY}
     if workflow.name == "pages.yml":
         assert (runner.clone / "build/site/index.html").is_file()
 
@@ -183,8 +196,9 @@ def test_what_is_not_run_exists() -> None:
     for command in NOT_RUN:
         assert os.access(ROOT / command, os.X_OK)
         subprocess.run(["bash", "-n", ROOT / command], check=True, timeout=60)
-    steps = [step.get("run") for workflow in WORKFLOWS for _, _, job in jobs(workflow) for step in job["steps"]]
+    steps = [step.get("run", "") for workflow in WORKFLOWS for _, _, job in jobs(workflow) for step in job["steps"]]
     assert set(NOT_RUN) <= set(steps)
+    assert set(INSTALLED_ONLY) <= {name for step in steps for name in re.findall(r"nox .*-s (\w+)", step)}
 
 
 def test_every_action_that_is_used_is_pinned_to_a_commit() -> None:
