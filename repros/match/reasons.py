@@ -28,7 +28,7 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("this message has many other causes")
     if not best.frames_agree and best.link.has_class:
         frames = best.link.raised.frames
-        doubts.append("the traceback is incomplete" if frames else "the log has no frames")
+        doubts.append("the traceback is incomplete" if frames else "the log lacks its traceback")
     if candidate.rivals:
         doubts.append(
             f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"

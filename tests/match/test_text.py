@@ -71,7 +71,7 @@ def test_rivals() -> None:
         shown
         == """\
 RPR-0006 Hooks pin inputs
-possible  class and message agree, but the log has no frames and RPR-0012 has this message too
+possible  class and message agree, but the log lacks its traceback and RPR-0012 has this message too
 seen      line 1: RuntimeError: the documented failure on cuda:1
 versions  unknown: the log does not state the version of accelerate (affected: accelerate<1.13)
 would fix fixed: does it otherwise (needs lightning>=2.3)
