@@ -111,12 +111,19 @@ def test_every_page_of_the_menu_exists(pages: dict[str, Page]) -> None:
     assert {address for _, address in MENU} - OF_THE_MATCHER <= set(pages)
 
 
-def test_every_failure_has_what_a_reader_asks_for(source: Source, pages: dict[str, Page]) -> None:
+def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pages: dict[str, Page]) -> None:
     for repro in source.catalogue:
         page = pages[f"failures/{repro.id}.html"]
         wanted = {"stacks", "works", "run", "know", "script", "evidence", "upstream"}
         assert wanted <= set(page.ids), repro.id
         assert set(repro.upstream.links) <= set(page.links), repro.id
+        text = (site / f"failures/{repro.id}.html").read_text("utf-8")
+        shown_by_watch = repro.finds or (not repro.silent and repro.failing.signature.raises)
+        assert ("repros watch -- python train.py" in text) == bool(shown_by_watch), repro.id
+        assert ("bisections" in page.ids) == (repro.id in source.bisections), repro.id
+        assert ("log" in page.ids) == (repro.id in source.logs), repro.id
+        for section in ("Symptom", "Cause"):
+            assert section.lower() in page.ids, repro.id
 
 
 def test_no_markup_is_shown_as_text(site: Path) -> None:
@@ -133,9 +140,9 @@ def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
 def test_a_hundred_failures_are_built_in_time_and_their_index_is_small(source: Source, tmp_path: Path) -> None:
     repros = source.catalogue.repros
     many = Catalogue(tuple(replace(repros[n % len(repros)], id=f"RPR-{n + 1:04}") for n in range(100)))
-    began = time.perf_counter()
+    began = time.process_time()  # other programs' load does not count
     build(replace(source, catalogue=many), tmp_path / "site", Place(), matcher=False)
-    assert time.perf_counter() - began < MOST_SECONDS
+    assert time.process_time() - began < MOST_SECONDS
     asked = ["index.html", *(f"assets/{name}" for name in ("style.css", "theme.js", "page.js", "index.js", "icon.svg"))]
     assert sum((tmp_path / "site" / name).stat().st_size for name in asked) < MOST_INDEX_BYTES
 

@@ -75,6 +75,9 @@ function candidate(one) {
     facts.append(fact("Does not", ...one.does_not_fix.map(({ variant, claim }) => [code(variant), ` ${claim}`])));
   if (one.rivals.length || one.confidence === "possible")
     facts.append(fact("Apart", one.apart ?? "nothing in the log; run it with --confirm --python PATH"));
+  const page = link(one.id);
+  page.textContent = "the page of this failure";
+  facts.append(fact("Next", ["read ", page, ": its cause, the diff, and how to run it"]));
   const heading = element("h2", "", link(one.id), ` ${one.title} `, element("span", `tag ${one.confidence}`, one.confidence));
   return element("section", "candidate", heading, facts);
 }
