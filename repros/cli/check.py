@@ -87,7 +87,7 @@ def check(id_: str, stacks: tuple[str, ...], *, bisect: bool | None) -> int:
     The rules of the catalogue are checked; every variant is run on the stacks that are ready, and evidence is kept of
     what agrees; the signature of the failing run is shown, to be copied; its log is captured, and must lead to this
     failure; the affected range is compared with the evidence; the ends of the range are bisected on request; the
-    tables of the README are written; and the tests of this script are run.
+    tables of docs/failures.md and the README are written; and the tests of this script are run.
 
     Exit code: 0 when nothing is left to do, 1 when something is, 2 when the request is invalid.
     """

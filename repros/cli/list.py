@@ -77,7 +77,7 @@ class Filter:
     help="Only this kind (bug, by design, misuse, limitation); repeatable.",
 )
 @click.option("--silent", is_flag=True, help="Only wrong results without an error.")
-@click.option("--markdown", is_flag=True, help="Print the README's table of failures.")
+@click.option("--markdown", is_flag=True, help="Print the table of docs/failures.md.")
 @json_option
 @catalogue_option
 def list_repros(

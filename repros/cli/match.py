@@ -31,10 +31,11 @@ def match(file: Path, python: Path | None, *, confirm: bool, as_json: bool) -> i
 
     FILE is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
     notebooks and web pages. Each exception is compared with class and message of every documented failure, then its
-    stack with the documented frames, then the versions that the log states with the affected releases. `certain`: all
-    of these agree, or the traceback contains the repro's own script. `likely`: class and message agree, and the stack
-    if the repro names frames. `possible`: only a part of the message or no class is in the log, another repro or many
-    other causes have this message too, its traceback is not in the log, or its versions are not affected.
+    stack with the documented frames, then the versions that the log states with the affected releases.
+
+    `certain`: all of these agree, or the traceback contains the repro's own script. `likely`: class and message agree,
+    and the stack if the repro names frames. `possible`: less is in the log (a part of the message, no class, no
+    traceback), or other failures have this message too, or the versions are not affected.
 
     Exit code: 0 if a repro was found, 1 if none was, 2 if FILE cannot be read as a log.
     """

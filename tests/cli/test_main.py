@@ -118,7 +118,7 @@ Options:
   --kind KIND       Only this kind (bug, by design,
                     misuse, limitation); repeatable.
   --silent          Only wrong results without an error.
-  --markdown        Print the README's table of failures.
+  --markdown        Print the table of docs/failures.md.
   --json            Print JSON instead of text.
   --catalogue PATH  Script or folder of scripts to use
                     instead of the package's own catalogue
