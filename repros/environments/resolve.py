@@ -7,10 +7,14 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from repros.environments.uv import run_uv
+from packaging.utils import canonicalize_name
+
+from repros.environments.uv import UvError, run_uv
 from repros.environments.withdrawn import constraints
 from repros.model.stack import Stack
 from repros.stacks import is_private, load_stacks, stack
@@ -20,12 +24,18 @@ _HEADER = """\
 #
 # Left out is what only torch's CUDA build needs (nvidia-*, cuda-*, triton and what these alone need):
 # torch pins that itself, and without it this one file installs the CUDA build and the CPU build alike.
-# For the same reason there are no hashes.
+# For the same reason torch has no hashes. Of all others only a file with one of the hashes is installed.
 """
 
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 
 _WITHDRAWN = "withdrawn.txt"
+
+_PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
+"""Those whose files have hashes, as uv calls them; versions are resolved for the first."""
+
+_BUILDS_OF_THEIR_OWN = ("torch", "torchaudio", "torchvision")
+"""Distributions of which one version has different files on different indexes."""
 
 _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
 """One distribution in uv's line style: `filelock==3.13.1    # via torch, triton`."""
@@ -40,13 +50,63 @@ def lock(wanted: Stack) -> str:
         resolved = run_uv(
             *("pip", "compile", requirements.name, "--constraints", _WITHDRAWN),
             *("--quiet", "--no-header", "--annotation-style", "line"),
-            *("--python-version", wanted.python, "--python-platform", "x86_64-manylinux_2_28"),
+            *("--python-version", wanted.python, "--python-platform", _PLATFORMS[0]),
             *("--exclude-newer", f"{wanted.until}T23:59:59Z"),
             *("--no-emit-index-url", "--no-emit-find-links"),
             folder=Path(folder),
         )
-    header = _HEADER.format(name=wanted.name, python=wanted.python, until=wanted.until)
-    return header + "".join(f"{line}\n" for line in portable(resolved.splitlines()))
+    return format_lock(wanted, portable(resolved.splitlines()))
+
+
+def format_lock(wanted: Stack, lines: Sequence[str]) -> str:
+    """Return the text of a lock: its head, and each distribution with the hashes of its files.
+
+    Args:
+        wanted: the stack.
+        lines: the distributions, as :func:`portable` returns them.
+    """
+    head = _HEADER.format(name=wanted.name, python=wanted.python, until=wanted.until)
+    hashes = _find_hashes(wanted, [line.partition("#")[0].strip() for line in lines])
+    return head + "".join(f"{_with_hashes(line, hashes)}\n" for line in lines)
+
+
+def _with_hashes(line: str, hashes: Mapping[str, Iterable[str]]) -> str:
+    pin, _, via = line.partition("#")
+    name = canonicalize_name(pin.partition("==")[0])
+    # On one line: a comment ends a requirement, and who needs it must stand beside its name.
+    found = [f"--hash=sha256:{one}" for one in sorted(hashes.get(name, ()))]
+    return f"{' '.join([pin.strip(), *found])}  #{via}" if found else line
+
+
+def _find_hashes(wanted: Stack, pins: Sequence[str]) -> Mapping[str, set[str]]:
+    """Return the hashes of the files of each pinned distribution, by its canonical name."""
+    hashes: dict[str, set[str]] = {}
+    for platform in _PLATFORMS:
+        try:
+            packages = _find_files(wanted, pins, platform)
+        except UvError:
+            if platform == _PLATFORMS[0]:
+                raise
+            continue  # one of them has no file there: the stack cannot be made on this platform
+        for package in packages:
+            name = canonicalize_name(package["name"])
+            files = [package[kind] for kind in ("sdist", "archive") if kind in package] + package.get("wheels", [])
+            if name not in _BUILDS_OF_THEIR_OWN:
+                hashes.setdefault(name, set()).update(file["hashes"]["sha256"] for file in files if "hashes" in file)
+    return hashes
+
+
+def _find_files(wanted: Stack, pins: Sequence[str], platform: str) -> list[dict[str, Any]]:
+    """Return the packages of a `pylock.toml` with these pins, whose files are those for one platform."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "pins.in").write_text("\n".join(pins), encoding="utf-8")
+        found = run_uv(
+            *("pip", "compile", "pins.in", "--no-deps", "--format", "pylock.toml", "--quiet", "--no-header"),
+            *("--python-version", wanted.python, "--python-platform", platform),
+            folder=Path(folder),
+        )
+    packages: list[dict[str, Any]] = tomllib.loads(found)["packages"]
+    return packages
 
 
 def portable(lines: Iterable[str]) -> list[str]:

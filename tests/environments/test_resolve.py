@@ -8,13 +8,13 @@ from packaging.utils import canonicalize_name
 from repros.environments.resolve import portable
 from repros.model.stack import Stack
 from repros.stacks import load_stacks
+from repros.stacks.lock import read_lock
 
 every_stack = pytest.mark.parametrize("stack", load_stacks().values(), ids=load_stacks())
 
 
 def pins(stack: Stack) -> dict[str, str]:
-    lines = [line.partition("#")[0].strip() for line in stack.lock.read_text(encoding="utf-8").splitlines()]
-    return dict(line.split("==") for line in lines if line)
+    return {pin.name: pin.version for pin in read_lock(stack.lock).values()}
 
 
 @every_stack
@@ -26,10 +26,19 @@ def test_a_lock_satisfies_the_requirements_of_its_stack(stack: Stack) -> None:
 
 @every_stack
 def test_a_lock_is_valid_for_every_machine_and_build(stack: Stack) -> None:
-    text = stack.lock.read_text(encoding="utf-8")
-    assert not re.search(r"://|/\w+/|--|sha256|@", text)
+    text = stack.lock.read_text(encoding="utf-8").replace("--hash=", "")
+    assert not re.search(r"://|/\w+/|--|@", text)
     assert not [version for version in pins(stack).values() if "+" in version]
     assert not [name for name in pins(stack) if name.startswith(("nvidia", "cuda", "triton"))]
+
+
+@every_stack
+def test_a_lock_has_the_hashes_of_all_files_but_those_of_torch(stack: Stack) -> None:
+    lines = [line for line in stack.lock.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    without = [
+        line for line in lines if not re.fullmatch(r"[\w.-]+==\S+( --hash=sha256:[0-9a-f]{64})+  # via .+", line)
+    ]
+    assert [line.partition("==")[0] for line in without] == ["torch"]
 
 
 @every_stack

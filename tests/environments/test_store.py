@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -168,3 +169,17 @@ def test_two_processes_make_one_environment(make_stack: MakeStack) -> None:
 def test_a_comment_in_the_lock_does_not_change_the_folder(make_stack: MakeStack) -> None:
     assert place(make_stack("tiny_one")) == place(make_stack("tiny_one", lock="# a comment\n"))
     assert place(make_stack("tiny_one")) != place(make_stack("tiny_one", lock="tiny_two==3.0\n"))
+
+
+def test_only_a_file_with_the_hash_in_the_lock_is_installed(make_stack: MakeStack, tmp_path: Path) -> None:
+    stack = make_stack("tiny_one", "tiny_two")
+    unhashed, lines = place(stack), stack.lock.read_text(encoding="utf-8")
+    digest = hashlib.sha256((tmp_path / "tiny_one-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    hashed = lines.replace("tiny_one==1.0", f"tiny_one==1.0 --hash=sha256:{'0' * 64}  # via tiny_two")
+    stack.lock.write_text(hashed, encoding="utf-8")
+    assert place(stack) == unhashed, "an environment that is there already stays in use"
+    with pytest.raises(EnvironmentFailedError, match=r"Hash mismatch for `tiny-one==1\.0`"):
+        ensure(stack, lambda _: None)
+    assert not unhashed.exists()
+    stack.lock.write_text(hashed.replace("0" * 64, digest), encoding="utf-8")
+    assert installed(ensure(stack, lambda _: None), "tiny_one")
