@@ -30,12 +30,14 @@ def run(python: Path, installed: Path, folder: Path, code: str, **settings: str)
     return done.stdout.strip() or done.stderr
 
 
-def test_a_program_loads_it(installed: Path, current_python: Path, tmp_path: Path) -> None:
-    code = "from repros.inside import sim; sim.load(); import torch; print(torch.ones(2, device='sim:1').sum().device)"
-    assert run(current_python, installed, tmp_path, code) == "sim:1"
+@pytest.mark.parametrize(
+    "statement", ["from repros.inside.sim import arm; arm.install()", "import repros.simulate.auto"]
+)
+def test_a_program_arms_it(statement: str, installed: Path, current_python: Path, tmp_path: Path) -> None:
+    code = f"{statement}; import torch; print(torch.ones(2, device='cuda:1').sum().device)"
+    assert run(current_python, installed, tmp_path, code) == "cuda:1"
 
 
-def test_torch_loads_it_only_if_the_variable_is_set(installed: Path, current_python: Path, tmp_path: Path) -> None:
-    code = "import torch; print(hasattr(torch, 'sim') and torch.ones(2, device='sim:1').sum().device)"
-    assert run(current_python, installed, tmp_path, code, REPROS_SIM="1") == "sim:1"
-    assert run(current_python, installed, tmp_path, code) == "False"
+def test_torch_has_no_device_unless_it_is_armed(installed: Path, current_python: Path, tmp_path: Path) -> None:
+    code = "import torch; print(torch.cuda.is_available())"
+    assert run(current_python, installed, tmp_path, code, REPROS_SIM="cuda") == "False"

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from repros.engine.launch.environ import INSIDE, for_device
+from repros.engine.launch.environ import INSIDE, accelerator, for_device
 from repros.environments import cache
 from repros.model import Device
 
@@ -36,12 +36,13 @@ def shell_command(python: Path, script: Path, arguments: Sequence[str], processe
     if Device.SIM in arguments:
         given = {
             "PYTHONPATH": str(INSIDE / "site"),
-            "REPROS_SIM": "1",
+            "REPROS_SIM": "cuda",
             "REPROS_SIM_DEVICES": str(processes),
+            "REPROS_SIM_HIDE_GPUS": "1",
             cache.VARIABLE: str(cache.cache_folder()),
         }
     words = [*(f"{name}={shlex.quote(value)}" for name, value in given.items())]
-    return " ".join([*words, shlex.join([str(python), str(script), *arguments])])
+    return " ".join([*words, shlex.join([str(python), str(script), *_as_given(arguments)])])
 
 
 def run_script(python: Path, script: Path, arguments: Sequence[str], processes: int) -> str:
@@ -52,8 +53,13 @@ def run_script(python: Path, script: Path, arguments: Sequence[str], processes: 
         copied.write_text(script.read_text("utf-8"), encoding="utf-8")
         device = Device.SIM if Device.SIM in arguments else Device.CPU
         environ = clean_environ(device, processes, [])
-        output = run_command([str(python), str(copied), *arguments], project, environ)
+        output = run_command([str(python), str(copied), *_as_given(arguments)], project, environ)
         return anonymise(output, project, python)[-MOST_BYTES:]
+
+
+def _as_given(arguments: Sequence[str]) -> list[str]:
+    """Return a script's arguments with the device by the name that the script uses."""
+    return [accelerator(Device.SIM) if argument == Device.SIM else argument for argument in arguments]
 
 
 def clean_environ(device: Device, processes: int, path: Sequence[str]) -> dict[str, str]:

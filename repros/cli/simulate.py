@@ -10,7 +10,7 @@ import click
 
 from repros.cli.shared.options import example
 from repros.errors import ReprosError
-from repros.inside.sim.cuda.profiles import PROFILES
+from repros.inside.sim.profiles import PROFILES
 from repros.simulate import parse_memory, python_path, variables
 
 

@@ -17,7 +17,7 @@ from repros.text.wording import every_release_of
 
 _DEVICES = {
     Device.CUDA: "a real GPU.",
-    Device.SIM: "a simulated accelerator, **not a GPU**: a PyTorch device in host memory (`PrivateUse1`, collectives "
+    Device.SIM: "a simulated accelerator, **not a GPU**: host memory in the place of `cuda` (collectives "
     "over Gloo) that checks devices as CUDA's operators do. It is evidence about the Python of the libraries; "
     "it says nothing about CUDA kernels, NCCL, streams, speed or memory.",
     Device.CPU: "host tensors, collectives over Gloo; no accelerator is involved.",

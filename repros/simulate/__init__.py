@@ -9,8 +9,8 @@ from pathlib import Path
 
 from repros import inside
 from repros.errors import ReprosError, refuse_unknown
-from repros.inside.sim.cuda.profiles import PROFILES
-from repros.inside.sim.cuda.real_gpus import real_gpu_count
+from repros.inside.sim.profiles import PROFILES
+from repros.inside.sim.real_gpus import real_gpu_count
 
 SITE = Path(inside.__file__).parent / "site"
 """The folder whose `sitecustomize.py` arms every Python process that has it on its path."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from repros.inside.sim.cuda import arm
+from repros.inside.sim import arm
 from repros.simulate import python_path
 
 arm.install()

@@ -123,7 +123,7 @@ def by_hand(cell: Cell) -> None:
         path = [str(INSIDE / "site"), *filter(None, [environ.get("PYTHONPATH")])]
         environ |= {
             "PYTHONPATH": os.pathsep.join(path),
-            "REPROS_SIM": "1",
+            "REPROS_SIM": "cuda",
             "REPROS_SIM_DEVICES": str(cell.processes),
         }
     with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def measure_interleaved(bench: Bench, cell: Cell, modes: Sequence[str], rounds: 
 def time_epochs(python: Path, rounds: int) -> dict[str, Any]:
     """Time epochs on sim and on the CPU, in turn, in one process of an environment."""
     script = [str(python), str(Path(__file__).with_name("epoch.py")), str(rounds)]
-    environ = os.environ | {"PYTHONPATH": str(INSIDE.parents[1])}
+    environ = os.environ | {"PYTHONPATH": str(INSIDE / "site"), "REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1"}
     done = subprocess.run(script, env=environ, capture_output=True, text=True, check=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return measured

@@ -54,7 +54,8 @@ def capture_log(log: GoldenLog) -> str:
         source = _script_path(log)
         script = project / source.name
         script.write_text(source.read_text("utf-8"), encoding="utf-8")
-        command, tool = LAUNCHERS[log.how](script, log.arguments)
+        arguments = ["cuda" if argument == Device.SIM else argument for argument in log.arguments]
+        command, tool = LAUNCHERS[log.how](script, arguments)
         environ = _environ(log, tool)
         output = run_command([str(python), *command], project, environ)
         return anonymise(output, project, python, _tool_folders())[-MOST_BYTES:]

@@ -22,6 +22,7 @@ from typing import Any
 
 from repros.engine import catalogue
 from repros.engine.environment import locked_environment
+from repros.engine.launch.environ import accelerator
 from repros.environments import ensure
 from repros.model import Device, Outcome, Repro, Variant
 from repros.model.affected import Overlap, evaluate
@@ -66,10 +67,10 @@ def run(repro: Repro, variant: Variant, python: Path) -> tuple[int | None, list[
     if repro.silent:
         environ["PYTHONOPTIMIZE"] = "1"
     if device is Device.SIM:
-        environ |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(repro.processes)}
+        environ |= {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": str(repro.processes)}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "findings.jsonl"
-        script = [str(repro.path), variant.name, variant.strategies[0], device.value]
+        script = [str(repro.path), variant.name, variant.strategies[0], accelerator(device)]
         # This checkout, whatever is installed; not by PYTHONPATH, which the program would inherit.
         start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from repros.cli import main; sys.exit(main())"
         watch = [sys.executable, "-c", start, "watch", "--json", str(file), "--python", str(python), "--"]

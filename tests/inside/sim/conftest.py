@@ -15,6 +15,22 @@ ROOT = Path(__file__).absolute().parents[3]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from repros.inside.sim import SimUnavailableError, arm, build  # noqa: E402 # the clone's, wherever pytest was started
+from tests.inside.sim.release import TORCH  # noqa: E402
+
+SITE = ROOT / "repros" / "inside" / "site"
+
+# Before any test module imports torch: for this process, and for those that tests start.
+try:
+    build.shared_object(takes_cuda=True)
+except SimUnavailableError as unavailable:
+    WHY_NOT = str(unavailable)
+else:
+    WHY_NOT = ""
+    os.environ.update(REPROS_SIM="cuda", REPROS_SIM_ANNOUNCED="1")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    arm.install()
+
 
 @pytest.fixture
 def root() -> Path:
@@ -24,15 +40,11 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def sim() -> Any:
-    """`torch.sim`, loaded."""
+    """`torch.cuda`, simulated."""
     torch = pytest.importorskip("torch", reason="these tests run in an environment with torch")
-    from repros.inside import sim as package
-
-    try:
-        package.load()
-    except package.SimUnavailableError as unavailable:
-        pytest.skip(str(unavailable))
-    return torch.sim
+    if WHY_NOT:
+        pytest.skip(WHY_NOT)
+    return torch.cuda
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +52,7 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Two ranks with a process group for the CPU and for sim."""
     from tests.inside.sim.ranks import Ranks
 
-    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,sim:simccl")
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), backend="cpu:gloo,cuda:nccl")
     yield made
     made.close()
 
@@ -48,20 +60,16 @@ def ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def bound_ranks(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Two ranks with a process group for sim, each bound to its device if this version of torch can do so."""
-    import torch
-
     from tests.inside.sim.ranks import Ranks
 
-    # Seen: in 2.6.0 and before, `device_id` must be a CUDA device; 2.9.1 takes any accelerator.
-    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=version >= (2, 9))
+    made = Ranks(2, tmp_path_factory.mktemp("ranks"), bound=TORCH >= (2, 3))
     yield made
     made.close()
 
 
 @pytest.fixture
 def fresh_device(sim: Any) -> Any:
-    """`torch.sim` with device 0 current before and after."""
+    """`torch.cuda` with device 0 current before and after."""
     sim.set_device(0)
     yield sim
     sim.set_device(0)
@@ -72,7 +80,7 @@ def run_python() -> Any:
     """Run a script in a fresh interpreter of this environment, with additional environment variables."""
 
     def run(script: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        places = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        places = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
         environment = {**os.environ, "PYTHONPATH": places, **settings}
         return subprocess.run(
             [sys.executable, "-c", script, *arguments],
@@ -84,20 +92,19 @@ def run_python() -> Any:
 
 @pytest.fixture
 def collectives(sim: Any) -> Any:
-    """`torch.sim`; skips where it has no process groups."""
-    torch = pytest.importorskip("torch")
-    if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+    """`torch.cuda`; skips where it has no process groups."""
+    if TORCH < (2, 1):
         pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
     return sim
 
 
 @pytest.fixture
-def armed(root: Path, tmp_path: Path) -> Any:
+def armed(tmp_path: Path) -> Any:
     """Run a script as the engine does: nothing installed, the hook's folder on the path."""
 
     def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "script.py").write_text(textwrap.dedent(script))
-        environment = {**os.environ, "PYTHONPATH": str(root / "repros" / "inside" / "site"), "REPROS_SIM": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(SITE), "REPROS_SIM": "cuda"}
         return subprocess.run(
             [sys.executable, "script.py", *arguments],
             cwd=tmp_path,

@@ -51,7 +51,7 @@ class Ranks:
     """`size` processes in a process group of `backend`, each with its own current sim device."""
 
     def __init__(
-        self, size: int, folder: Path, *, backend: str = "simccl", timeout: dt.timedelta = PATIENCE, bound: bool = False
+        self, size: int, folder: Path, *, backend: str = "nccl", timeout: dt.timedelta = PATIENCE, bound: bool = False
     ) -> None:
         context = multiprocessing.get_context("spawn")
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,15 +117,12 @@ class Ranks:
 
 
 def _serve(pipe: Any, rank: int, size: int, folder: str, backend: str, timeout: dt.timedelta, bound: bool) -> None:
+    os.environ["REPROS_SIM_DEVICES"] = str(max(size, 2))
     import torch
 
-    from repros.inside import sim
-
-    os.environ["REPROS_SIM_DEVICES"] = str(max(size, 2))
-    sim.load()
-    torch.sim.set_device(rank)
+    torch.cuda.set_device(rank)
     torch.set_num_threads(1)
-    options: dict[str, Any] = {"device_id": torch.device("sim", rank)} if bound else {}
+    options: dict[str, Any] = {"device_id": torch.device("cuda", rank)} if bound else {}
     rendezvous = f"file://{folder}/rendezvous"
     torch.distributed.init_process_group(
         backend, init_method=rendezvous, rank=rank, world_size=size, timeout=timeout, **options
@@ -153,7 +150,7 @@ def first_error(call: Any) -> str:
     return "nothing"
 
 
-def ones(*shape: int, dtype: Any = None, device: str = "sim") -> Any:
+def ones(*shape: int, dtype: Any = None, device: str = "cuda") -> Any:
     """Return a tensor of ones on a device."""
     import torch
 

@@ -50,24 +50,20 @@ def model() -> Any:
 
 @pytest.mark.usefixtures("collectives")
 def test_two_ranks_train_alike(accelerate: Any, armed: Any) -> None:
-    from repros.inside.sim.bridges import installed_release
-
-    if installed_release("accelerate") < (0, 29):
-        pytest.skip("accelerate chose the backend of its ranks inside a constructor up to 0.28")
     ended = armed(RANKS)
-    lines = sorted(line for line in ended.stdout.splitlines() if line.startswith("sim:"))
+    lines = sorted(line for line in ended.stdout.splitlines() if line.startswith("cuda:"))
     # Each rank sees half of the batches; the last two contain 8 to 15.
     assert lines == [
-        f"sim:{rank} MULTI_GPU 2 sim:{rank} DistributedDataParallel True {sum(range(8, 16))}" for rank in range(2)
+        f"cuda:{rank} MULTI_GPU 2 cuda:{rank} DistributedDataParallel True {sum(range(8, 16))}" for rank in range(2)
     ], ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize(
     "device_map",
     [
-        {"0": "sim:0", "1": "sim:1", "2": "cpu"},
-        {"0": "cpu", "1": "sim:1", "2": "sim:0"},
-        {"": "sim:1"},
+        {"0": "cuda:0", "1": "cuda:1", "2": "cpu"},
+        {"0": "cpu", "1": "cuda:1", "2": "cuda:0"},
+        {"": "cuda:1"},
     ],
     ids=["to the cpu", "from the cpu", "whole"],
 )
@@ -76,7 +72,7 @@ def test_a_dispatched_model_computes_the_same(accelerate: Any, model: Any, devic
     expected = model(x)
     main = next(device for device in device_map.values() if device != "cpu")
     there = accelerate.dispatch_model(model, dict(device_map), main_device=main)
-    assert {str(tensor.device) for tensor in there.parameters()} <= {"sim:0", "sim:1", "meta"}
+    assert {str(tensor.device) for tensor in there.parameters()} <= {"cuda:0", "cuda:1", "meta"}
     # A model on one device gets no hooks that move its input.
     assert torch.equal(there(x.to(main) if len(device_map) == 1 else x).cpu(), expected)
 
@@ -94,18 +90,18 @@ def test_weights_are_loaded_to_where_they_belong(accelerate: Any, model: Any, fo
         save_file(model.state_dict(), file, metadata={"format": "pt"})
     with accelerate.init_empty_weights():
         empty = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 8), torch.nn.Linear(8, 2))
-    device_map = {"0": "sim:1", "1": "sim:0", "2": "sim:1"}
+    device_map = {"0": "cuda:1", "1": "cuda:0", "2": "cuda:1"}
     loaded = accelerate.load_checkpoint_and_dispatch(empty, str(file), device_map=device_map)
-    assert [str(layer.weight.device) for layer in loaded] == ["sim:1", "sim:0", "sim:1"]
+    assert [str(layer.weight.device) for layer in loaded] == ["cuda:1", "cuda:0", "cuda:1"]
     assert torch.equal(loaded[1].weight.cpu(), model[1].weight)
 
 
 def test_a_model_kept_on_the_cpu_comes_to_the_device_for_each_call(accelerate: Any, model: Any) -> None:
     x = torch.ones(1, 4)
     expected = model(x)
-    there, hook = accelerate.cpu_offload_with_hook(model, "sim:1")
+    there, hook = accelerate.cpu_offload_with_hook(model, "cuda:1")
     made = there(x)
-    assert made.device == there[0].weight.device == torch.device("sim:1")
+    assert made.device == there[0].weight.device == torch.device("cuda:1")
     assert torch.equal(made.cpu(), expected)
     hook.offload()
     assert there[0].weight.device.type == "cpu"
@@ -125,4 +121,4 @@ def test_bfloat16_is_computed_in(accelerate: Any) -> None:
     accelerator = accelerate.Accelerator(mixed_precision="bf16")
     layer = torch.nn.Linear(2, 2).to(accelerator.device)
     with accelerator.autocast():
-        assert layer(torch.ones(1, 2, device="sim")).dtype == torch.bfloat16
+        assert layer(torch.ones(1, 2, device="cuda")).dtype == torch.bfloat16

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.inside.sim.release import TORCH
+
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytest.importorskip("hypothesis", reason="the examples are hypothesis's; `nox -s sim` brings it")
-if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+if TORCH < (2, 1):
     reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
     pytest.skip(reason, allow_module_level=True)
 
@@ -25,11 +27,10 @@ from tests.inside.sim.ranks import Bits, Ranks  # noqa: E402
 
 dist = torch.distributed
 WORLD = 3
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 GROUPS = [(0,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
 # Gloo's list form, from 2.13, needs parts of one size: ranks with other sizes refuse, and the others wait forever.
 NOT_ON_GLOO = {"all_to_all_uneven"}
-ADDS_ONLY = {"reduce_scatter_tensor", "coalesced_reduce_scatter"} if VERSION < (2, 9) else set()
+ADDS_ONLY = {"reduce_scatter_tensor", "coalesced_reduce_scatter"} if TORCH < (2, 9) else set()
 PEERS = {"isend_and_irecv", "batch_isend_irecv"}  # no rank sends to itself
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "uint8", "int32", "int64"]
@@ -56,14 +57,14 @@ _groups: dict[tuple[str, tuple[int, ...]], Any] = {}
 
 def _make_groups(rank: int) -> None:
     for members in GROUPS:
-        for backend in ("gloo", "simccl"):
+        for backend in ("gloo", "nccl"):
             _groups[backend, members] = dist.new_group(list(members), backend=backend)
 
 
 def _both(rank: int, call: Call) -> tuple[Outcome, Outcome]:
     unasked = Outcome("not asked", [])
     gloo = unasked if call.operation in NOT_ON_GLOO else _outcome(rank, call, "cpu", "gloo")
-    return gloo, _outcome(rank, call, f"sim:{rank}", "simccl")
+    return gloo, _outcome(rank, call, f"cuda:{rank}", "nccl")
 
 
 def _outcome(rank: int, call: Call, device: str, backend: str) -> Outcome:
@@ -107,7 +108,7 @@ def test_it_agrees_with_gloo_and_its_definition(operation: str, ranks: Ranks) ->
         answers = ranks.call(_both, call, only=call.members)
         for rank, (gloo, sim) in zip(call.members, answers):  # noqa: B905 # `strict` is from Python 3.10
             assert sim.refusal == ""
-            assert {output.device for output in sim.outputs} <= {"sim"}
+            assert {output.device for output in sim.outputs} <= {"cuda"}
             found = [output._replace(device="") for output in sim.outputs]
             # Gloo counts to 2 in a bool, and its first reduce_scatter_tensor adds, whatever the reduction.
             beyond_gloo = call.dtype == "bool" if call.reduce == "SUM" else operation in ADDS_ONLY

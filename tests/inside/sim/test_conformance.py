@@ -53,7 +53,7 @@ def test_samples_give_the_same_on_the_device_and_the_cpu(name: str, database: di
 
 def test_differences_are_found() -> None:
     here = torch.arange(6.0).reshape(2, 3)
-    there = here.to("sim")
+    there = here.to("cuda")
     assert compare.difference([here, 1], [there, 1]) is None
     assert compare.difference(here, there + 1).startswith("values: ")
     assert compare.difference(here, there + 1, values=False) is None
@@ -62,7 +62,7 @@ def test_differences_are_found() -> None:
     assert compare.difference(here, there.t().contiguous().t()) == "strides (1, 2) instead of (3, 1)"
     assert compare.difference(here, there.clone().requires_grad_()) == "requires_grad True instead of False"
     assert compare.difference(here, here) == "is on cpu"
-    assert compare.difference(here, here.to("sim:1")) == "is on sim:1"
+    assert compare.difference(here, here.to("cuda:1")) == "is on cuda:1"
     assert compare.difference([here, 1], [there, 2]) == "2 instead of 1"
     assert compare.difference([here, 1], [there]) is not None
 
@@ -70,7 +70,7 @@ def test_differences_are_found() -> None:
 def test_a_sample_keeps_its_strides_its_offset_and_shared_memory() -> None:
     whole = torch.arange(12.0).reshape(3, 4)
     part = whole.t()[1:]
-    twin = samples.Twin("sim:0")
+    twin = samples.Twin("cuda:0")
     there, there_part = twin.convert([whole, part])
     assert compare.difference([whole, part], [there, there_part]) is None
     assert there_part.storage_offset() == part.storage_offset()

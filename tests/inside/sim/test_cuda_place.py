@@ -51,7 +51,7 @@ def test_it_says_once_that_it_is_simulated(in_place: Run) -> None:
     ended = in_place("""
         import subprocess, sys, torch
         subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    """)
+    """, REPROS_SIM_ANNOUNCED="")  # fmt: skip
     assert ended.stderr == (
         "simulated GPUs in the place of cuda: 2 x Simulated CUDA device (host memory; nothing here measures a GPU)\n"
     )

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.inside.sim.release import TORCH
+
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
-if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+if TORCH < (2, 1):
     reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
     pytest.skip(reason, allow_module_level=True)
 
@@ -16,7 +18,6 @@ from tests.inside.sim.ranks import Bits, RankFailedError, Ranks  # noqa: E402
 
 dist = torch.distributed
 STEPS = 4
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 class Net(torch.nn.Module):  # type: ignore[misc, name-defined] # Any here
@@ -55,7 +56,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 def _train(rank: int, device: str, recipe: dict[str, Any]) -> tuple[list[Bits], list[Bits], list[Bits]]:
     recipe = dict(recipe)
     accumulate, skip, hook = recipe.pop("accumulate", False), recipe.pop("skip", False), recipe.pop("hook", None)
-    if recipe.pop("bound", False) and device == "sim":
+    if recipe.pop("bound", False) and device == "cuda":
         recipe["device_ids"] = [rank]
     torch.manual_seed(0)
     net = Net().to(device)
@@ -99,19 +100,18 @@ def _content(answers: list[Any]) -> list[Any]:
 def test_training_is_bit_for_bit_that_on_the_cpu(name: str, ranks: Ranks) -> None:
     if name == "hook: bf16_compress" and torch.version.cuda is None:
         with pytest.raises(RankFailedError, match=r"BF16 all reduce communication hook required CUDA"):
-            ranks.call(_train, "sim", RECIPES[name])
+            ranks.call(_train, "cuda", RECIPES[name])
         return
-    if (2, 3) <= VERSION <= (2, 4) and (name == "static graph" or name.startswith("unused")):
-        # Seen in 2.3.1 and 2.4.1: only CUDA's pinned memory counts as pinned. 2.2.2 does not check, 2.6.0 asks sim.
-        with pytest.raises(RankFailedError, match=r"local_used_map_tmp.is_pinned\(\) INTERNAL ASSERT FAILED"):
-            ranks.call(_train, "sim", RECIPES[name])
-        return
-    (losses, weights, _), other = on_sim = ranks.call(_train, "sim", RECIPES[name])
-    assert {bits.device for answer in on_sim for part in answer for bits in part} == {"sim"}
+    (losses, weights, _), other = on_sim = ranks.call(_train, "cuda", RECIPES[name])
+    assert {bits.device for answer in on_sim for part in answer for bits in part} == {"cuda"}
     assert losses[0] != losses[-1]
     assert weights == other[1]
-    if name == "hook: bf16_compress" and VERSION < (2, 2):
+    if name == "hook: bf16_compress" and TORCH < (2, 2):
         with pytest.raises(RankFailedError, match=r"Invalid scalar type"):  # Gloo has no bfloat16 yet, sim does
+            ranks.call(_train, "cpu", RECIPES[name])
+        return
+    if name == "hook: PowerSGD":  # waits for the gradients' device as soon as there is a GPU
+        with pytest.raises(RankFailedError, match=r"Expected a cuda device, but got: cpu"):
             ranks.call(_train, "cpu", RECIPES[name])
         return
     assert _content(on_sim) == _content(ranks.call(_train, "cpu", RECIPES[name]))
@@ -122,9 +122,9 @@ def _batch_norm(rank: int, kind: str) -> list[Any]:
     rows = torch.randn(12, 3, 5, generator=torch.Generator().manual_seed(7))
     share = slice(0, 4) if rank == 0 else slice(4, 12)  # ranks of different weight
     norm = torch.nn.BatchNorm1d(3)
-    if kind == "sim":
-        norm = torch.nn.SyncBatchNorm.convert_sync_batchnorm(norm).to("sim")
-        given = rows[share].to("sim").requires_grad_()
+    if kind == "cuda":
+        norm = torch.nn.SyncBatchNorm.convert_sync_batchnorm(norm).to("cuda")
+        given = rows[share].to("cuda").requires_grad_()
         out = norm(given)
         (out**3).sum().backward()
         for parameter in norm.parameters():
@@ -141,6 +141,6 @@ def _batch_norm(rank: int, kind: str) -> list[Any]:
 
 def test_synchronised_batch_norm_is_batch_norm_of_all_ranks_rows(ranks: Ranks) -> None:
     """PyTorch accepts this device (torch/nn/modules/batchnorm.py) but has operators for CUDA only; sim has its own."""
-    for on_sim, on_cpu in zip(*(ranks.call(_batch_norm, kind) for kind in ("sim", "cpu"))):  # noqa: B905 # as above
+    for on_sim, on_cpu in zip(*(ranks.call(_batch_norm, kind) for kind in ("cuda", "cpu"))):  # noqa: B905 # as above
         for found, expected in zip(on_sim, on_cpu):  # noqa: B905
             torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), rtol=1e-4, atol=1e-5)

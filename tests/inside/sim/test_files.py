@@ -17,7 +17,7 @@ DEVICE = object()
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Any:
-    base = torch.arange(4.0, device="sim:1")
+    base = torch.arange(4.0, device="cuda:1")
     torch.save(
         {"base": base, "view": base[1:], "parameter": torch.nn.Parameter(base[:2].clone())}, tmp_path / "saved.pt"
     )
@@ -27,21 +27,21 @@ def saved(tmp_path: Path) -> Any:
 @pytest.mark.parametrize(
     ("where", "device"),
     [
-        (None, "sim:1"),
+        (None, "cuda:1"),
         ("cpu", "cpu"),
-        ("sim:0", "sim:0"),
-        ("sim", "sim:0"),
+        ("cuda:0", "cuda:0"),
+        ("cuda", "cuda:0"),
         (torch.device("cpu"), "cpu"),
-        (DEVICE, "sim:0"),
-        ({"sim:1": "sim:0"}, "sim:0"),
-        ({"sim:1": "cpu"}, "cpu"),
+        (DEVICE, "cuda:0"),
+        ({"cuda:1": "cuda:0"}, "cuda:0"),
+        ({"cuda:1": "cpu"}, "cpu"),
         (lambda storage, location: storage, "cpu"),
     ],
-    ids=["none", "cpu", "sim:0", "sim", "device cpu", "device sim", "dict", "dict to cpu", "function"],
+    ids=["none", "cpu", "cuda:0", "cuda", "device cpu", "device sim", "dict", "dict to cpu", "function"],
 )
 def test_loading_with_each_form_of_map_location(saved: Any, where: Any, device: Any) -> None:
-    # torch.device("sim") is valid only after the backend is loaded, so not when tests are collected.
-    loaded = torch.load(saved, map_location=torch.device("sim:0") if where is DEVICE else where)
+    # torch.device("cuda") is valid only after the backend is loaded, so not when tests are collected.
+    loaded = torch.load(saved, map_location=torch.device("cuda:0") if where is DEVICE else where)
     assert loaded["base"].device == torch.device(device)
     assert loaded["base"].tolist() == [0.0, 1.0, 2.0, 3.0]
     loaded["base"].fill_(9)
@@ -50,10 +50,8 @@ def test_loading_with_each_form_of_map_location(saved: Any, where: Any, device: 
 
 
 def test_a_file_for_a_device_that_is_not_there(saved: Any) -> None:
-    with pytest.raises(
-        RuntimeError, match="Attempting to deserialize object on sim device 5 but there are 2 sim devices"
-    ):
-        torch.load(saved, map_location="sim:5")
+    with pytest.raises(RuntimeError, match=r"on CUDA device 5 but torch\.cuda\.device_count\(\) is 2"):
+        torch.load(saved, map_location="cuda:5")
 
 
 @pytest.mark.parametrize(
@@ -63,24 +61,24 @@ def test_a_file_for_a_device_that_is_not_there(saved: Any) -> None:
 )
 @pytest.mark.parametrize("weights_only", [False, True])
 def test_both_formats_of_files_and_both_readers(form: Any, weights_only: Any, tmp_path: Path) -> None:
-    tensor = torch.arange(4.0, device="sim:1")
+    tensor = torch.arange(4.0, device="cuda:1")
     torch.save({"tensor": tensor, "again": tensor}, tmp_path / "file.pt", **form)
-    loaded = torch.load(tmp_path / "file.pt", map_location="sim:0", weights_only=weights_only)
-    assert loaded["tensor"].device == torch.device("sim:0")
+    loaded = torch.load(tmp_path / "file.pt", map_location="cuda:0", weights_only=weights_only)
+    assert loaded["tensor"].device == torch.device("cuda:0")
     assert torch.equal(loaded["tensor"].cpu(), tensor.cpu())
     assert loaded["again"].data_ptr() == loaded["tensor"].data_ptr()
 
 
 def test_a_state_dict_goes_to_the_modules_device(saved: Any, tmp_path: Path) -> None:
-    torch.save(torch.nn.Linear(2, 2).to("sim").state_dict(), tmp_path / "state.pt")
-    layer = torch.nn.Linear(2, 2).to("sim:1")
+    torch.save(torch.nn.Linear(2, 2).to("cuda").state_dict(), tmp_path / "state.pt")
+    layer = torch.nn.Linear(2, 2).to("cuda:1")
     layer.load_state_dict(torch.load(tmp_path / "state.pt"))
-    assert layer.weight.device == torch.device("sim:1")
+    assert layer.weight.device == torch.device("cuda:1")
 
 
 def test_pickle_keeps_the_device() -> None:
-    again = pickle.loads(pickle.dumps(torch.ones(2, device="sim:1")))  # noqa: S301 # made here
-    assert again.device == torch.device("sim:1")
+    again = pickle.loads(pickle.dumps(torch.ones(2, device="cuda:1")))  # noqa: S301 # made here
+    assert again.device == torch.device("cuda:1")
 
 
 def _double(rank: Any, tensor: Any, parameter: Any, results: Any) -> None:
@@ -90,6 +88,6 @@ def _double(rank: Any, tensor: Any, parameter: Any, results: Any) -> None:
 
 def test_tensors_reach_spawned_processes(sim: Any) -> None:
     results = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    tensor, parameter = torch.arange(3.0, device="sim:1"), torch.nn.Parameter(torch.ones(2, device="sim:0"))
+    tensor, parameter = torch.arange(3.0, device="cuda:1"), torch.nn.Parameter(torch.ones(2, device="cuda:0"))
     torch.multiprocessing.spawn(_double, (tensor, parameter, results), nprocs=1)
-    assert results.get() == (0, "sim:1", [0.0, 2.0, 4.0], "sim:0")
+    assert results.get() == (0, "cuda:1", [0.0, 2.0, 4.0], "cuda:0")

@@ -12,20 +12,19 @@ from typing import Any
 
 import pytest
 
+from tests.inside.sim.release import TORCH
+
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
-if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+if TORCH < (2, 1):
     reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
     pytest.skip(reason, allow_module_level=True)
 
 from tests.inside.sim.ranks import Bits, RankFailedError, Ranks  # noqa: E402
 
 dist = torch.distributed
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 STEPS = 4
 
-needs_fsdp2 = pytest.mark.skipif(VERSION < (2, 4), reason="FSDP2 is from torch 2.4 on")
-keeps_fsdp2_to_cuda = VERSION < (2, 6)
-"""Seen: 2.4.1 uses `torch.cuda`'s streams whatever the mesh's device."""
+needs_fsdp2 = pytest.mark.skipif(TORCH < (2, 4), reason="FSDP2 is from torch 2.4 on")
 
 
 def _first_available(*places: str) -> Any:
@@ -91,7 +90,7 @@ def _fsdp1(rank: int, device: str, strategy: str, original: bool) -> list[Any]:
             auto_wrap_policy=policy,
             sharding_strategy=getattr(fsdp.ShardingStrategy, strategy),
             use_orig_params=original,
-            device_id=torch.device("sim", rank) if device == "sim" else torch.device("cpu"),
+            device_id=torch.device("cuda", rank) if device == "cuda" else torch.device("cpu"),
         )
         losses, optimizer = _train(net, device, rank)
         norm = _rounded_bits(net.clip_grad_norm_(0.01))
@@ -113,17 +112,12 @@ def _ddp(rank: int) -> list[Any]:
 @pytest.mark.parametrize("original", [True, False], ids=["original parameters", "flat parameters"])
 @pytest.mark.parametrize("strategy", ["FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"])
 def test_fsdp1_trains_bit_for_bit_as_on_the_cpu(strategy: str, original: bool, ranks: Ranks) -> None:
-    if (2, 2) <= VERSION < (2, 4) and original and strategy != "NO_SHARD":
-        # Seen in 2.2.2 (memory_summary, for its log) and 2.3.1 (synchronize): FSDP calls CUDA, whatever the device.
-        with pytest.raises(RankFailedError, match=r"_allgather_orig_param_states\n *torch\.cuda\."):
-            ranks.call(_fsdp1, "sim", strategy, original)
-        return
-    on_sim = ranks.call(_fsdp1, "sim", strategy, original)
-    assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], answer[1], *answer[2].values()))
+    on_sim = ranks.call(_fsdp1, "cuda", strategy, original)
+    assert all(bits.device == "cuda" for answer in on_sim for bits in (*answer[0], answer[1], *answer[2].values()))
     for (losses, _, weights, momenta), ddp in zip(on_sim, ranks.call(_ddp)):  # noqa: B905 # as above
         # On the CPU FSDP1 itself returns views: a momentum has the values of the state gathered later.
         assert _without_devices([losses, weights, momenta]) == _without_devices(ddp)
-    if VERSION < (2, 2):
+    if TORCH < (2, 2):
         with pytest.raises(RankFailedError, match=r"Stream\(\) takes no arguments"):
             ranks.call(_fsdp1, "cpu", strategy, original)
     else:
@@ -175,17 +169,12 @@ def _fsdp2(rank: int, device: str, folder: str) -> list[Any]:
 
 @needs_fsdp2
 def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_path: Path) -> None:
-    if keeps_fsdp2_to_cuda:
-        with pytest.raises(RankFailedError, match=r"CUDA") as kept:
-            ranks.call(_fsdp2, "sim", str(tmp_path))
-        assert "torch/cuda/" in str(kept.value)
-        return
-    on_sim = ranks.call(_fsdp2, "sim", str(tmp_path))
+    on_sim = ranks.call(_fsdp2, "cuda", str(tmp_path))
     assert _without_devices([[answer[0], answer[2]] for answer in on_sim]) == _without_devices(
         [each[:2] for each in ranks.call(_ddp)]
     )
-    assert all(bits.device == "sim" for answer in on_sim for bits in (*answer[0], *answer[2].values(), *answer[3]))
-    if VERSION < (2, 7):
+    assert all(bits.device == "cuda" for answer in on_sim for bits in (*answer[0], *answer[2].values(), *answer[3]))
+    if TORCH < (2, 7):
         with pytest.raises(RankFailedError, match=r"'Stream' object has no attribute 'record_event'"):
             ranks.call(_fsdp2, "cpu", str(tmp_path))
     else:
@@ -211,7 +200,7 @@ def _dtensor(rank: int, device: str) -> list[Any]:
 
 
 def test_dtensors_are_multiplied_and_redistributed(ranks: Ranks) -> None:
-    on_sim = ranks.call(_dtensor, "sim")
-    assert {bits.device for answer in on_sim for bits in answer[:2]} == {"sim"}
+    on_sim = ranks.call(_dtensor, "cuda")
+    assert {bits.device for answer in on_sim for bits in answer[:2]} == {"cuda"}
     assert [answer[2] for answer in on_sim] == [(4, 3), (4, 2)]
     assert _without_devices(on_sim) == _without_devices(ranks.call(_dtensor, "cpu"))

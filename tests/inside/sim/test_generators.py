@@ -8,33 +8,29 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytestmark = pytest.mark.usefixtures("sim")
-needs_generators = pytest.mark.skipif(
-    not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"),
-    reason="torch 2.0 makes generators for the CPU, CUDA and MPS only",
-)
 
 
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda g: torch.randperm(5, generator=g, device="sim"),
-        lambda g: torch.randn(5, generator=g, device="sim"),
-        lambda g: torch.empty(5, device="sim").uniform_(generator=g),
-        lambda g: torch.multinomial(torch.ones(5, device="sim"), 2, generator=g),
-        lambda g: torch.bernoulli(torch.full((3,), 0.5, device="sim"), generator=g),
+        lambda g: torch.randperm(5, generator=g, device="cuda"),
+        lambda g: torch.randn(5, generator=g, device="cuda"),
+        lambda g: torch.empty(5, device="cuda").uniform_(generator=g),
+        lambda g: torch.multinomial(torch.ones(5, device="cuda"), 2, generator=g),
+        lambda g: torch.bernoulli(torch.full((3,), 0.5, device="cuda"), generator=g),
     ],
     ids=["randperm", "randn", "uniform_", "multinomial", "bernoulli"],
 )
 def test_a_cpu_generator_is_refused_in_cudas_words(draw: Any) -> None:
-    with pytest.raises(RuntimeError, match="Expected a 'sim' device type for generator but found 'cpu'"):
+    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
         draw(torch.Generator())
 
 
 def test_the_global_seed_seeds_every_device() -> None:
     torch.manual_seed(7)
-    first = [torch.randn(4, device=f"sim:{index}") for index in range(2)]
+    first = [torch.randn(4, device=f"cuda:{index}") for index in range(2)]
     torch.manual_seed(7)
-    again = [torch.randn(4, device=f"sim:{index}") for index in range(2)]
+    again = [torch.randn(4, device=f"cuda:{index}") for index in range(2)]
     assert all(torch.equal(a, b) for a, b in zip(first, again))  # noqa: B905 # `strict` is from Python 3.10
     assert first[0].tolist() == first[1].tolist()
 
@@ -43,24 +39,24 @@ def test_a_device_draws_what_the_cpu_draws_from_the_same_seed() -> None:
     torch.manual_seed(3)
     here = torch.randn(20)
     torch.manual_seed(3)
-    assert torch.equal(torch.randn(20, device="sim").cpu(), here)
+    assert torch.equal(torch.randn(20, device="cuda").cpu(), here)
 
 
 def test_drawing_on_one_device_leaves_the_others_alone() -> None:
     torch.manual_seed(5)
-    state = torch.sim.get_rng_state(1)
-    torch.randn(3, device="sim:0")
-    assert torch.equal(torch.sim.get_rng_state(1), state)
+    state = torch.cuda.get_rng_state(1)
+    torch.randn(3, device="cuda:0")
+    assert torch.equal(torch.cuda.get_rng_state(1), state)
 
 
 def test_the_state_can_be_taken_and_put_back() -> None:
-    state = torch.sim.get_rng_state()
-    first = torch.randn(3, device="sim")
-    torch.sim.set_rng_state(state)
-    assert torch.equal(torch.randn(3, device="sim"), first)
-    states = torch.sim.get_rng_state_all()
-    torch.sim.set_rng_state_all(states)
-    assert len(states) == torch.sim.device_count()
+    state = torch.cuda.get_rng_state()
+    first = torch.randn(3, device="cuda")
+    torch.cuda.set_rng_state(state)
+    assert torch.equal(torch.randn(3, device="cuda"), first)
+    states = torch.cuda.get_rng_state_all()
+    torch.cuda.set_rng_state_all(states)
+    assert len(states) == torch.cuda.device_count()
 
 
 def test_the_initial_seed_is_the_one_set(sim: Any) -> None:
@@ -70,19 +66,17 @@ def test_the_initial_seed_is_the_one_set(sim: Any) -> None:
     assert sim.initial_seed() == 12
 
 
-@needs_generators
 def test_a_generator_of_the_device() -> None:
-    generator = torch.Generator(device="sim:1")
-    assert generator.device == torch.device("sim:1")
+    generator = torch.Generator(device="cuda:1")
+    assert generator.device == torch.device("cuda:1")
     generator.manual_seed(4)
-    first = torch.randperm(10, generator=generator, device="sim:1")
+    first = torch.randperm(10, generator=generator, device="cuda:1")
     state = generator.get_state()
     generator.manual_seed(4)
-    assert torch.equal(torch.randperm(10, generator=generator, device="sim:1"), first)
+    assert torch.equal(torch.randperm(10, generator=generator, device="cuda:1"), first)
     assert torch.equal(generator.get_state(), state)
 
 
-@needs_generators
 def test_the_cpu_refuses_a_generator_of_the_device() -> None:
-    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'sim'"):
-        torch.randperm(5, generator=torch.Generator(device="sim"))
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
+        torch.randperm(5, generator=torch.Generator(device="cuda"))

@@ -1,4 +1,4 @@
-"""Lightning's Trainer and Fabric, unmodified, train on sim devices, with one rank and with two."""
+"""Lightning's Trainer and Fabric, unmodified, train on cuda devices, with one rank and with two."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRAINER = """
     if __name__ == "__main__":
         pl.seed_everything(1)
         trainer = pl.Trainer(
-            accelerator="sim", strategy=sys.argv[1], devices=2, max_epochs=2, logger=False, enable_checkpointing=False,
+            accelerator="cuda", strategy=sys.argv[1], devices=2, max_epochs=2, logger=False, enable_checkpointing=False,
             enable_progress_bar=False, enable_model_summary=False,
         )
         model = Model()
@@ -47,14 +47,14 @@ def test_lightnings_trainer_trains_in_two_ranks(strategy: Any, armed: Any) -> No
     ended = armed(TRAINER.format(library=library_of("lightning")), strategy)
     lines = [line for line in ended.stdout.splitlines() if "trained" in line]
     assert len(lines) == (2 if strategy == "ddp" else 1), ended.stdout + ended.stderr
-    assert all("SimAccelerator" in line for line in lines)
+    assert all("CUDAAccelerator" in line for line in lines)
 
 
 @pytest.mark.usefixtures("sim")
 def test_lightnings_trainer_trains_on_one_device(armed: Any) -> None:
     script = TRAINER.format(library=library_of("lightning")).replace("devices=2", "devices=1")
     ended = armed(script, "auto")
-    assert "trained SimAccelerator" in ended.stdout, ended.stdout + ended.stderr
+    assert "trained CUDAAccelerator" in ended.stdout, ended.stdout + ended.stderr
 
 
 @pytest.mark.usefixtures("collectives")
@@ -64,7 +64,7 @@ def test_fabric_trains_in_two_ranks(armed: Any) -> None:
         import sys
         import torch
         from lightning.fabric import Fabric
-        fabric = Fabric(accelerator="sim", strategy="ddp", devices=2)
+        fabric = Fabric(accelerator="cuda", strategy="ddp", devices=2)
         fabric.launch()
         layer = torch.nn.Linear(2, 2)
         layer, optimizer = fabric.setup(layer, torch.optim.SGD(layer.parameters(), lr=0.1))
@@ -74,31 +74,4 @@ def test_fabric_trains_in_two_ranks(armed: Any) -> None:
         sys.stdout.write(f"equal {equal} {fabric.device.type}\\n")  # one write, because two ranks share the pipe
     """
     ended = armed(script)
-    assert ended.stdout.count("equal True sim") == 2, ended.stdout + ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("devices", "indices"),
-    [
-        (2, [0, 1]),
-        ("2", [0, 1]),
-        ("auto", [0, 1]),
-        (-1, [0, 1]),
-        ("-1", [0, 1]),
-        ([1], [1]),
-        ("1,", [1]),
-        ("0,1", [0, 1]),
-        (0, None),
-    ],
-)
-def test_the_argument_devices(devices: Any, indices: Any) -> None:
-    from repros.inside.sim.bridges.lightning import _parse_devices
-
-    assert _parse_devices(devices, count=2) == indices
-
-
-def test_a_device_too_many() -> None:
-    from repros.inside.sim.bridges.lightning import _parse_devices
-
-    with pytest.raises(ValueError, match=r"You requested sim devices \[0, 1, 2\], but there are 2"):
-        _parse_devices(3, count=2)
+    assert ended.stdout.count("equal True cuda") == 2, ended.stdout + ended.stderr

@@ -66,8 +66,8 @@ def test_a_module_computes_the_same(sim: Any, info: Any) -> None:
             made, given = sample.constructor_input, sample.forward_input
             torch.manual_seed(0)
             here = info.module_cls(*made.args, **made.kwargs).train(training)
-            there = copy.deepcopy(here).to("sim:1")
-            on_cpu, on_sim = ((move(given.args, to), move(given.kwargs, to)) for to in ("cpu", "sim:1"))
+            there = copy.deepcopy(here).to("cuda:1")
+            on_cpu, on_sim = ((move(given.args, to), move(given.kwargs, to)) for to in ("cpu", "cuda:1"))
             expected = passes(functools.partial(compute, here, *on_cpu))
             if expected is None:
                 continue
@@ -75,7 +75,7 @@ def test_a_module_computes_the_same(sim: Any, info: Any) -> None:
             assert len(found) == len(expected)
             compared += 1
             for a, b in zip(found, expected):  # noqa: B905 # `strict` is from Python 3.10
-                assert a.device == torch.device("sim:1")
+                assert a.device == torch.device("cuda:1")
                 # Attention has another algorithm on the CPU than on a device, with another order of additions.
                 torch.testing.assert_close(a.cpu(), b, equal_nan=True, rtol=1e-4, atol=1e-4)
     if not compared:

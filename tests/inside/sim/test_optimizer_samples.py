@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.inside.sim.release import TORCH
+
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytest.importorskip("expecttest", reason="PyTorch's sample inputs need expecttest")
 with warnings.catch_warnings():
@@ -22,7 +24,7 @@ with warnings.catch_warnings():
         "torch.testing._internal.common_optimizers", reason="PyTorch keeps optimizers' sample settings from 2.3 on"
     )
 
-SIM = "sim:1"
+SIM = "cuda:1"
 LOOP = {"foreach": False, "fused": False}
 WAYS: dict[str, dict[str, Any]] = {
     "loop": LOOP,
@@ -30,7 +32,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "fused": {**LOOP, "fused": True},
     "chosen": {},
 }
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 STEPS = 4
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.inside.sim.release import TORCH
+
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytestmark = pytest.mark.usefixtures("sim")
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def train(optimizer: Any, device: Any, steps: Any = 4, **settings: Any) -> Any:
@@ -32,7 +33,7 @@ def step(layer: Any, optimizer: Any, device: Any) -> None:
 def test_an_optimizer_does_what_it_does_on_the_cpu(name: Any, foreach: Any) -> None:
     optimizer = getattr(torch.optim, name)
     here, _ = train(optimizer, "cpu", foreach=foreach)
-    there, _ = train(optimizer, "sim", foreach=foreach)
+    there, _ = train(optimizer, "cuda", foreach=foreach)
     assert torch.equal(here.weight, there.weight.cpu())
 
 
@@ -41,16 +42,16 @@ def test_an_optimizer_does_what_it_does_on_the_cpu(name: Any, foreach: Any) -> N
 def test_a_fused_optimizer_does_what_a_plain_one_does(name: Any, settings: Any) -> None:
     optimizer = getattr(torch.optim, name)
     plain, _ = train(optimizer, "cpu", foreach=False, **settings)
-    fused, made = train(optimizer, "sim", fused=True, **settings)
+    fused, made = train(optimizer, "cuda", fused=True, **settings)
     torch.testing.assert_close(fused.weight.cpu(), plain.weight, rtol=1e-5, atol=1e-6)
-    assert made.state[fused.weight]["step"].device == torch.device("sim:0")
+    assert made.state[fused.weight]["step"].device == torch.device("cuda:0")
 
 
 @pytest.mark.skipif(TORCH < (2, 3), reason="fused SGD is from torch 2.3")
 def test_fused_sgd() -> None:
     settings = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}
     plain, _ = train(torch.optim.SGD, "cpu", foreach=False, **settings)
-    fused, _ = train(torch.optim.SGD, "sim", fused=True, **settings)
+    fused, _ = train(torch.optim.SGD, "cuda", fused=True, **settings)
     torch.testing.assert_close(fused.weight.cpu(), plain.weight, rtol=1e-5, atol=1e-6)
 
 
@@ -61,14 +62,14 @@ def test_fused_is_still_refused_on_the_cpu() -> None:
 
 
 def resume(tmp_path: Path, where: Any) -> None:
-    layer, made = train(torch.optim.AdamW, "sim", fused=True)
+    layer, made = train(torch.optim.AdamW, "cuda", fused=True)
     torch.save({"layer": layer.state_dict(), "optimizer": made.state_dict()}, tmp_path / "checkpoint.pt")
     checkpoint = torch.load(tmp_path / "checkpoint.pt", map_location=where)
-    other, again = train(torch.optim.AdamW, "sim", steps=0, fused=True)
+    other, again = train(torch.optim.AdamW, "cuda", steps=0, fused=True)
     other.load_state_dict(checkpoint["layer"])
     again.load_state_dict(checkpoint["optimizer"])
-    step(other, again, "sim")
-    step(layer, made, "sim")
+    step(other, again, "cuda")
+    step(layer, made, "cuda")
     assert torch.equal(layer.weight, other.weight)
 
 
@@ -77,10 +78,10 @@ def test_resuming_from_a_checkpoint_loaded_to_the_cpu(tmp_path: Path) -> None:
         resume(tmp_path, "cpu")
         return
     with pytest.raises(
-        RuntimeError, match=r"sim:0 and cpu! \(when checking argument for argument state_steps in method"
+        RuntimeError, match=r"cuda:0 and cpu! \(when checking argument for argument state_steps in method"
     ):
         resume(tmp_path, "cpu")
 
 
 def test_resuming_from_a_checkpoint_loaded_to_the_device(tmp_path: Path) -> None:
-    resume(tmp_path, "sim:0")
+    resume(tmp_path, "cuda:0")

@@ -46,11 +46,13 @@ def test_a_setting_of_the_page_is_read(setting: str) -> None:
 def test_the_example_runs_on_a_copy_of_the_folder_alone(sim: Any, tmp_path: Path) -> None:
     shutil.copytree(SIM, tmp_path / "lifted", ignore=shutil.ignore_patterns("__pycache__"))
     (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    alone = text.replace("from repros.inside import sim", "import lifted as sim")
+    alone = text.replace("from repros.inside.sim import arm", "from lifted import arm")
     assert alone != text
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_SIM", "PYTHONPATH"))}
     ended = subprocess.run(
-        [sys.executable, "-c", alone], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
+        [sys.executable, "-c", alone],
+        cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
     (printed,) = re.findall(r"# prints (.*)", PAGE)
     assert ended.stdout.strip() == printed, ended.stderr
     assert ended.stderr.strip().splitlines()[-1].startswith("RuntimeError: Expected all tensors")

@@ -26,21 +26,15 @@ def differs(name: str) -> Any:
     return [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
 
 
-def is_makeable(line: Any) -> bool:
-    return not observe.uses_generators(line) or hasattr(torch.utils, "generate_methods_for_privateuse1_backend")
-
-
 def skip_if_not_applicable(line: Any) -> None:
     if line.torch > observe.TORCH:
         pytest.skip(f"applies to torch {line.torch[0]}.{line.torch[1]} and later")
-    if not is_makeable(line):
-        pytest.skip("torch 2.0 makes generators for the CPU, CUDA and MPS only")
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=line.name, marks=differs(line.name)) for line in observe.LINES])
 def test_the_device_follows_the_table(line: Any) -> None:
     skip_if_not_applicable(line)
-    assert line.expected.disagreement(observe.TORCH, observe.observe(line, "sim")) is None
+    assert line.expected.disagreement(observe.TORCH, observe.observe(line, "cuda")) is None
 
 
 @pytest.mark.parametrize("file", records.FILES, ids=lambda file: file.stem)
@@ -57,7 +51,7 @@ def test_the_device_agrees_with_cuda(file: Any) -> None:
     if records.torch_version(kept) != observe.TORCH:
         pytest.skip(f"was recorded on torch {kept['torch']}")
     lines = [line for line in observe.LINES if records.covers(kept, line) and is_alike(line)]
-    here = {line.name: plain(observe.observe(line, "sim")) for line in lines}
+    here = {line.name: plain(observe.observe(line, "cuda")) for line in lines}
     assert here == {line.name: plain(kept["observed"][line.name]) for line in lines}
 
 
@@ -74,7 +68,7 @@ DIFFERENT_MESSAGES = {
 def is_alike(line: Any) -> bool:
     """Return whether the device's outcome must equal CUDA's."""
     differs_in_words = line.expected.by_kernel or line.name in DIFFERENT_MESSAGES
-    return is_makeable(line) and not differs_in_words and not differs(line.name)
+    return not differs_in_words and not differs(line.name)
 
 
 def test_a_record_is_compared_with_the_lines_that_it_covers() -> None:
@@ -123,21 +117,21 @@ def test_line_names_are_unique_and_differences_name_lines() -> None:
 def test_recording_a_device(run_python: Any, tmp_path: Path) -> None:
     file = tmp_path / "observed" / "sim.json"
     script = "import runpy, sys; runpy.run_module('tests.tools.placement', run_name='__main__')"
-    ended = run_python(script, "--device", "sim", "--out", str(file))
+    ended = run_python(script, "--device", "cuda", "--out", str(file))
     assert ended.returncode == 0, ended.stderr
     recorded = json.loads(file.read_text(encoding="utf-8"))
-    assert (recorded["torch"], recorded["device"], recorded["devices"]) == (torch.__version__, "sim", 2)
+    assert (recorded["torch"], recorded["device"], recorded["devices"]) == (torch.__version__, "cuda", 2)
     assert list(recorded["observed"]) == [line.name for line in observe.LINES]
     product = next(line for line in observe.LINES if line.name == "mm")
-    assert recorded["observed"]["mm"] == observe.observe(product, "sim")
+    assert recorded["observed"]["mm"] == observe.observe(product, "cuda")
 
 
 def test_an_observation_has_the_devices_or_the_error() -> None:
     line = importlib.import_module("tests.tools.placement.line")
-    assert observe.observe(line.Line("one", "(x, cx, x1, 1)", line.on(), ""), "sim") == {
+    assert observe.observe(line.Line("one", "(x, cx, x1, 1)", line.on(), ""), "cuda") == {
         "devices": ["D:0", "cpu", "D:1"]
     }
-    assert observe.observe(line.Line("two", "torch.sim.Nothing", line.on(), ""), "sim")["error"].startswith(
+    assert observe.observe(line.Line("two", "torch.cuda.Nothing", line.on(), ""), "cuda")["error"].startswith(
         "AttributeError"
     )
     assert line.on("D:0").disagreement((2, 9), {"devices": ["cpu"]}) == "expected ('D:0',), got {'devices': ['cpu']}"

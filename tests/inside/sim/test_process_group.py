@@ -13,27 +13,29 @@ from typing import Any
 
 import pytest
 
+from tests.inside.sim.release import TORCH
+
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
-if not hasattr(torch.utils, "generate_methods_for_privateuse1_backend"):
+if TORCH < (2, 1):
     reason = "torch 2.0 has no process-group backends for devices other than the CPU and CUDA"
     pytest.skip(reason, allow_module_level=True)
 
 from tests.inside.sim.ranks import RankFailedError, Ranks, first_error, ones  # noqa: E402
 
 dist = torch.distributed
-BINDS_DEVICES = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
+BINDS_DEVICES = TORCH >= (2, 9)
 
 
 def _layouts(rank: int) -> list[Any]:
     """Return the results for layouts that NCCL accepts: not row by row, and other shapes of the same size."""
-    square = torch.arange(4.0, device="sim").reshape(2, 2) + rank
-    parts = [torch.zeros(2, 2, device="sim").t() for _ in range(2)]
+    square = torch.arange(4.0, device="cuda").reshape(2, 2) + rank
+    parts = [torch.zeros(2, 2, device="cuda").t() for _ in range(2)]
     dist.all_gather(parts, square)
-    images = torch.arange(16.0, device="sim").reshape(1, 4, 2, 2).contiguous(memory_format=torch.channels_last)
+    images = torch.arange(16.0, device="cuda").reshape(1, 4, 2, 2).contiguous(memory_format=torch.channels_last)
     dist.all_reduce(images)
-    flat = torch.zeros(4, device="sim")
-    dist.reduce_scatter_tensor(flat.view(2, 2), torch.arange(8.0, device="sim"))
-    untouched = torch.full((2,), float(rank + 1), device="sim")
+    flat = torch.zeros(4, device="cuda")
+    dist.reduce_scatter_tensor(flat.view(2, 2), torch.arange(8.0, device="cuda"))
+    untouched = torch.full((2,), float(rank + 1), device="cuda")
     dist.reduce(untouched, dst=1)
     return [[part.tolist() for part in parts], images.flatten().tolist(), flat.tolist(), untouched.tolist()]
 
@@ -49,9 +51,9 @@ def test_layouts_that_nccl_accepts_are_accepted(bound_ranks: Ranks) -> None:
 
 def _uneven(rank: int) -> list[Any]:
     """Gather parts of several sizes, which Gloo refuses and NCCL's group accepts (FSDP1 does so in torch 2.1)."""
-    parts = [torch.zeros(size, device="sim") for size in (3, 0)]
-    dist.all_gather(parts, torch.arange(3.0, device="sim") if rank == 0 else torch.zeros(0, device="sim"))
-    own = torch.zeros(2 + rank, device="sim")
+    parts = [torch.zeros(size, device="cuda") for size in (3, 0)]
+    dist.all_gather(parts, torch.arange(3.0, device="cuda") if rank == 0 else torch.zeros(0, device="cuda"))
+    own = torch.zeros(2 + rank, device="cuda")
     dist.reduce_scatter(own, [ones(2), ones(3)])
     return [[part.tolist() for part in parts], own.tolist()]
 
@@ -63,13 +65,13 @@ def test_parts_may_differ_in_size(bound_ranks: Ranks) -> None:
 
 def _to_itself(rank: int) -> list[Any]:
     """Send to itself, and in the same batch to the other rank; tensors arrive in the order of sending."""
-    kept = [torch.zeros(2, 2, device="sim") for _ in range(2)]
-    given = torch.zeros(2, device="sim")
-    mine = torch.arange(4.0, device="sim").reshape(2, 2) + rank
+    kept = [torch.zeros(2, 2, device="cuda") for _ in range(2)]
+    given = torch.zeros(2, device="cuda")
+    mine = torch.arange(4.0, device="cuda").reshape(2, 2) + rank
     batch = [dist.P2POp(dist.irecv, kept[0], rank)]
     batch += [dist.P2POp(dist.isend, tensor, rank) for tensor in (mine, mine + 10)]
     batch += [dist.P2POp(dist.irecv, kept[1], rank), dist.P2POp(dist.irecv, given, 1 - rank)]
-    batch.append(dist.P2POp(dist.isend, torch.full((2,), float(rank), device="sim"), 1 - rank))
+    batch.append(dist.P2POp(dist.isend, torch.full((2,), float(rank), device="cuda"), 1 - rank))
     for work in dist.batch_isend_irecv(batch):
         work.wait()
     return [[tensor.flatten().tolist() for tensor in kept], given.tolist()]
@@ -118,7 +120,7 @@ def test_objects_are_exchanged(bound_ranks: Ranks) -> None:
 
 
 def _futures(rank: int) -> list[Any]:
-    tensor = torch.full((2,), float(rank), device="sim")
+    tensor = torch.full((2,), float(rank), device="cuda")
     work = dist.all_reduce(tensor, op=dist.ReduceOp.AVG, async_op=True)
     tripled = work.get_future().then(lambda done: done.value()[0] * 3)
     first = tripled.wait()
@@ -129,12 +131,12 @@ def _futures(rank: int) -> list[Any]:
 
 
 def test_a_future_contains_the_finished_tensors_on_the_device(bound_ranks: Ranks) -> None:
-    assert bound_ranks.call(_futures) == [[[1.5, 1.5], f"sim:{rank}", [0.5, 0.5], [2.0, 2.0]] for rank in (0, 1)]
+    assert bound_ranks.call(_futures) == [[[1.5, 1.5], f"cuda:{rank}", [0.5, 0.5], [2.0, 2.0]] for rank in (0, 1)]
 
 
 def _premultiplied(rank: int) -> list[float]:
-    factor = torch.tensor([0.5], device="sim")
-    tensor = torch.full((2,), float(rank + 1), device="sim")
+    factor = torch.tensor([0.5], device="cuda")
+    tensor = torch.full((2,), float(rank + 1), device="cuda")
     dist.all_reduce(tensor, op=torch._C._distributed_c10d._make_nccl_premul_sum(factor))
     return [*tensor.tolist(), *factor.tolist()]
 
@@ -155,8 +157,8 @@ def _with_gloo_group(rank: int) -> dict[str, Any]:
     objects = [None, None]
     dist.all_gather_object(objects, rank, group=gloo)
     refused = first_error(dist.monitored_barrier)
-    mixed = dist.new_group(backend="cpu:gloo,sim:simccl")
-    both = [ones(device=device) for device in ("cpu", "sim")]
+    mixed = dist.new_group(backend="cpu:gloo,cuda:nccl")
+    both = [ones(device=device) for device in ("cpu", "cuda")]
     for tensor in both:
         dist.all_reduce(tensor, group=mixed)
     return {
@@ -173,9 +175,9 @@ def test_a_gloo_group_beside_it_takes_tensors_of_both_devices(bound_ranks: Ranks
     for found in bound_ranks.call(_with_gloo_group):
         assert re.match(r"monitored_barrier .*GLOO", found.pop("monitored"))
         assert found == {
-            "names": ["gloo", "simccl"],
+            "names": ["gloo", "nccl"],
             "sums": [[2.0, 2.0]] * 4,
-            "devices": ["cpu", "sim", "cpu", "sim"],
+            "devices": ["cpu", "cuda", "cpu", "cuda"],
             "objects": [0, 1],
         }
 
@@ -198,18 +200,18 @@ def test_subgroups(bound_ranks: Ranks) -> None:
 
 def _default_backend(rank: int) -> list[Any]:
     if not hasattr(dist, "get_default_backend_for_device"):
-        return [dist.Backend.default_device_backend_map["sim"]]
-    return [dist.get_default_backend_for_device(device) for device in ("sim", torch.device("sim", rank))]
+        return [dist.Backend.default_device_backend_map["cuda"]]
+    return [dist.get_default_backend_for_device(device) for device in ("cuda", torch.device("cuda", rank))]
 
 
 def test_it_is_the_default_for_its_device(bound_ranks: Ranks) -> None:
-    assert {name for answer in bound_ranks.call(_default_backend) for name in answer} == {"simccl"}
+    assert {name for answer in bound_ranks.call(_default_backend) for name in answer} == {"nccl"}
 
 
 def _named_by_the_device(rank: int, folder: str) -> str:
     dist.destroy_process_group()
     options = {"init_method": f"file://{folder}/again", "rank": rank, "world_size": 2}
-    dist.init_process_group(device_id=torch.device("sim", rank), **options)
+    dist.init_process_group(device_id=torch.device("cuda", rank), **options)
     tensor = ones()
     dist.all_reduce(tensor)
     assert tensor.tolist() == [2.0, 2.0]
@@ -223,7 +225,7 @@ def _named_by_the_device(rank: int, folder: str) -> str:
 def test_without_a_backends_name_the_device_determines_it(sim: Any, tmp_path: Path) -> None:
     ranks = Ranks(2, tmp_path)
     try:
-        assert ranks.call(_named_by_the_device, str(tmp_path)) == ["simccl", "simccl"]
+        assert ranks.call(_named_by_the_device, str(tmp_path)) == ["nccl", "nccl"]
     finally:
         ranks.close()
 

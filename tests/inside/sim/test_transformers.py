@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 
-from repros.inside.sim.bridges.accelerate import _numbers_name_sim_devices
-
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 LAYERS = 4
 SPLIT = {
-    "model.embed_tokens": "sim:0",
-    "model.rotary_emb": "sim:0",
-    "model.layers.0": "sim:0",
+    "model.embed_tokens": "cuda:0",
+    "model.rotary_emb": "cuda:0",
+    "model.layers.0": "cuda:0",
     "model.layers.1": "cpu",
-    "model.layers.2": "sim:1",
-    "model.layers.3": "sim:1",
-    "model.norm": "sim:1",
-    "lm_head": "sim:1",
+    "model.layers.2": "cuda:1",
+    "model.layers.3": "cuda:1",
+    "model.norm": "cuda:1",
+    "lm_head": "cuda:1",
 }
 
 
@@ -44,21 +42,19 @@ TOKENS = torch.arange(6)[None]
 @pytest.mark.parametrize(
     ("device_map", "devices"),
     [
-        ("auto", {"sim:0", "sim:1"}),
-        ("balanced", {"sim:0", "sim:1"}),
-        ("sequential", {"sim:0"}),
-        ({"": "sim:1"}, {"sim:1"}),
-        ({"": 1}, {"sim:1"}),
-        ("sim:1", {"sim:1"}),
-        (SPLIT, {"sim:0", "sim:1", "meta"}),
+        ("auto", {"cuda:0", "cuda:1"}),
+        ("balanced", {"cuda:0", "cuda:1"}),
+        ("sequential", {"cuda:0"}),
+        ({"": "cuda:1"}, {"cuda:1"}),
+        ({"": 1}, {"cuda:1"}),
+        ("cuda:1", {"cuda:1"}),
+        (SPLIT, {"cuda:0", "cuda:1", "meta"}),
     ],
     ids=["auto", "balanced", "sequential", "whole", "whole by number", "by name", "split over three"],
 )
 def test_a_model_follows_its_device_map_and_computes_the_same(
     transformers: Any, saved: Path, device_map: Any, devices: Any
 ) -> None:
-    if (device_map in ("auto", "balanced", "sequential") or device_map == {"": 1}) and not _numbers_name_sim_devices():
-        pytest.skip("this torch reads the bare numbers of accelerate's device maps as CUDA's devices")
     expected = transformers.AutoModelForCausalLM.from_pretrained(saved)(TOKENS).logits
     model = transformers.AutoModelForCausalLM.from_pretrained(saved, device_map=device_map)
     assert {str(tensor.device) for tensor in model.parameters()} == devices
@@ -70,8 +66,8 @@ def test_it_generates_on_a_device(transformers: Any, saved: Path) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(saved)
     settings = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
     expected = model.generate(TOKENS, **settings)
-    made = model.to("sim:1").generate(TOKENS.to("sim:1"), **settings)
-    assert made.device == torch.device("sim:1")
+    made = model.to("cuda:1").generate(TOKENS.to("cuda:1"), **settings)
+    assert made.device == torch.device("cuda:1")
     assert torch.equal(made.cpu(), expected)
 
 
@@ -86,5 +82,5 @@ def test_the_trainer_trains_on_it(transformers: Any, saved: Path, tmp_path: Path
         model = transformers.AutoModelForCausalLM.from_pretrained(saved)
         trainer = transformers.Trainer(model, arguments, train_dataset=data)
         losses[str(model.device)] = trainer.train().training_loss
-    assert set(losses) == {"sim:0", "cpu"}
-    assert losses["sim:0"] == pytest.approx(losses["cpu"], rel=1e-5)
+    assert set(losses) == {"cuda:0", "cpu"}
+    assert losses["cuda:0"] == pytest.approx(losses["cpu"], rel=1e-5)

@@ -213,7 +213,7 @@ def generator_of_the_host(device):
 def collective_of_the_host(device):
     """RPR-0001's message from plain torch."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
-    dist.init_process_group("simccl", rank=0, world_size=1)
+    dist.init_process_group("nccl", rank=0, world_size=1)
     dist.all_reduce(torch.ones(1))
 
 

@@ -12,7 +12,6 @@ import sys
 from tests.tools.cuda_stub.build import NoRuntimeError
 
 from . import figures, known, run
-from .reference import CPU, REFERENCES
 
 
 def main() -> int:
@@ -23,7 +22,10 @@ def main() -> int:
         "--operators", default="", help="only operators whose name contains one of these texts (TEXT,TEXT)"
     )
     parser.add_argument(
-        "--against", choices=REFERENCES, default=CPU.name, help="cuda: compare types and strides with CUDA's own code"
+        "--against",
+        choices=figures.PREFIXES,
+        default="cpu",
+        help="cuda: compare types and strides with CUDA's own code",
     )
     parser.add_argument("--keep", action="store_true", help="keep the figures in the repository")
     options = parser.parse_args()
@@ -42,7 +44,8 @@ def main() -> int:
         sys.stderr.write(f"torch {version}: {done} of {len(chosen)} operators\n")
 
     try:
-        found = run.run_operators(chosen, max(1, options.jobs), progress, against=REFERENCES[options.against])
+        compare = run.compare_with_cuda if options.against == "cuda" else run.run_operators
+        found = compare(chosen, max(1, options.jobs), progress)
     except NoRuntimeError as error:
         parser.error(str(error))
     if options.keep:
@@ -50,7 +53,7 @@ def main() -> int:
     return report(version, found, options.against)
 
 
-def report(version: str, found: list[run.Found], against: str = CPU.name) -> int:
+def report(version: str, found: list[run.Found], against: str = "cpu") -> int:
     """Print unknown differences, stale entries and the figures; return the exit code."""
     entries = known.entries_for(version, against)
     unknown, stale = known.uncovered(found, entries), known.stale(found, entries)

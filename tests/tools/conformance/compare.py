@@ -23,7 +23,7 @@ def difference(here: Any, there: Any, *, values: bool = True) -> str | None:
         found = (difference(a, b, values=values) for a, b in zip(here, there))  # noqa: B905 # from Python 3.10
         return next(filter(None, found), None)
     if isinstance(here, torch.device):
-        return None if there.type == "sim" else f"device {there}"
+        return None if there.type == "cuda" else f"device {there}"
     if not values:
         return None if type(here) is type(there) else f"{_short_repr(there)} instead of {_short_repr(here)}"
     same = here == there or (here != here and there != there)  # noqa: PLR0124 # a NaN
@@ -33,7 +33,7 @@ def difference(here: Any, there: Any, *, values: bool = True) -> str | None:
 def _tensor_difference(here: torch.Tensor, there: Any, *, values: bool) -> str | None:
     if not isinstance(there, torch.Tensor):
         return f"{_short_repr(there)} instead of a tensor"
-    if there.device != torch.device("sim", 0):
+    if there.device != torch.device("cuda", 0):
         return f"is on {there.device}"
     for name in ("dtype", "shape", "requires_grad", "is_conj", "is_neg"):
         a, b = getattr(here, name), getattr(there, name)

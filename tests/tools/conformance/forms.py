@@ -1,4 +1,4 @@
-"""The forms of a call: forward, `out=`, in place, backward, and under autocast where CUDA is the reference."""
+"""The forms of a call: forward, `out=`, in place, backward."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .compare import difference
-from .reference import CPU, CUDA, Reference
 from .samples import DEVICE, HOST, NotDenseError, NotSupportedError, place_sample, samples, seed
 
 if TYPE_CHECKING:
@@ -60,22 +59,12 @@ def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]
     return torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
 
 
-def autocast(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
-    """Return the result under autocast of the arguments' device."""
-    device = next((tensor.device for tensor in _tensors([first, others, named])), torch.device(HOST))
-    if device.type == HOST:
-        raise NotSupportedError
-    with torch.autocast(device.type, dtype=torch.float16):
-        return operator.op(first, *others, **named)
+FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward}
 
 
-FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward, "autocast": autocast}
-
-
-def is_supported(operator: Any, dtype: torch.dtype, form: str, reference: Reference = CPU) -> bool:
-    """Return whether the operator has this form; the CPU's autocast has other rules, so it is left out."""
+def is_supported(operator: Any, dtype: torch.dtype, form: str) -> bool:
+    """Return whether the operator has this form."""
     has = {
-        "autocast": reference is CUDA and dtype is torch.float32 and hasattr(torch.sim, "amp"),
         "forward": True,
         "out": operator.supports_out,
         "in place": operator.inplace_variant is not None,
@@ -85,27 +74,22 @@ def is_supported(operator: Any, dtype: torch.dtype, form: str, reference: Refere
 
 
 def run(
-    operator: Any,
-    dtype: torch.dtype,
-    form: str,
-    passed: Callable[[int], object] = lambda count: None,
-    reference: Reference = CPU,
+    operator: Any, dtype: torch.dtype, form: str, passed: Callable[[int], object] = lambda count: None
 ) -> Iterator[str | None]:
-    """Call the operator with each of its samples; yield the difference, or None, for each that the reference passes.
+    """Call the operator with each of its samples; yield the difference, or None, for each that the CPU passes.
 
     Args:
         operator: an entry of `op_db`.
         dtype: the samples' type.
         form: a name in `FORMS`.
-        passed: called with the number of samples that the reference passes, before the device runs them.
-        reference: the device to compare with.
+        passed: called with the number of samples that the CPU passes, before the device runs them.
     """
     call = FORMS[form]
     results = []
     for sample in list(samples(operator, dtype, requires_grad=form == "backward")):
         try:
-            results.append((sample, call_on(call, operator, sample, reference.device)))
-        except Exception:  # noqa: BLE001, S112 # samples that the reference refuses are left out
+            results.append((sample, call_on(call, operator, sample, HOST)))
+        except Exception:  # noqa: BLE001, S112 # samples that the CPU refuses are left out
             continue
     passed(len(results))
     for sample, here in results:
@@ -114,7 +98,7 @@ def run(
         except Exception as error:  # noqa: BLE001 # any error of the device is a difference
             yield f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             continue
-        yield difference(here, there, values=reference.computes and operator.name not in UNDEFINED)
+        yield difference(here, there, values=operator.name not in UNDEFINED)
 
 
 def call_on(call: Any, operator: Any, sample: Any, device: str) -> Any:

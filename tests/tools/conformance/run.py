@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.tools.cuda_stub import build as cuda_stub
-
-from .reference import CPU, CUDA, Reference
+from tests.tools.simulated import simulated_environ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +22,8 @@ _CHUNK = 180
 """Operators for one worker: enough to outweigh its imports, and few enough to distribute."""
 
 WORKER = ("-m", "tests.tools.conformance.worker")
+LAYOUTS = ("-m", "tests.tools.gpu.operators_worker")
+"""The worker that records the layout of each result on the device that it finds."""
 
 _ENVIRONMENT = {"MALLOC_PERTURB_": "85"}
 """glibc fills allocated memory, so that a kernel that reads uninitialised memory always reads the same values: LAPACK's
@@ -63,7 +64,7 @@ def run_operators(
     jobs: int,
     each: Callable[[list[Found]], object],
     worker: tuple[str, ...] = WORKER,
-    against: Reference = CPU,
+    environ: Mapping[str, str] | None = None,
 ) -> list[Found]:
     """Return the results of operators, in the order of `op_db`.
 
@@ -72,22 +73,44 @@ def run_operators(
         jobs: the number of worker processes.
         each: called with the results of each part of the operators.
         worker: Python's arguments for a worker.
-        against: the reference.
+        environ: the environment variables that give a worker its device; if not given, those of the simulated one.
 
     Raises:
-        NoRuntimeError: CUDA's own code cannot be run here.
         SystemExit: a worker failed before it started an operator.
     """
     found: list[Found] = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        environment = {**os.environ, **_ENVIRONMENT}
-        if against is CUDA:
-            environment.update(cuda_stub.stub_environ(cuda_stub.build_stub(Path(folder))))
-            worker = (*worker, "--against", against.name)
+    given = simulated_environ() if environ is None else environ
+    environment = {**os.environ, **_ENVIRONMENT, **given}
+    with ThreadPoolExecutor(jobs) as pool:
         for part in pool.map(functools.partial(_run_chunk, worker, environment), _chunks(indices, jobs)):
             each(part)
             found += part
     return found
+
+
+def compare_with_cuda(indices: list[int], jobs: int, each: Callable[[list[Found]], object]) -> list[Found]:
+    """Return where the layouts of results differ from those of CUDA's own code, which runs on the CUDA stub.
+
+    Raises:
+        NoRuntimeError: CUDA's own code cannot be run here.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        stub = cuda_stub.stub_environ(cuda_stub.build_stub(Path(folder)))
+        expected = run_operators(indices, jobs, each, LAYOUTS, stub)
+    found = {one[:3]: one for one in run_operators(indices, jobs, each, LAYOUTS)}
+    return [compare_layouts(one, found[one[:3]]) for one in expected if one[:3] in found]
+
+
+def compare_layouts(of_cuda: Found, of_device: Found) -> Found:
+    """Return a combination's result: the samples that CUDA's code passes, and how many are laid out differently."""
+    both = zip(of_cuda.layouts, of_device.layouts)  # noqa: B905 # from Python 3.10
+    passed = [(here, there) for here, there in both if not here.startswith(REFUSED)]
+    wrong = [f"{there} instead of {here}" for here, there in passed if here != there]
+    return of_cuda._replace(samples=len(passed), wrong=len(wrong), first=(wrong or [""])[0][:300], layouts=())
+
+
+REFUSED = "refused: "
+"""Begins the layout of a sample that the device refuses."""
 
 
 def _chunks(indices: list[int], jobs: int) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool, "bfloat16": torch.bfloat16}
 
-HOST, DEVICE = "cpu", "sim:0"
+HOST, DEVICE = "cpu", "cuda:0"
 PLACES = {"cpu", "cpu:0", "cuda", "cuda:0"}
 """Names of devices in samples (CUDA's if torch has CUDA); each is replaced by the device under test."""
 
@@ -52,7 +52,7 @@ def seed() -> None:
     """
     random.seed(0)
     torch.default_generator.manual_seed(0)
-    getattr(torch, "sim", torch.cuda).manual_seed_all(0)
+    torch.cuda.manual_seed_all(0)
 
 
 def place_sample(operator: Any, sample: Any, device: str) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -11,28 +11,21 @@ import warnings
 
 import torch
 
-from repros.inside import sim
-
 from . import forms, samples
-from .reference import CPU, REFERENCES
 
 
 def main() -> None:
     """Run the operators of a range and print lines of JSON for each combination with a dtype and a form.
 
-    `begin` comes first, `passed` with the number of samples after the reference has run, `end` with the result.
+    `begin` comes first, `passed` with the number of samples after the CPU has run, `end` with the result.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("begin", type=int)
     parser.add_argument("end", type=int)
     parser.add_argument("--after", nargs=4, help="operator, variant, dtype and form that ended the previous process")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one combination")
-    parser.add_argument("--against", choices=REFERENCES, default=CPU.name)
     options = parser.parse_args()
-    reference = REFERENCES[options.against]
     warnings.simplefilter("ignore")
-    sim.load()
-    torch.backends.cudnn.enabled = reference.computes  # it needs a driver; CUDA's own kernels replace it
     torch.set_num_threads(1)
     skipping = options.after is not None
     for operator in samples.operators()[options.begin : options.end]:
@@ -41,11 +34,11 @@ def main() -> None:
                 combination = [operator.name, operator.variant_test_name, name, form]
                 if skipping:
                     skipping = combination != options.after
-                elif forms.is_supported(operator, dtype, form, reference):
+                elif forms.is_supported(operator, dtype, form):
                     faulthandler.dump_traceback_later(options.timeout, exit=True)
                     _write({"begin": combination})
                     passed = functools.partial(_write_passed, combination)
-                    found = list(forms.run(operator, dtype, form, passed, reference))
+                    found = list(forms.run(operator, dtype, form, passed))
                     wrong = [what for what in found if what is not None]
                     _write({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
                     faulthandler.cancel_dump_traceback_later()

@@ -40,4 +40,4 @@ def build_stub(folder: Path) -> Path:
 
 def stub_environ(shared_object: Path) -> dict[str, str]:
     """Return the environ of a process that runs on the stub."""
-    return {**os.environ, "LD_PRELOAD": str(shared_object)}
+    return {**os.environ, "LD_PRELOAD": str(shared_object), "REPROS_SIM": ""}

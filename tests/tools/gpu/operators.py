@@ -18,8 +18,6 @@ from tests.tools.conformance import run
 from . import files
 
 NAME = "operators.jsonl.gz"
-WORKER = ("-m", "tests.tools.gpu.operators_worker")
-
 _PARTS = 5
 """Parts of the operators: a recording that is stopped keeps the parts before."""
 
@@ -33,7 +31,7 @@ def record(out: Path, texts: str) -> int:
     path, done, started = out / NAME, 0, time.monotonic()
     path.unlink(missing_ok=True)
     for first in range(0, len(chosen), size):
-        found = run.run_operators(chosen[first : first + size], jobs, lambda part: None, WORKER)
+        found = run.run_operators(chosen[first : first + size], jobs, lambda part: None, run.LAYOUTS, {})
         text = "".join(json.dumps({"torch": version, **one._asdict()}) + "\n" for one in found)
         with path.open("ab") as file:
             file.write(gzip.compress(text.encode()))

@@ -22,6 +22,7 @@ from pathlib import Path
 from tests.tools.library_tests import plugin, results
 from tests.tools.library_tests.results import Test
 from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
+from tests.tools.simulated import SITE, simulated_environ
 
 ROOT = Path(__file__).parents[3]
 
@@ -87,7 +88,7 @@ class Run:
             again = self._pytest([str(self.checkout / file.relative_to(self.folder))], bare=True)
             broken = {test["test"] for test in again if test["outcome"] == "failed"}
             for name, test in failed.items():
-                test["bare_fails"] = name in broken | {one.replace("cuda", "sim") for one in broken}
+                test["bare_fails"] = name in broken
         return list(tests.values())
 
     def _pytest(
@@ -98,12 +99,13 @@ class Run:
             report, ranks = Path(notes, "tests"), Path(notes, "ranks")
             report.touch()
             ranks.touch()
-            environment = {**os.environ, **self.library.environ, **(settings or {})}
+            kept = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
+            environment = {**kept, **self.library.environ, **(settings or {})}
             environment.update({plugin.REPORT: str(report), plugin.RANKS: str(ranks)})
-            environment.update({plugin.BARE: "1"} if bare else {"REPROS_SIM": "1"})
+            environment.update({} if bare else simulated_environ())
             # Processes that the tests start need the environment's commands, and sim once torch is imported.
             environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-            sites = [] if bare else [ROOT / "repros" / "inside" / "site", Path(__file__).parent / "site"]
+            sites = [] if bare else [SITE, Path(__file__).parent / "site"]
             paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]
             # The plugin is imported by a top-level name, because a library's own `tests` may be a package.
             paths.append(Path(plugin.__file__).parent)

@@ -1,7 +1,7 @@
-"""A pytest plugin for a library's tests: loads sim before the library, and reports which tests used it.
+"""A pytest plugin for a library's tests: reports which tests used the simulated devices.
 
 `SIM_LIBRARY_REPORT` is the file for a line of JSON about each test, `SIM_LIBRARY_RANKS` the file in which the tests'
-processes record that they used sim. With `SIM_LIBRARY_BARE`, sim is not loaded.
+processes record that they used a simulated device.
 """
 
 from __future__ import annotations
@@ -14,25 +14,14 @@ from typing import Any
 
 REPORT = "SIM_LIBRARY_REPORT"
 RANKS = "SIM_LIBRARY_RANKS"
-BARE = "SIM_LIBRARY_BARE"
-
-
-def pytest_configure() -> None:
-    """Load sim before anything imports the library."""
-    if BARE not in os.environ:
-        from repros.inside import sim
-
-        sim.load()
 
 
 def _use_count() -> int:
     """Return the number of blocks allocated so far, plus the number of ended processes that allocated one."""
     import torch
 
-    if not hasattr(torch, "sim"):
-        return 0
-    stats = [torch.sim.memory_stats(index) for index in range(torch.sim.device_count())]
-    here = int(sum(stat["allocation.all.allocated"] for stat in stats))
+    stats = [torch.cuda.memory_stats(index) for index in range(torch.cuda.device_count())]
+    here = int(sum(stat.get("allocation.all.allocated", 0) for stat in stats))
     return here + len(Path(os.environ[RANKS]).read_text().splitlines())
 
 

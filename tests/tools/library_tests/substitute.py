@@ -1,4 +1,4 @@
-"""Substitutions that make a library's tests for CUDA use sim; the tests themselves are not kept here."""
+"""The libraries' tests that are run, and what is changed in copies of them; the tests themselves are not kept here."""
 
 from __future__ import annotations
 
@@ -31,18 +31,6 @@ class Library:
     """The environment variable that enables the tests that need a process each."""
 
 
-_CUDA = (
-    (r"(['\"])cuda(?=[:'\"])", r"\1sim"),
-    (r"\bcuda(?=:\d)", "sim"),
-    (r"\btorch\.cuda\.", "torch.sim."),
-    (r"\.cuda\(", ".sim("),
-    (r"\btorch\.is_autocast_enabled\(\)", 'torch.is_autocast_enabled("sim")'),  # without an argument it means CUDA's
-    (r"(\blightning\.\w+\.accelerators)\.cuda(?= import CUDAAccelerator$|\.CUDAAccelerator\b)", r"\1"),
-    (r"\bCUDAAccelerator\b", "SimAccelerator"),
-    (r"(['\"])nccl(?=['\"])", r"\1simccl"),
-)
-
-
 # PyTorch's tests of collectives, groups and DDP are a mixin for a class that starts their ranks.
 _RANKS = """
 
@@ -59,17 +47,6 @@ class TestRanks(TestDistBackend, DistributedTest._DistTestBase):
 _C10D = (
     (r"\A([\s\S]*^class DistributedTest:[\s\S]*)\Z", rf"\1{_RANKS}"),
     (r"\btorch\.testing\._internal\.common_distributed\b", "common_distributed"),
-    (r"from torch\.cuda\.amp import (autocast, GradScaler|GradScaler, autocast)", "autocast = torch.sim.amp.autocast"),
-    (r"\bGradScaler\(\)", 'torch.amp.GradScaler("sim")'),
-    (r"\btorch\.cuda\.nccl\.version\(\)", "(99,)"),
-    (r"\b(dist|c10d)\.is_nccl_available\(\)", "True"),
-    (
-        r"((?:== |backend=)dist\.Backend)\.NCCL\b",
-        r"\1.SIMCCL",
-    ),  # except in the lists of backends that the profiler supports
-    (r"\bTEST_CUDA\b(?!,)", "True"),
-    (r"^(import torch\.)cuda\.nccl$", r"\1distributed"),
-    *_CUDA,
 )
 
 _TIMEOUT = ("--timeout", "120")
@@ -79,20 +56,20 @@ def _of_lightning(tests: str) -> Library:
     # Lightning's variable, under both names that it has had, selects the tests that need a GPU.
     settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
     options = (*_TIMEOUT, "--import-mode=prepend")
-    return Library(tests, ("**/test_*.py",), _CUDA, settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS")
+    return Library(tests, ("**/test_*.py",), (), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS")
 
 
 LIBRARIES = {
-    # These get the device from `accelerate.test_utils`, which is adapted; a few name CUDA, and some fill its memory.
+    # Some fill the device's memory.
     "accelerate": Library(
-        "tests", ("test_*.py",), _CUDA, {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)}, _TIMEOUT
+        "tests", ("test_*.py",), (), {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)}, _TIMEOUT
     ),
     # They read the device's name from a variable; the marks are those of its own settings. Compilation is off, because
-    # it would be tried at each call, and TorchInductor fails for sim after a second each time.
+    # it would be tried at each call, and TorchInductor fails for the simulated device after a second each time.
     "bitsandbytes": Library(
         "tests",
         ("test_*.py",),
-        environ={"BNB_TEST_DEVICE": "sim", "TORCHDYNAMO_DISABLE": "1"},
+        environ={"BNB_TEST_DEVICE": "cuda", "TORCHDYNAMO_DISABLE": "1"},
         options=(*_TIMEOUT, "-m", "not slow and not benchmark and not deprecated", "-k", "not torch_compile"),
         marker="get_available_devices",
     ),
@@ -101,7 +78,7 @@ LIBRARIES = {
         "distributed",
         ("distributed_test.py",),
         _C10D,
-        {"BACKEND": "simccl", "WORLD_SIZE": "2", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "60"},
+        {"BACKEND": "nccl", "WORLD_SIZE": "2", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "60"},
         _TIMEOUT,
         marker="class DistributedTest:",
         extra_files=("common_distributed.py",),

@@ -1,6 +1,6 @@
 """A line of the placement table: an expression, its outcome on CUDA, and the source of that expectation.
 
-In an expectation `D` is the device under test: `D:0` is `cuda:0` on a GPU and `sim:0` on the simulated
+In an expectation `D` is the device under test: `D:0` is `cuda:0` on a GPU and `cuda:0` on the simulated
 accelerator.
 """
 

@@ -100,11 +100,6 @@ def devices_needed(line: Line) -> int:
     return 2 if names & {"e", "x1", "m1", "s1", "i1", "t1", "g1"} else 1
 
 
-def uses_generators(line: Line) -> bool:
-    """Return whether an expression creates a generator of the device, which torch 2.0 can for CUDA only."""
-    return re.search(r"\bg1?\b", line.expression) is not None
-
-
 def observe(line: Line, device: str) -> dict[str, Any]:
     """Return the outcome of an expression: `devices` of the result's tensors, or the first line of the `error`."""
     try:
@@ -136,12 +131,8 @@ def record(device: str) -> dict[str, Any]:
 def main() -> None:
     """Write the record of a device to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", required=True, help="a device type: cuda, or sim")
+    parser.add_argument("--device", required=True, help="a device type, such as cuda")
     parser.add_argument("--out", required=True, type=Path, help="the JSON file to write")
     options = parser.parse_args()
-    if options.device == "sim":
-        from repros.inside import sim
-
-        sim.load()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(dumps_by_row(record(options.device)), encoding="utf-8")

@@ -37,12 +37,8 @@ std::string format_bytes(uint64_t bytes) {
 
 // What an allocation takes: CUDA's allocator gives blocks of 512 bytes (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
 uint64_t size_of_block(uint64_t bytes) {
-#if SIM_TAKES_CUDA
   constexpr uint64_t kBlock = 512;
   return (bytes + kBlock - 1) / kBlock * kBlock;
-#else
-  return bytes;
-#endif
 }
 
 void add(Count& count, uint64_t amount) {
@@ -51,7 +47,6 @@ void add(Count& count, uint64_t amount) {
   count.peak = std::max(count.peak, count.current);
 }
 
-#if SIM_TAKES_CUDA
 // What CUDA's allocator asks of the driver for a block (c10/cuda/CUDACachingAllocator.cpp, get_allocation_size): its message
 // names this size.
 uint64_t size_of_segment(uint64_t bytes) {
@@ -94,7 +89,6 @@ std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t lim
       setting + " to avoid fragmentation.  See documentation for Memory Management " + place;
 #endif
 }
-#endif
 
 }  // namespace
 
@@ -113,15 +107,7 @@ Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, {}, 0,
 
 void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
   ++memory_.refused;
-#if SIM_TAKES_CUDA
   TORCH_CHECK_WITH(OutOfMemoryError, false, cuda_words(index_, bytes, in_use, memory_.limit));
-#else
-  TORCH_CHECK_WITH(
-      OutOfMemoryError, false, SIM_PLATFORM " out of memory. Tried to allocate ", format_bytes(bytes), ". " SIM_UNIT " ",
-      static_cast<int>(index_), " has a total capacity of ", format_bytes(memory_.limit), " of which ",
-      format_bytes(memory_.limit - std::min(memory_.limit, in_use)), " is free. Of the allocated memory ", format_bytes(in_use),
-      " is allocated by PyTorch.");
-#endif
 }
 
 void Account::check_room(uint64_t bytes) {

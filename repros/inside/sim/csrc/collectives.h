@@ -21,7 +21,7 @@ class Collectives final : public c10d::Backend {
   using TensorLists = std::vector<Tensors>;
 
   const std::string getBackendName() const override {
-    return SIM_GROUP;
+    return "nccl";
   }
 
   WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;

@@ -51,11 +51,7 @@ using Kernel = torch::CppFunction;
 
 // Whether a CUDA build has a kernel that would ask the driver. One without a CPU kernel is refused by name.
 bool has_gpu_kernel([[maybe_unused]] const c10::OperatorHandle& op) {
-#if SIM_TAKES_CUDA
   return op.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
-#else
-  return false;
-#endif
 }
 
 // The kernel that replaces PyTorch's composite one on this device; none if the composite one is right.
@@ -78,7 +74,7 @@ SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);

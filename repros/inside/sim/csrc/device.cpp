@@ -39,7 +39,6 @@ int requested_device_count() {
   return static_cast<int>(count);
 }
 
-#if SIM_TAKES_CUDA
 // CUDA's rule: the devices that are listed, up to the first that does not exist. All are alike, so their number is enough.
 int visible_device_count() {
   const int all = requested_device_count();
@@ -58,16 +57,11 @@ int visible_device_count() {
   }
   return visible;
 }
-#endif
 
 }  // namespace
 
 c10::DeviceIndex device_count() {
-#if SIM_TAKES_CUDA
   static const int count = visible_device_count();
-#else
-  static const int count = requested_device_count();
-#endif
   return static_cast<c10::DeviceIndex>(count);
 }
 
@@ -83,7 +77,6 @@ c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
 }
 
 void throw_invalid_device(int index) {
-#if SIM_TAKES_CUDA
   const std::string words = "CUDA error: invalid device ordinal\n"
                             "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
                             "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
@@ -93,11 +86,6 @@ void throw_invalid_device(int index) {
   throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, kInvalidDevice, words);
 #else
   TORCH_CHECK(false, words);
-#endif
-#else
-  TORCH_CHECK(
-      false, "sim error: invalid device ordinal ", index, " (there are ", static_cast<int>(device_count()),
-      "; REPROS_SIM_DEVICES sets how many)");
 #endif
 }
 

@@ -186,14 +186,14 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
   }
 }
 
-TORCH_LIBRARY_IMPL(_, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }
 
 // Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for this
 // device (2.1 and 2.2 do not, 2.13 does); registering a second one raises, so check first.
-TORCH_LIBRARY_IMPL(_, SIM_AUTOGRAD_KEY, library) {
-  if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::SIM_AUTOGRAD_KEY)) {
+TORCH_LIBRARY_IMPL(_, AutogradCUDA, library) {
+  if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::AutogradCUDA)) {
     library.fallback(torch::CppFunction::makeFallthrough());
   }
 }

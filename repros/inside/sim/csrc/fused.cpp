@@ -134,7 +134,7 @@ void update(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   for (const std::string base : {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}) {
     for (const std::string overload : {"", "tensor_lr"}) {
       const auto op = c10::Dispatcher::singleton().findSchema({"aten::" + base, overload});

@@ -7,9 +7,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Utils.h>
-#if SIM_HAS_HOOKS
-#include <ATen/core/GeneratorForPrivateuseone.h>
-#endif
 
 #include <ATen/ops/empty.h>
 
@@ -74,7 +71,7 @@ Places& places() {
 // they are determined by seed and offset, but are not those that an uninterrupted run draws there.
 struct GeneratorImpl final : c10::GeneratorImpl {
   GeneratorImpl(c10::DeviceIndex index, at::Generator host)
-      : c10::GeneratorImpl(c10::Device(kDevice, index), c10::DispatchKeySet(c10::DispatchKey::SIM_KEY)), host_(std::move(host)) {}
+      : c10::GeneratorImpl(c10::Device(kDevice, index), c10::DispatchKeySet(c10::DispatchKey::CUDA)), host_(std::move(host)) {}
 
   void set_current_seed(uint64_t seed) override {
     host_.set_current_seed(seed);
@@ -159,7 +156,7 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index) {
   const at::Generator& used = given.has_value() && given->defined() ? *given : default_generator(index);
   TORCH_CHECK(
-      used.device().type() == kDevice, "Expected a '" SIM_NAME "' device type for generator but found '", used.device().type(), "'");
+      used.device().type() == kDevice, "Expected a 'cuda' device type for generator but found '", used.device().type(), "'");
   return static_cast<GeneratorImpl*>(used.unsafeGetGeneratorImpl())->draw();
 }
 

@@ -52,7 +52,7 @@ void check_contiguous(const at::Tensor& tensor) {
 
 // A device tensor's host alias, if NCCL would accept the tensor.
 at::Tensor checked_alias(const at::Tensor& device) {
-  TORCH_CHECK_VALUE(is_sim(device) && device.layout() == c10::kStrided, "Tensors must be " SIM_PLATFORM " and dense");
+  TORCH_CHECK_VALUE(is_sim(device) && device.layout() == c10::kStrided, "Tensors must be CUDA and dense");
   TORCH_CHECK_TYPE(
       nccl_supports(device.scalar_type()),
       "Input tensor data type is not supported for NCCL process group: ", device.scalar_type());

@@ -1,9 +1,11 @@
 // float16 where the CPU has no kernel for it: before PyTorch 2.4 it lacks most of those that every GPU has.
 //
 // Contract held: an operator that CUDA runs in float16 runs. It is computed in float32 and rounded, as CUDA's kernels do inside.
+// CUDA's softmax reads float16 and writes float32 at once (ATen/native/SoftMax.cpp, `half_to_float`); the CPU's refuses that.
 #include "sim.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/library.h>
 
 #include <algorithm>
 #include <cstring>
@@ -126,6 +128,44 @@ void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     for (size_t i = below_arguments; i < stack->size(); ++i) {
       (*stack)[i] = call.narrow((*stack)[i]);
     }
+  }
+}
+
+namespace {
+
+void softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  auto& self = torch::jit::peek(*stack, 0, 3);
+  auto& half_to_float = torch::jit::peek(*stack, 2, 3);
+  if (half_to_float.toBool() && is_half(self.toTensor())) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    self = self.toTensor().to(at::kFloat);
+    half_to_float = false;
+  }
+  run_on_host(op, keys, stack);
+}
+
+void softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  auto& input_type = torch::jit::peek(*stack, 3, 4);
+  const bool to_half = input_type.toScalarType() == at::kHalf && !is_half(torch::jit::peek(*stack, 0, 4).toTensor());
+  if (to_half) {
+    input_type = at::kFloat;
+  }
+  run_on_host(op, keys, stack);
+  if (to_half) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const auto gradient = torch::jit::pop(*stack).toTensor().to(at::kHalf);
+    torch::jit::push(*stack, gradient);
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  for (const char* name : {"_softmax", "_log_softmax"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&softmax>());
+  }
+  for (const char* name : {"_softmax_backward_data", "_log_softmax_backward_data"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&softmax_backward>());
   }
 }
 

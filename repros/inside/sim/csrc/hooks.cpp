@@ -1,41 +1,72 @@
-// PyTorch's interface to a backend that is not compiled into it.
+// PyTorch's interface to CUDA. A CPU build has nobody behind it; in a CUDA build this takes the place of CUDA's own.
 //
-// Contract held: ATen/detail/PrivateUse1HooksInterface.h (from 2.1). Its methods differ between versions; they are defined
-// without `override`, in each form that a version declares, and each version overrides those it has.
+// Contract held: ATen/detail/CUDAHooksInterface.h. Its methods differ between versions; they are defined without `override`, in
+// each form that a version declares, and each version overrides those it has. What is left out, such as cuDNN, is answered by
+// the interface itself: there is none. It has to be registered before `torch._C` is initialised, which asks for it for good.
 #include "sim.h"
 
-#if SIM_HAS_HOOKS
-#include <ATen/core/GeneratorForPrivateuseone.h>
-#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/Allocator.h>
 
-#include <type_traits>
+#include <memory>
+#include <string>
 
 namespace sim {
 
-struct Hooks final : at::PrivateUse1HooksInterface {
-  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) {
-    return default_generator(index);
+struct CUDAHooks : at::CUDAHooksInterface {
+  explicit CUDAHooks(at::CUDAHooksArgs /*arguments*/) {}
+
+  void init() const {}
+  void initCUDA() const {}
+  bool hasCUDA() const {
+    return device_count() > 0;
   }
-  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const {
-    return default_generator(index);
-  }
-  at::Generator getNewGenerator(c10::DeviceIndex index = -1) const {
-    return make_generator(index);
-  }
-  at::Device getDeviceFromPtr(void* /*data*/) const {
-    return {kDevice, current_device()};
+  bool hasCUDART() const {
+    return true;
   }
   bool isBuilt() const {
     return true;
   }
   bool isAvailable() const {
+    return device_count() > 0;
+  }
+  // A process that has not used the device so far must not appear to have done so.
+  bool hasPrimaryContext(SIM_HOOKS_INDEX /*index*/) const {
     return true;
   }
-  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const {
-    return true;
+
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index = -1) const {
+    return default_generator(index);
   }
-  void init() const {}
-  void initPrivateUse1() const {}
+  const at::Generator& getDefaultCUDAGenerator(c10::DeviceIndex index = -1) const {
+    return default_generator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index = -1) const {
+    return make_generator(index);
+  }
+
+  at::Device getDeviceFromPtr(void* /*data*/) const {
+    return {kDevice, sim::current_device()};
+  }
+  bool isPinnedPtr(const void* pointer) const {
+    return is_pinned(pointer);
+  }
+  bool isPinnedPtr(void* pointer) const {  // in 2.0
+    return is_pinned(pointer);
+  }
+  c10::Allocator* getPinnedMemoryAllocator() const {
+    return pinned_allocator();
+  }
+  c10::Allocator* getCUDADeviceAllocator() const {
+    return c10::GetAllocator(kDevice);
+  }
+
+  SIM_HOOKS_INDEX current_device() const {
+    return sim::current_device();
+  }
+  int getNumGPUs() const {
+    return device_count();
+  }
   c10::DeviceIndex deviceCount() const {
     return device_count();
   }
@@ -43,54 +74,34 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     exchange_device(index);
   }
   c10::DeviceIndex getCurrentDevice() const {
-    return current_device();
+    return sim::current_device();
   }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const {
     return exchange_device(index);
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const {
-    return exchange_device(index);
+    return index < 0 ? static_cast<c10::DeviceIndex>(-1) : exchange_device(index);
   }
-  c10::Allocator* getPinnedMemoryAllocator() const {
-    return pinned_allocator();
+  void deviceSynchronize(SIM_HOOKS_INDEX /*index*/) const {}
+
+  std::string showConfig() const {
+    return "  - simulated CUDA devices in host memory\n";
   }
-  bool isPinnedPtr(const void* pointer) const {
-    return is_pinned(pointer);
-  }
-  void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const {
-    resize_storage(storage, bytes);
+  long versionCUDART() const {
+    return 12080;
   }
 };
 
 namespace {
 
-// Versions that do not make generators through the interface use a function that is registered separately. PyTorch 2.6 has the
-// method in a base class of the interface, but does not call it.
-template <class Interface, class = void>
-struct MakesGenerators : std::false_type {};
-template <class Interface>
-struct MakesGenerators<Interface, std::void_t<decltype(&Interface::getNewGenerator)>>
-    : std::is_same<decltype(&Interface::getNewGenerator), at::Generator (Interface::*)(c10::DeviceIndex) const> {};
-
-template <class Interface>
-void register_generator_maker() {
-  if constexpr (!MakesGenerators<Interface>::value) {
-    static const at::_GeneratorRegister registered(make_generator);
-  }
-}
+const bool cuda_hooks_registered = [] {
+  const auto make = [](at::CUDAHooksArgs arguments) -> std::unique_ptr<at::CUDAHooksInterface> {
+    return std::make_unique<CUDAHooks>(arguments);
+  };
+  at::CUDAHooksRegistry()->Register("CUDAHooks", make, c10::REGISTRY_PREFERRED);
+  return true;
+}();
 
 }  // namespace
 
-void register_hooks() {
-  static Hooks hooks;
-  at::RegisterPrivateUse1HooksInterface(&hooks);
-  register_generator_maker<at::PrivateUse1HooksInterface>();
-}
-
 }  // namespace sim
-
-#elif !SIM_TAKES_CUDA
-
-void sim::register_hooks() {}
-
-#endif

@@ -23,7 +23,7 @@ using Device = SIM_OPTIONAL<c10::Device>;
 using Layout = SIM_OPTIONAL<c10::Layout>;
 using ScalarType = SIM_OPTIONAL<c10::ScalarType>;
 
-constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::SIM_KEY);
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CUDA);
 
 void check_layout(const Layout& layout) {
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -60,14 +60,12 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   return to;
 }
 
-#if SIM_TAKES_CUDA
 // PyTorch's `copy_` names CUDA among the devices that have a kernel for copies (ATen/native/Copy.cpp).
 at::Tensor& copy_in_place(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
   const at::AutoDispatchBelowADInplaceOrView below;
   host_alias(self).copy_(host_alias(from), non_blocking);
   return self;
 }
-#endif
 
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   to.resize_(from.sizes());
@@ -112,14 +110,12 @@ void record_stream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
-#if SIM_TAKES_CUDA
   library.impl("copy_", &copy_in_place);
-#endif
   library.impl("as_strided", &as_strided);
   library.impl("view", &view);
   library.impl("_reshape_alias", &reshape_alias);

@@ -74,7 +74,7 @@ struct Allocator final : AllocatorInterface {
   }
 
 #if SIM_HAS_DEVICE_ALLOCATOR
-  // The statistics of `torch.accelerator`. Nothing is cached: reserved, active and requested bytes are the allocated bytes.
+  // The statistics of `torch.accelerator`. Nothing is cached: reserved and active bytes are the allocated bytes.
   bool initialized() {
     return true;
   }
@@ -87,12 +87,14 @@ struct Allocator final : AllocatorInterface {
     for (auto* counts : {&stats.allocation, &stats.active, &stats.segment}) {
       set(*counts, usage.blocks);
     }
-    for (auto* bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes, &stats.requested_bytes}) {
+    for (auto* bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes}) {
       set(*bytes, usage.bytes);
     }
+    set(stats.requested_bytes, usage.requested);
     stats.num_device_alloc = static_cast<int64_t>(usage.blocks.allocated);
     stats.num_device_free = static_cast<int64_t>(usage.blocks.allocated - usage.blocks.current);
     stats.num_ooms = static_cast<int64_t>(usage.refused);
+    stats.max_split_size = -1;
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex index) {
@@ -109,11 +111,13 @@ struct Allocator final : AllocatorInterface {
  private:
   template <class Stats>
   static void set(Stats& stats, const Count& count) {
-    auto& all = stats[0];  // the other entries separate small from large blocks, which CUDA pools separately
-    all.current = static_cast<int64_t>(count.current);
-    all.peak = static_cast<int64_t>(count.peak);
-    all.allocated = static_cast<int64_t>(count.allocated);
-    all.freed = static_cast<int64_t>(count.allocated - count.current);
+    constexpr size_t kBoth = 0, kLargePool = 2;  // CUDA pools small and large blocks separately; here all count as large
+    for (const size_t pool : {kBoth, kLargePool}) {
+      stats[pool].current = static_cast<int64_t>(count.current);
+      stats[pool].peak = static_cast<int64_t>(count.peak);
+      stats[pool].allocated = static_cast<int64_t>(count.allocated);
+      stats[pool].freed = static_cast<int64_t>(count.allocated - count.current);
+    }
   }
 #endif
 };
@@ -189,7 +193,7 @@ at::Tensor host_tensor(const at::Tensor& device, const c10::Storage& storage) {
 }
 
 at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage) {
-  return tensor_like(host, storage, c10::DispatchKey::SIM_KEY);
+  return tensor_like(host, storage, c10::DispatchKey::CUDA);
 }
 
 at::Tensor host_alias(const at::Tensor& tensor) {

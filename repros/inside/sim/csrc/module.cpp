@@ -1,13 +1,7 @@
-// The Python module `_sim`, used by torch.sim (the folder `surface`) and the process group (collectives.py).
+// The Python module `_sim`, of which the functions of `torch._C` for CUDA are made.
 #include "accounts.h"
 #include "collectives.h"
 #include "sim.h"
-
-#if SIM_KEEPS_AUTOCAST_SETTINGS
-#include <ATen/autocast_mode.h>
-#include <torch/csrc/Dtype.h>
-#include <torch/csrc/DynamicTypes.h>
-#endif
 
 #include <ATen/ops/empty.h>
 #include <c10/core/StorageImpl.h>
@@ -20,11 +14,10 @@ namespace {
 
 c10::DeviceIndex checked(int index) {
   const auto count = static_cast<int>(sim::device_count());
-  TORCH_CHECK_VALUE(index >= -1 && index < count, "invalid device ordinal ", index, ": there are ", count, " " SIM_NAME " devices");
+  TORCH_CHECK_VALUE(index >= -1 && index < count, "invalid device ordinal ", index, ": there are ", count, " cuda devices");
   return index < 0 ? sim::current_device() : static_cast<c10::DeviceIndex>(index);
 }
 
-#if SIM_TAKES_CUDA
 // `torch.Generator(device="cuda")`: a CUDA build up to 2.5 makes one that asks the driver, and a CPU build refuses.
 newfunc original_constructor = nullptr;
 
@@ -55,18 +48,12 @@ void replace_generator_constructor() {
   auto* type = reinterpret_cast<PyTypeObject*>(THPGeneratorClass);
   original_constructor = std::exchange(type->tp_new, &construct_generator);
 }
-#endif
 
 }  // namespace
 
 PYBIND11_MODULE(_sim, module) {
-  sim::register_hooks();
-
   module.def("device_count", [] { return static_cast<int>(sim::device_count()); });
   module.def("current_device", [] { return static_cast<int>(sim::current_device()); });
-  module.def("exchange_device", [](int index) {
-    return static_cast<int>(sim::exchange_device(checked(index)));
-  });
   module.def("memory", [](int index) {
     const auto usage = sim::account_of(checked(index)).memory();
     const auto to_dict = [](const sim::Count& count) {
@@ -81,25 +68,6 @@ PYBIND11_MODULE(_sim, module) {
   module.def("set_limit", [](int index, uint64_t bytes) { sim::account_of(checked(index)).set_limit(bytes); });
   module.def("device_bytes", &sim::device_bytes);
 
-  module.def("manual_seed", [](int index, uint64_t seed) {
-    auto generator = sim::default_generator(checked(index));
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(seed);
-  });
-  module.def("seed", [](int index) {
-    auto generator = sim::default_generator(checked(index));
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    return generator.seed();
-  });
-  module.def("initial_seed", [](int index) { return sim::default_generator(checked(index)).current_seed(); });
-  module.def("get_rng_state", [](int index) { return sim::default_generator(checked(index)).get_state(); });
-  module.def("set_rng_state", [](int index, const at::Tensor& state) {
-    auto generator = sim::default_generator(checked(index));
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(state);
-  });
-
-#if SIM_TAKES_CUDA
   module.def("has_allocated", [] {
     for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
       if (sim::account_of(index).memory().blocks.peak > 0) {
@@ -118,29 +86,6 @@ PYBIND11_MODULE(_sim, module) {
     sim::resize_storage(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl)), bytes);
   });
   module.def("replace_generator_constructor", &replace_generator_constructor);
-#endif
-
-  // For torch 2.0, whose bindings refuse a storage on this device: its bytes as a tensor, by the address that
-  // `UntypedStorage._cdata` gives.
-  module.def("bytes_of_storage", [](uintptr_t address) {
-    auto* impl = reinterpret_cast<c10::StorageImpl*>(address);
-    const c10::Storage storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
-    auto bytes = at::empty({0}, at::TensorOptions(at::kByte).device(storage.device()));
-    return bytes.set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
-  });
-
-#if SIM_KEEPS_AUTOCAST_SETTINGS
-  module.def("is_autocast_enabled", &at::autocast::is_privateuseone_enabled);
-  module.def("set_autocast_enabled", &at::autocast::set_privateuseone_enabled);
-  module.def("get_autocast_dtype", [] {
-    auto* dtype = torch::getTHPDtype(at::autocast::get_autocast_privateuseone_dtype());
-    return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(dtype));
-  });
-  module.def("set_autocast_dtype", [](const py::object& dtype) {
-    TORCH_CHECK_TYPE(THPDtype_Check(dtype.ptr()), "expected a torch.dtype");
-    at::autocast::set_autocast_privateuseone_dtype(reinterpret_cast<THPDtype*>(dtype.ptr())->scalar_type);
-  });
-#endif
 
 #if SIM_HAS_COLLECTIVES
   module.def("collectives", [](const c10::intrusive_ptr<c10d::Backend>& host) -> c10::intrusive_ptr<c10d::Backend> {

@@ -50,7 +50,7 @@ bool eigenvalues_are_composite() {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
   library.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
   if (eigenvalues_are_composite()) {
@@ -59,7 +59,7 @@ TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, SIM_AUTOGRAD_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
   if (eigenvalues_are_composite()) {
     library.impl("linalg_eigvals", &eigenvalues_with_autograd);
   }

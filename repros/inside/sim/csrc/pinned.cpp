@@ -86,7 +86,7 @@ bool is_pinned(const void* pointer) {
   return after != blocks.begin() && (--after, address < after->first + after->second);
 }
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("is_pinned", &tensor_is_pinned);
   library.impl("_pin_memory", &pin_tensor);
 }

@@ -75,7 +75,6 @@ std::string full_name(const c10::FunctionSchema& schema) {
   return schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
 }
 
-#if SIM_TAKES_CUDA
 // The name that torchgen gives CUDA's kernel, with which the check reports an error (torchgen/dest/register_dispatch_key.py):
 // an operator's overload comes first, a structured operator's last.
 std::string make_method_name(const c10::FunctionSchema& schema) {
@@ -88,11 +87,6 @@ std::string make_method_name(const c10::FunctionSchema& schema) {
   }
   return "wrapper_CUDA_" + overload + "_" + name;
 }
-#else
-std::string make_method_name(const c10::FunctionSchema& schema) {
-  return schema.name();
-}
-#endif
 
 const std::string& method_name(const c10::FunctionSchema& schema) {
   thread_local std::unordered_map<const c10::FunctionSchema*, std::string> known;

@@ -92,7 +92,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_thnn_fused_lstm_cell", &lstm_cell);
   library.impl("_thnn_fused_lstm_cell_backward_impl", &lstm_cell_backward);
   library.impl("_thnn_fused_gru_cell", &gru_cell);

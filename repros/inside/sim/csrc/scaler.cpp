@@ -55,7 +55,7 @@ void update_scale(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, t
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, SIM_KEY, library) {
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   const auto lacks_host_kernel = [](const char* name) {
     const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
     return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);

@@ -19,23 +19,12 @@
 #define SIM_OPTIONAL c10::optional
 #endif
 
-// From 2.1 PyTorch gets a backend's generators, storages and devices through an interface.
-#define SIM_HAS_HOOKS (SIM_TORCH_AT_LEAST(2, 1) && !SIM_TAKES_CUDA)
-
 // From 2.1 a c10d backend can be registered for any device type. In 2.0 a group has one backend for "cpu" and "cuda" only, so
 // 2.0 gets no collectives.
 #define SIM_HAS_COLLECTIVES SIM_TORCH_AT_LEAST(2, 1)
 
 // Whether Gloo adds bfloat16 itself: not in 2.1.2, but in 2.4.1.
 #define SIM_GLOO_ADDS_BFLOAT16 SIM_TORCH_AT_LEAST(2, 4)
-
-// CUDA's autocast is in every build. From 2.1 autocast supports an external backend. From 2.4 PyTorch keeps its settings for every device; before, the device
-// module does.
-#define SIM_HAS_AUTOCAST (SIM_TORCH_AT_LEAST(2, 1) && !SIM_TAKES_CUDA)
-#define SIM_KEEPS_AUTOCAST_SETTINGS (SIM_HAS_AUTOCAST && !SIM_TORCH_AT_LEAST(2, 4) && !SIM_TAKES_CUDA)
-
-// From 2.4 attention asks every device for its choice of algorithm; CUDA in all versions.
-#define SIM_HAS_ATTENTION_CHOICE (SIM_TORCH_AT_LEAST(2, 4) && !SIM_TAKES_CUDA)
 
 // CUDA's interface counts devices in int64_t in 2.0.
 #if SIM_TORCH_AT_LEAST(2, 1)

@@ -13,24 +13,8 @@
 
 namespace sim {
 
-// The device: a type of its own, or CUDA's where PyTorch finds no GPU. Chosen when compiled (build.py).
-#if SIM_TAKES_CUDA
-#define SIM_KEY CUDA
-#define SIM_AUTOGRAD_KEY AutogradCUDA
-#define SIM_NAME "cuda"
-#define SIM_PLATFORM "CUDA"
-#define SIM_UNIT "GPU"
-#define SIM_GROUP "nccl"
-#else
-#define SIM_KEY PrivateUse1
-#define SIM_AUTOGRAD_KEY AutogradPrivateUse1
-#define SIM_NAME "sim"
-#define SIM_PLATFORM "sim"
-#define SIM_UNIT "Device"
-#define SIM_GROUP "simccl"
-#endif
-
-constexpr auto kDevice = c10::DeviceType::SIM_KEY;
+// CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
+constexpr auto kDevice = c10::DeviceType::CUDA;
 
 // --- device.cpp: the number of devices, and this thread's current one
 c10::DeviceIndex device_count();
@@ -95,8 +79,5 @@ void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
 
 // --- half.cpp: the CPU kernel itself; in float32 where it does not support float16
 void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
-
-// --- hooks.cpp
-void register_hooks();
 
 }  // namespace sim

@@ -6,6 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from .refused import SINGLE_PROCESS_NCCL
+
+_SUM = 0
+"""NCCL's number for the sum (`ncclSum`)."""
+
 
 def functions() -> dict[str, Any]:
     """Return the functions of `torch._C` for copies between devices."""
@@ -17,6 +22,7 @@ def functions() -> dict[str, Any]:
         "_scatter_out": _scatter_out,
         "_gather": _gather,
         "_gather_out": _gather_out,
+        "_nccl_reduce": _reduce,
     }
 
 
@@ -51,6 +57,18 @@ def _scatter_out(tensor: Any, outs: Sequence[Any], dim: int = 0, _streams: Any =
 def _gather(tensors: Sequence[Any], dim: int = 0, destination: int | None = None) -> Any:
     place = _place(_torch().cuda.current_device() if destination is None else destination)
     return _torch().cat([tensor.to(place) for tensor in tensors], dim)
+
+
+def _reduce(
+    inputs: Sequence[Any], output: Any, _root: int = 0, operation: int = 0, _streams: Any = None, _comms: Any = None
+) -> None:
+    """Add the tensors of all devices (torch/csrc/cuda/python_nccl.cpp, `THCPModule_nccl_reduce`)."""
+    if operation != _SUM:
+        raise RuntimeError(SINGLE_PROCESS_NCCL)
+    total = inputs[0].to(output.device, copy=True)
+    for tensor in inputs[1:]:
+        total += tensor.to(output.device)
+    output.copy_(total)
 
 
 def _gather_out(tensors: Sequence[Any], out: Any, dim: int = 0) -> Any:

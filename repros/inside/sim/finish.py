@@ -16,7 +16,7 @@ def finish(torch: Any) -> None:
     Args:
         torch: the imported module.
     """
-    from .. import collectives, process_transfer
+    from . import process_transfer
 
     if torch.version.cuda is None:
         torch.version.cuda = VERSION
@@ -25,9 +25,8 @@ def finish(torch: Any) -> None:
         torch.cuda._device_count_nvml = lambda: -1
     extension.get().replace_generator_constructor()
     storages.install(torch)
-    process_transfer.register(_do_nothing, device="cuda")
+    process_transfer.register()
     nccl.install(torch)
-    collectives.let_gloo_take_device_tensors(extension.get(), "cuda")
     atexit.register(_let_autograd_end)
 
 
@@ -41,7 +40,3 @@ def _let_autograd_end() -> None:
     # script that ends with `backward`.
     if extension.get().has_allocated():
         time.sleep(_GRACE)
-
-
-def _do_nothing() -> None:
-    """Be what a received tensor calls first: a process of an armed job is armed from its start."""

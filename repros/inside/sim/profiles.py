@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from ..errors import SimUnavailableError
+from .errors import SimUnavailableError
 
 VARIABLE = "REPROS_SIM_LIKE"
 

@@ -8,7 +8,7 @@ _GRAPHS = "CUDA graphs are not simulated; run without them (torch.compile: no mo
 _POOLS = "memory pools of CUDA's allocator are not simulated; allocate from the default pool"
 _IPC = "CUDA IPC is not simulated; send tensors through torch.multiprocessing, which copies them"
 _KERNELS = "CUDA kernels do not run on simulated GPUs; use an operator of torch"
-_SINGLE = "single-process NCCL calls are not simulated; use torch.distributed with the backend nccl"
+SINGLE_PROCESS_NCCL = "single-process NCCL calls are not simulated; use torch.distributed with the backend nccl"
 
 _CLASSES = {"_CUDAGraph": _GRAPHS, "_MemPool": _POOLS, "_MemPoolContext": _POOLS, "_CUDAGreenContext": _POOLS}
 _FUNCTIONS = {
@@ -34,9 +34,9 @@ _FUNCTIONS = {
     **dict.fromkeys(
         (
             f"_nccl_{name}"
-            for name in ("all_gather", "all_reduce", "broadcast", "init_rank", "reduce", "reduce_scatter", "unique_id")
+            for name in ("all_gather", "all_reduce", "broadcast", "init_rank", "reduce_scatter", "unique_id")
         ),
-        _SINGLE,
+        SINGLE_PROCESS_NCCL,
     ),
 }
 

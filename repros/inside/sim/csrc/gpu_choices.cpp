@@ -1,10 +1,11 @@
-// Scaled dot-product attention in CUDA's place: always PyTorch's "math" algorithm, which is made of operators.
+// What PyTorch asks CUDA alone: which algorithm to take. For attention it is always the "math" one, which is made of operators; the
+// CTC loss is not cuDNN's.
 //
-// Contract held: ATen/native/transformers/attention.cpp. It asks the device for its choice, and for a fused one it calls CUDA's
-// fused kernels, of which the host has none with CUDA's signature.
+// Contracts held: ATen/native/transformers/attention.cpp asks the device for its choice, and for a fused one it calls CUDA's fused
+// kernels, of which the host has none with CUDA's signature. ATen/native/LossCTC.cpp asks `_use_cudnn_ctc_loss`. The files are compiled in
+// the order of their names, so these kernels replace those that composites.cpp has registered.
 #include "sim.h"
 
-#if SIM_TAKES_CUDA
 #if SIM_TORCH_AT_LEAST(2, 4)
 #include <ATen/native/transformers/attention.h>
 #else
@@ -42,6 +43,11 @@ void push_math(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torc
   torch::jit::push(*stack, kMath);
 }
 
+void push_false(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  torch::jit::push(*stack, false);
+}
+
 const bool choice_registered = [] {
   at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&choose_math);
   return true;
@@ -51,7 +57,10 @@ const bool choice_registered = [] {
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_fused_sdp_choice", torch::CppFunction::makeFromBoxedFunction<&push_math>());
+  for (const char* name :
+       {"_use_cudnn_ctc_loss", "_use_cudnn_ctc_loss.Tensor", "_use_miopen_ctc_loss", "_use_miopen_ctc_loss.Tensor"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&push_false>());
+  }
 }
 
 }  // namespace sim
-#endif

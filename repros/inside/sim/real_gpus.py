@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ..errors import SimUnavailableError
+from .errors import SimUnavailableError
 
 
 def refuse() -> None:

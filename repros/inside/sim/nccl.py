@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ def install(torch: Any) -> None:
     if register is not None:
         c10d.Backend._plugins.pop("NCCL", None)
         register()
+    _let_gloo_take_device_tensors(c10d, torch.device("cuda"))
 
 
 def _group_class(torch: Any) -> Any:
@@ -64,3 +66,27 @@ def _group_class(torch: Any) -> Any:
             return isinstance(value, torch._C._distributed_c10d.Backend) and value.name() == "nccl"
 
     return Kind("ProcessGroupNCCL", (), {"Options": Options, "__module__": "torch.distributed.distributed_c10d"})
+
+
+# --- torch/distributed/distributed_c10d.py `Backend.backend_capability`: `GLOO: ["cpu", "cuda"]`
+#     A Gloo group serves CUDA tensors too, by copying them to the host. In a job whose ranks are bound to a device,
+#     `_new_process_group_helper` asks the new group for its backend for that device, and raises if there is none.
+#     Gloo itself refuses tensors on this device, so its group gets a backend for them that aliases their host memory.
+
+
+def _let_gloo_take_device_tensors(c10d: Any, device: Any) -> None:
+    original = c10d._new_process_group_helper
+
+    @functools.wraps(original)
+    def new_process_group(*arguments: Any, **options: Any) -> Any:
+        made = original(*arguments, **options)
+        group = made[0]
+        if isinstance(group, c10d.ProcessGroup) and device in group._device_types:
+            backend = group._get_backend(device)
+            if isinstance(backend, c10d.ProcessGroupGloo):
+                group._register_backend(
+                    device, c10d.ProcessGroup.BackendType.CUSTOM, extension.get().collectives(backend)
+                )
+        return made
+
+    c10d._new_process_group_helper = new_process_group
