@@ -1,4 +1,4 @@
-"""A process started by the engine: the backend is loaded with torch, a bridge with its library, and neither earlier."""
+"""A process started by the engine: the devices are there once torch is imported, and nothing is loaded earlier."""
 
 from __future__ import annotations
 
