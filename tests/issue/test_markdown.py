@@ -108,9 +108,9 @@ PyTorch version: 2.1.2
 ### More info
 
 Devices it was run on:
-- `sim`: a simulated accelerator, **not a GPU**: host memory in the place of `cuda` (collectives over Gloo) that checks \
-devices as CUDA's operators do. It is evidence about the Python of the libraries; it says nothing about CUDA kernels, \
-NCCL, streams, speed or memory.
+- `sim`: a simulated accelerator, **not a GPU**: host memory in the place of `cuda` (collectives over Gloo) that \
+checks devices as CUDA's operators do. It is evidence about the Python of the libraries; it says nothing about \
+CUDA kernels, NCCL, streams, speed or memory.
 
 Fix: Lightning 2.4.
 
