@@ -13,6 +13,7 @@ from urllib.parse import urldefrag, urlsplit
 import pytest
 
 from repros.engine.catalogue import Catalogue
+from repros.model import Device
 from repros.site.build import MENU, Place, build
 from repros.site.source import Source
 
@@ -124,6 +125,15 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pa
         assert ("log" in page.ids) == (repro.id in source.logs), repro.id
         for section in ("Symptom", "Cause"):
             assert section.lower() in page.ids, repro.id
+
+
+def test_a_failure_runs_by_one_copied_line(source: Source, site: Path) -> None:
+    for repro in source.catalogue:
+        text = (site / f"failures/{repro.id}.html").read_text("utf-8")
+        assert f"<code>uvx --from git+https://example.org/source repros run {repro.id} --python .venv</code>" in text
+        assert f'data-address="{repro.id}.py">https://example.org/repros/failures/{repro.id}.py<' in text
+        without_gpu = f"<code>uvx --from git+https://example.org/source repros run {repro.id}</code>"
+        assert (without_gpu in text) == (Device.CPU not in repro.devices)
 
 
 def test_no_markup_is_shown_as_text(site: Path) -> None:
