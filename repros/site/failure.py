@@ -173,11 +173,14 @@ def upstream_links(repro: Repro) -> dict[str, list[tuple[str, str]]]:
 
 
 def thread_name(url: str) -> str:
-    """Return `pytorch #123` for an address of GitHub; another address without its scheme, or only its host if long."""
+    """Return `pytorch #123` for an address of GitHub; another without its scheme, or its two ends."""
     if thread := _THREAD.match(url):
         return f"{thread['name']} #{thread['number']}"
     short = url.removeprefix("https://")
-    return short if len(short) <= _MOST_ADDRESS else short.partition("/")[0]
+    if len(short) <= _MOST_ADDRESS:
+        return short
+    host, *folders, last = short.rstrip("/").split("/")
+    return f"{host}/…/{last.partition('#')[0]}" if folders else host
 
 
 def _shorten(log: str) -> str:
