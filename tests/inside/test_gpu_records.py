@@ -15,7 +15,7 @@ from repros.engine.judge import judge
 from repros.model import Device, Ending, Verdict
 from tests import factories
 from tests.tools.gpu import __main__ as tool
-from tests.tools.gpu import files, operators, take
+from tests.tools.gpu import cells, files, operators, take
 
 ABOUT: dict[str, Any] = {
     "name": "NVIDIA H200",
@@ -67,6 +67,13 @@ def test_what_is_no_gpu_is_refused(recording: Path, tmp_path: Path, name: str) -
     with pytest.raises(files.RefusedError, match="no GPU"):
         take.take(recording, tmp_path)
     assert not (tmp_path / "repros").exists()
+
+
+def test_on_simulated_gpus_the_cells_are_those_for_sim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPROS_SIM", "cuda")
+    assert cells.device_of_the_cells() is Device.SIM
+    monkeypatch.delenv("REPROS_SIM")
+    assert cells.device_of_the_cells() is Device.CUDA
 
 
 def test_a_folder_without_a_recording_is_refused_in_one_sentence(

@@ -1,4 +1,7 @@
-"""The catalogue's CUDA cells that this machine's GPUs can show: `cells.jsonl`, in the format of a results file."""
+"""The catalogue's CUDA cells that this machine's GPUs can show: `cells.jsonl`, in the format of a results file.
+
+On simulated GPUs they are the cells for `sim`, so that no result can be taken for a GPU's.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,18 @@ if TYPE_CHECKING:
 NAME = "cells.jsonl"
 
 
+def device_of_the_cells() -> Device:
+    """Return the device whose cells are run: on simulated GPUs `sim`."""
+    return Device.SIM if os.environ.get("REPROS_SIM") else Device.CUDA
+
+
 def record(out: Path) -> Counter[str]:
     """Run the cells, append each result to the file, print those that disagree; return the number of each verdict."""
-    options = RunOptions(jobs=max(1, min(4, (os.cpu_count() or 1) // 2)), require=(Device.CUDA,))
+    device = device_of_the_cells()
+    options = RunOptions(jobs=max(1, min(4, (os.cpu_count() or 1) // 2)), require=(device,))
     found: Counter[str] = Counter()
     out.joinpath(NAME).unlink(missing_ok=True)
-    selection, where = Selection(devices=(Device.CUDA,)), Where(python=Path(sys.executable))
+    selection, where = Selection(devices=(device,)), Where(python=Path(sys.executable))
     for result in run_selection(load(), selection, where, out / NAME, Observer(), options):
         found[result.verdict.value] += 1
         if result.verdict.disagrees:
