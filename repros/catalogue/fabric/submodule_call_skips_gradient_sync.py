@@ -111,7 +111,8 @@ returns the unwrapped `models.student`. Calling it bypasses `DistributedDataPara
 reducer for a backward pass, so no gradient is reduced. The optimizer, which has only the student's parameters, is not
 the cause: with the wrapper's own forward the same optimizer keeps the ranks in step. `no_backward_sync` cannot switch
 on a reducer that was never prepared. Reducing the loss reduces a number, not gradients. DDP reduces during backward, so
-nothing can be added between backward and step. One process shows nothing: there is no one to differ from.
+nothing can be added between backward and step. One process shows nothing, since its own gradient is the mean: the
+variant `group_of_one` of RPR-0017 has it.
 
 Fix: set up the module that is called, here the student alone. Or compute the loss in the wrapped module's `forward`, or
 in a method passed to `mark_forward_method` (Lightning 2.3). `type(student)` is `_FabricModule` in every case.

@@ -59,7 +59,7 @@
 #
 # [tool.repro.variants.scaler_saved]
 # outcome = "fails"
-# about = "save and load the scaler's scale too, and step with it as GradScaler does"
+# about = "save and load the GradScaler's state too, and step with the scaler"
 # claim = "the GradScaler's state has to be saved with the optimizer's"
 # source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
 # ///
@@ -133,12 +133,11 @@ def optimizer_after_move(device, path):
 
 
 def scaler_saved(device, path):
-    scale = torch.load(path, map_location="cpu")["scale"].to(device)
+    scaler = torch.cuda.amp.GradScaler()
+    scaler.load_state_dict(torch.load(path, map_location="cpu")["scaler"])
     model, optimizer = resume(device, path, "cpu")
-    (model(torch.ones(4, 2, device=device)).sum() * scale).backward()
-    # What GradScaler.step does with a fused optimizer; torch 2.0's GradScaler itself runs on CUDA alone.
-    optimizer.grad_scale, optimizer.found_inf = scale, torch.zeros_like(scale)
-    optimizer.step()
+    scaler.scale(model(torch.ones(4, 2, device=device)).sum()).backward()
+    scaler.step(optimizer)
 
 
 def deleted_checkpoint(device, path):
@@ -150,7 +149,7 @@ def deleted_checkpoint(device, path):
 def save_first_training(device, path):
     model, optimizer = train(device)
     step(model, optimizer, device)
-    torch.save({**optimizer.state_dict(), "scale": torch.tensor(65536.0)}, path)
+    torch.save({**optimizer.state_dict(), "scaler": torch.cuda.amp.GradScaler().state_dict()}, path)
 
 
 VARIANTS = (
