@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ from tests.chaos.run import ChaosRun, plan_faults
 def main() -> int:
     """Inject the faults and print the outcomes; return 1 after a violation or when time ran out."""
     given = parse_arguments()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` would make every runner ignore it, too
     torch = None if given.no_torch else given.torch or environments.ensure(stack("current"), print)
     plan = plan_faults(given.seed, given.faults, torch, given.only)
     print(f"seed {given.seed}: {len(plan)} faults", flush=True)
@@ -46,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--faults", type=int, default=330)
+    parser.add_argument("--faults", type=int, default=520)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--torch", type=Path, help="an interpreter with torch (default: that of the stack `current`)")

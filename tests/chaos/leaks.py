@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 
 import psutil
 
-PATIENCE = 5.0
-"""Seconds within which the reaper has ended everything."""
+_PATIENCE = 5.0
+"""Seconds within which everything has ended, on a machine whose processors are free."""
+
+
+def slowness() -> float:
+    """Return how many processes wait for each processor: everything takes so many times longer than alone."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def patience() -> float:
+    """Return the seconds within which everything has ended."""
+    return _PATIENCE * slowness()
 
 
 class Violation(Exception):  # noqa: N818 - not an error of these programs but what they look for
@@ -32,9 +43,9 @@ def processes_with(variable: str) -> list[int]:
     return found
 
 
-def check_no_process_left(folder: Path, variable: str | None = None, patience: float = 0.0) -> None:
-    """Raise if a process of the cells below the folder, or with that variable, lives after `patience` seconds."""
-    until = time.monotonic() + patience
+def check_no_process_left(folder: Path, variable: str | None = None, seconds: float = 0.0) -> None:
+    """Raise if a process of the cells below the folder, or with that variable, lives after so many seconds."""
+    until = time.monotonic() + seconds
     while True:
         marked = processes_with(variable) if variable else []
         left = {*living_processes(folder), *processes_with(f"REPROS_CELL={folder}"), *marked}
@@ -45,9 +56,9 @@ def check_no_process_left(folder: Path, variable: str | None = None, patience: f
         time.sleep(0.05)
 
 
-def wait_for(folder: Path, name: str, patience: float = 60.0) -> Path | None:
+def wait_for(folder: Path, name: str, seconds: float = 60.0) -> Path | None:
     """Wait for the toy to write a file of this name below the folder; return None if it never does."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + seconds * slowness()
     while time.monotonic() < until:
         if found := next(folder.rglob(name), None):
             return found

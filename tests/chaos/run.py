@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from repros.engine.launch import Servers
-from tests.chaos import cell_faults, file_faults, runner_faults
+from tests.chaos import cell_faults, file_faults, runner_faults, surrounding_faults
 from tests.chaos.fake_environment import toy
 from tests.chaos.leaks import Violation
 from tests.chaos.worker import NotInjectedError, Worker
@@ -42,6 +42,11 @@ FAULTS: dict[Fault, int] = {
     file_faults.damage_results: 20,
     file_faults.kill_a_writer: 5,
     file_faults.damage_a_header: 30,
+    surrounding_faults.run_twice_in_one_folder: 12,
+    surrounding_faults.damage_an_environment: 20,
+    surrounding_faults.turn_the_clock: 6,
+    surrounding_faults.close_the_terminal: 10,
+    surrounding_faults.hide_proc: 4,
 }
 """Faults that need no torch; how many of each there are among some three hundred."""
 TORCH_FAULTS: dict[Fault, int] = {

@@ -8,9 +8,11 @@ import os
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -19,7 +21,7 @@ from repros.engine import record
 from repros.model import Verdict
 from tests.chaos.cell_faults import kill
 from tests.chaos.fake_environment import ROOT, TARGET
-from tests.chaos.leaks import PATIENCE, Violation, check_no_process_left, wait_for
+from tests.chaos.leaks import Violation, check_no_process_left, patience, slowness, wait_for
 from tests.chaos.worker import Trial, Worker, run_trial
 
 _EXIT_STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -42,7 +44,7 @@ def kill_the_reaper(worker: Worker, rng: random.Random) -> Verdict | str:
 
 def kill_a_worker(worker: Worker, rng: random.Random) -> Verdict | str:
     """SIGKILL a worker of pytest-xdist while its cell runs: no other worker loses a result."""
-    folder, variable, runner = _start(
+    folder, variable, runner = start(
         worker,
         rng,
         ["-m", "pytest", "-p", "tests.chaos.fake_environment", "-p", "no:cacheprovider", "-n", "2", "-q", str(TARGET)],
@@ -57,11 +59,11 @@ def kill_a_worker(worker: Worker, rng: random.Random) -> Verdict | str:
             raise Violation(f"no cell ran: {(folder / 'out').read_text()[-2000:]}")
         workers = [child for child in runner.children() if "sys.stdin.readline" in " ".join(child.cmdline())]
         rng.choice(workers).kill()
-        runner.wait(60)
+        runner.wait(60 * slowness())
     finally:
-        _ensure_ended(runner)
-    check_no_process_left(folder, variable, PATIENCE)
-    return _check_results(worker, folder, rng)
+        ensure_ended(runner)
+    check_no_process_left(folder, variable, patience())
+    return check_results(worker, folder, rng)
 
 
 def _end_a_runner(
@@ -69,7 +71,7 @@ def _end_a_runner(
 ) -> Verdict | str:
     jobs, launch = str(rng.choice([1, 2])), rng.choice(["warm", "cold"])
     mode = rng.choice(["gate", "daemon_and_gate"])
-    folder, variable, runner = _start(
+    folder, variable, runner = start(
         worker,
         rng,
         ["-m", "tests.chaos.fake_environment", "run", "--python", sys.executable, "--catalogue", str(TARGET)],
@@ -88,31 +90,62 @@ def _end_a_runner(
         reapers = _reapers(runner)
         began = time.monotonic()
         runner.send_signal(number)
-        status = runner.wait(30)
+        status = runner.wait(30 * slowness())
         took = time.monotonic() - began
     finally:
-        _ensure_ended(runner)
-    check_no_process_left(folder, variable, PATIENCE)
-    if psutil.wait_procs(reapers, timeout=PATIENCE)[1]:
+        ensure_ended(runner)
+    check_no_process_left(folder, variable, patience())
+    if psutil.wait_procs(reapers, timeout=patience())[1]:
         raise Violation("a reaper outlives its runner")
-    if number in _EXIT_STATUS and (took > PATIENCE or status not in {_EXIT_STATUS[number], -number}):
+    if number in _EXIT_STATUS and (took > patience() or status not in {_EXIT_STATUS[number], -number}):
         raise Violation(f"{number.name}: status {status} after {took:.1f} s: {(folder / 'out').read_text()[-800:]}")
-    return _check_results(worker, folder, rng)
+    return check_results(worker, folder, rng)
 
 
-def _start(worker: Worker, rng: random.Random, words: list[str], more: list[str]) -> tuple[Path, str, psutil.Popen]:
-    """Start a runner; return its folder, the variable in the environ of all its processes, and the process."""
+def start(
+    worker: Worker,
+    rng: random.Random,
+    words: Sequence[str],
+    more: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    on_terminal: bool = False,
+) -> tuple[Path, str, psutil.Popen]:
+    """Start a runner; return its folder, the variable in the environ of all its processes, and the process.
+
+    Args:
+        worker: gives it a folder.
+        rng: chooses the variable.
+        words: the arguments of Python.
+        more: further ones, which the path of the results file follows.
+        variables: more environment variables.
+        stdin: its standard input.
+        on_terminal: whether stdout and stderr are that, too; the file `out` then stays empty.
+    """
     folder = worker.new_folder()
     folder.mkdir()
     variable = f"CHAOS={uuid.UUID(int=rng.getrandbits(128))}-{os.getpid()}-{worker.count}"
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "CHAOS": variable.partition("=")[2]}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "CHAOS": variable.partition("=")[2], **(variables or {})}
     with (folder / "out").open("wb") as out:
-        command = [sys.executable, *words, *more, str(folder / "results.jsonl")]
-        process = psutil.Popen(command, cwd=ROOT, env=environ, stdout=out, stderr=out, start_new_session=True)
+        command = [sys.executable, *with_target(folder, words), *more, str(folder / "results.jsonl")]
+        to = stdin if on_terminal else out
+        process = psutil.Popen(
+            command, cwd=ROOT, env=environ, stdin=stdin, stdout=to, stderr=to, start_new_session=True
+        )
     return folder, variable, process
 
 
-def _check_results(worker: Worker, folder: Path, rng: random.Random) -> Verdict | str:
+def with_target(folder: Path, words: Sequence[str]) -> list[str]:
+    """Return a command's words with a copy of the toy in its place, whose deadline suits how busy the machine is."""
+    copied = folder / TARGET.name
+    if not copied.exists():
+        text = TARGET.read_text("utf-8")
+        copied.write_text(text.replace("# deadline = 6\n", f"# deadline = {6 * slowness():.0f}\n"), "utf-8")
+    return [str(copied) if word == str(TARGET) else word for word in words]
+
+
+def check_results(worker: Worker, folder: Path, rng: random.Random) -> Verdict | str:
     """Check the results file and that the next cell runs.
 
     Every announced result is recorded as a complete line, and no cell that the fault hit ended as documented.
@@ -143,7 +176,7 @@ def _reapers(runner: psutil.Popen) -> list[psutil.Process]:
     return found
 
 
-def _ensure_ended(runner: psutil.Popen) -> None:
+def ensure_ended(runner: psutil.Popen) -> None:
     if runner.is_running():
         kill(runner.pid)
         runner.wait(10)

@@ -15,7 +15,7 @@ from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
 from repros.model import Result, Verdict
 from tests.chaos.fake_environment import cell
-from tests.chaos.leaks import Violation, check_no_process_left, wait_for
+from tests.chaos.leaks import Violation, check_no_process_left, slowness, wait_for
 
 
 class NotInjectedError(Exception):
@@ -99,7 +99,7 @@ def run_trial(worker: Worker, rng: random.Random, trial: Trial) -> Verdict:
     """Run the cell, strike once both ranks are ready, and check everything that must hold; return the verdict."""
     warm = rng.random() < 0.5 if trial.warm is None else trial.warm
     variant = rng.choice(trial.variants)
-    target = cell(trial.mode, variant, trial.deadline, worker.torch if trial.torch else None)
+    target = cell(trial.mode, variant, trial.deadline * slowness(), worker.torch if trial.torch else None)
     folder = trial.folder or worker.new_folder()
     with _strike_when_ready(trial, folder, rng) as struck:
         result = judge(target, run(target, folder, servers=worker.servers if warm else None))
@@ -141,7 +141,7 @@ def _strike_when_ready(trial: Trial, folder: Path, rng: random.Random) -> Iterat
 
 def _check_next_cell(worker: Worker, rng: random.Random, *, warm: bool) -> None:
     """Run a cell without a fault, which must end as documented."""
-    target = cell("plain", variant := rng.choice(["failing", "fixed"]), 30)
+    target = cell("plain", variant := rng.choice(["failing", "fixed"]), 30 * slowness())
     result = judge(target, run(target, worker.new_folder(), servers=worker.servers if warm else None))
     if result.verdict is not DOCUMENTED[variant]:
         raise Violation(f"the next cell: {result.verdict}: {result.reason} {_read_files(result)}")
