@@ -108,7 +108,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def chaos(session: nox.Session) -> None:
-    """Inject some three hundred random faults into real cells, ten minutes on two cores [-- --seed N]."""
+    """Inject some five hundred random faults into real cells, fifteen minutes on two cores [-- --seed N]."""
     install(session, "tests")
     session.run("python", "-m", "tests.chaos", *session.posargs)
 

@@ -229,8 +229,9 @@ def _run_tests(checked: _Check) -> None:
     if find_spec("pytest") is None:
         checked.report(["install pytest to run the tests, or run nox -s unit"], "")
         return
-    chosen = f"{repro.slug} or {repro.id.lower()} or same_message or readme or one_origin or contradict"
+    chosen = f"{repro.slug} or {repro.id.lower()} or same_message or readme or one_origin or contradict or wild"
     places = ["tests/test_catalogue.py", "tests/match/test_golden.py", "tests/docs", "tests/matrix/test_ranges.py"]
+    places.append("tests/match/test_wild.py")
     words = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-k", chosen, *places]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
     last = done.stdout.strip().rpartition("\n")[2]

@@ -49,7 +49,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--faults", type=int, default=520)
-    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--minutes", type=float, default=25)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--torch", type=Path, help="an interpreter with torch (default: that of the stack `current`)")
     parser.add_argument("--no-torch", action="store_true", help="skip the faults that need torch and Gloo")

@@ -48,7 +48,7 @@ FAULTS: dict[Fault, int] = {
     surrounding_faults.close_the_terminal: 10,
     surrounding_faults.hide_proc: 4,
 }
-"""Faults that need no torch; how many of each there are among some three hundred."""
+"""Faults that need no torch; how many of each there are among some four hundred."""
 TORCH_FAULTS: dict[Fault, int] = {
     cell_faults.kill_a_gloo_rank: 10,
     cell_faults.kill_a_gloo_server: 4,
