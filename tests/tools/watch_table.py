@@ -1,7 +1,8 @@
 """The generated parts of `docs/watch.md`, which `python -m tests.tools.watch_table` writes into it.
 
-The table of what `repros watch` finds comes from the measurements in `tests/watch/measured.jsonl`, the section of each
-family of checks from its module's docstring.
+The table of what `repros watch` finds comes from the measurements in `tests/watch/measured.jsonl`, those of reported
+errors and of healthy programs from `reported.json` and `foreign.jsonl` beside it, the section of each family of checks
+from its module's docstring.
 """
 
 from __future__ import annotations
@@ -18,11 +19,24 @@ from repros import inside
 from repros.engine import catalogue
 from repros.inside.watch.arm import CHECKS
 from repros.watch.identify import checks_of
+from tests.tools.watch_corpus.__main__ import KEPT as FOREIGN
+from tests.tools.watch_reported import read_reported
 
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "tests/watch/measured.jsonl"
 """Lines of `python -m tests.tools.watch_catalogue`."""
 PAGE = ROOT / "docs/watch.md"
+
+UNSEEN = {
+    ("RPR-0005", "type_check"): "the script's own assertion is wrong about healthy code; the training is right",
+    ("RPR-0005", "teacher_not_moved"): "the script asserts where the teacher is before anything is trained",
+    ("RPR-0012", "failing"): "the script reads the dict that training has changed; `state_reused` sees a second load",
+    ("RPR-0012", "copied"): "as above; that a dict was loaded once and is still alive is usual and harmless",
+    ("RPR-0044", "without_epoch"): "a resume within epoch 0 does the same on purpose",
+    ("RPR-0044", "without_random_state"): "which draws came before the resume is not known",
+    ("RPR-0044", "without_optimizer"): "a fine-tuning begins the same way",
+}
+"""Failing variants that no check can tell from healthy programs, and why."""
 
 _WIDTH = 120
 
@@ -36,7 +50,9 @@ def table(lines: list[dict[str, Any]]) -> str:
         found = ", ".join([*(one["check"] for one in wanted), *(f"({name})" for name in others)])
         ids = [one["ids"][0] for one in wanted if one["ids"]]
         steps = [str(one["step"]) for one in wanted if one["step"]]
-        missed = "**missed**" if line["fails"] and not wanted else ""
+        is_missed = line["fails"] and not wanted
+        note = UNSEEN.get((line["repro"], line["variant"]))
+        missed = "" if not is_missed else f"not seen: {note}" if note else "**missed**"
         cells = [
             *(line["repro"], line["variant"], line["stack"], "yes" if line["fails"] else ""),
             *(" ".join(filter(None, [found, missed])), ", ".join(ids), ", ".join(steps)),
@@ -62,9 +78,36 @@ def _section(docstring: str) -> Iterator[str]:
     yield ""
 
 
+def reported() -> str:
+    """Return the table of errors that were reported in public, and how many are found."""
+    rows = read_reported()
+    lines = ["| Error | Found | Why not |", "|---|---|---|"]
+    lines += [f"| [{row['error']}]({row['thread']}) | {', '.join(row['found'])} | {row['reason']} |" for row in rows]
+    return f"{sum(bool(row['found']) for row in rows)} of {len(rows)} are found.\n\n" + "\n".join(lines) + "\n"
+
+
+def foreign() -> str:
+    """Return the table of the healthy programs that ended well and trained."""
+    lines = [json.loads(line) for line in FOREIGN.read_text("utf-8").splitlines()]
+    ran = [line for line in lines if line["exit"] == 0 and line["trained"]]
+    head = (
+        f"{len(ran)} programs, {sum(line['processes'] > 1 for line in ran)} of them on two processes, gave"
+        f" {sum(len(line['findings']) for line in ran)} findings.\n\n"
+    )
+    rows = ["| From | Version | Programs | Findings |", "|---|---|---|---|"]
+    for source in sorted({line["source"] for line in ran}, key=str.lower):
+        its = [line for line in ran if line["source"] == source]
+        link = f"[{source}](https://github.com/{source})" if "/" in source else source
+        version = its[0]["version"][:12] if "/" in source else its[0]["version"].split()[-1]
+        names = ", ".join(sorted(line["program"] for line in its))
+        rows.append(f"| {link} | {version} | {names} | {sum(len(line['findings']) for line in its)} |")
+    return head + "\n".join(rows) + "\n"
+
+
 def fill(page: str, lines: list[dict[str, Any]]) -> str:
     """Return the page with each generated part between its marks."""
-    for name, body in (("checks", "\n" + sections()), ("measured", table(lines))):
+    parts = {"checks": "\n" + sections(), "measured": table(lines), "reported": reported(), "foreign": foreign()}
+    for name, body in parts.items():
         begin, end = f"<!-- {name}: begin (python -m tests.tools.watch_table) -->\n", f"<!-- {name}: end -->"
         head, _, rest = page.partition(begin)
         page = head + begin + body + end + rest.partition(end)[2]

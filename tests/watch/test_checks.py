@@ -38,6 +38,13 @@ FOUND = {
     "rolled_back": ["state_reused"],
     "checkpointed": [],
     "functional": [],
+    "zeroed_by_data": [],
+    "gan_not_detached": [],
+    "clipped_after_unscale": [],
+    "best_weights_copied": [],
+    "shared_stream": [],
+    "last_layer_alone": [],
+    "head_replaced_before": [],
 }
 
 

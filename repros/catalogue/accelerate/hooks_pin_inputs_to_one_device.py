@@ -24,6 +24,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "an 8-bit model is dispatched to the current device before Lightning has chosen the rank's"
+# finds = ["inputs_on_other_device", "crash"]
 # raises = "RuntimeError"
 # match = [
 #     "found at least two devices, cuda:1 and cuda:0! (when checking argument for argument mat1 in method wrapper_CUDA_addmm",
@@ -49,12 +50,14 @@
 # [tool.repro.variants.inputs_moved]
 # outcome = "fails"
 # about = "the network's forward moves its input to its weight's device"
+# finds = ["inputs_on_other_device", "crash"]
 # claim = "x = x.to(self.device) in forward brings the input back"
 # source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
 #
 # [tool.repro.variants.nested]
 # outcome = "fails"
 # about = "the network inside two more modules: hooks sit on each layer with weights, whatever is around it"
+# finds = ["inputs_on_other_device", "crash"]
 # source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
 #
 # [tool.repro.variants.hooks_checked]
@@ -73,6 +76,7 @@
 # [tool.repro.variants.forced_hooks]
 # outcome = "fails"
 # about = "force_hooks=True brings the hooks back for any model"
+# finds = ["inputs_on_other_device", "crash"]
 # affected = []
 # requires = ["accelerate>=0.21"]
 # ///

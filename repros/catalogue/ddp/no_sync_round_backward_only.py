@@ -43,6 +43,7 @@
 #     "expected gradient 4.0, twice the mean of 1 and 3, got 3.0",
 #     "expected gradient 4.0, twice the mean of 1 and 3, got 5.0",
 # ]
+# finds = ["no_sync_too_late", "gradients_differ_no_sync"]
 # source = "https://github.com/karpathy/build-nanogpt/pull/30"
 #
 # [tool.repro.variants.flag_set_before]

@@ -20,7 +20,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
-# finds = ["scaler_not_restored"]
+# finds = ["scaler_not_restored", "schedule_not_restored"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -38,6 +38,7 @@
 # about = "all but the scaler: its scale begins at 65536 again, and the first steps overflow and are skipped"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -0.59375"
+# finds = ["scaler_not_restored"]
 # source = "https://github.com/allenai/tango/issues/154"
 #
 # [tool.repro.variants.without_scheduler]
@@ -45,7 +46,7 @@
 # about = "all but the scheduler: the learning rate begins its schedule anew"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -5.375"
-# finds = []
+# finds = ["schedule_not_restored"]
 # source = "https://github.com/PolymathicAI/the_well/issues/77"
 #
 # [tool.repro.variants.without_epoch]

@@ -18,12 +18,12 @@ FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_
 """Environment variables: the folder of events, and the options of the command."""
 
 CHECKS = (
-    *("gradients", "precision", "share", "reaches", "effect", "mode", "state", "restored", "rate", "order", "stream"),
-    *("loop", "checkpoint", "copies", "hooks"),
+    *("gradients", "precision", "share", "reaches", "effect", "used", "mode", "state", "restored", "rate", "order"),
+    *("stream", "loop", "checkpoint", "kept", "copies", "hooks"),
 )
 """The families of checks, each a module of `checks/` with a function `listen(watch)`."""
 
-OBSERVERS = ("backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "lightning")
+OBSERVERS = ("backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips", "lightning")
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 
 armed: list[Watch] = []

@@ -1,15 +1,22 @@
-"""An optimizer's steps have something to do.
+"""An optimizer's steps have something to do, and reach the parameters that are trained.
 
-Check: `steps_without_gradients`.
+Checks: `steps_without_gradients` and `parameters_replaced` (a part of what the optimizer holds was replaced after it
+was made).
 
-Speaks: when an optimizer's first four steps find no gradient in any of its parameters, although a backward ran before
-each: it holds other parameters than those that are trained.
-Silent: after the first step that found a gradient.
-Costs: a look for one gradient in each step up to the first that has one.
+Speaks: `steps_without_gradients`: when an optimizer's first four steps find no gradient in any of its parameters,
+although a backward ran before each: it holds other parameters than those that are trained. `parameters_replaced`: after
+its fourth step, when some of its parameters never had a gradient and belong to nothing but this optimizer, while a
+module that was called has trained parameters, with gradients, that no optimizer holds.
+Silent: after the first step that found a gradient, or after the fourth; about parameters that a module, a dict, a list
+or an attribute still holds; about parameters with gradients that no optimizer holds, if that is all, as in a
+fine-tuning of the last layer.
+Costs: a look for gradients in the first four steps. If both halves of `parameters_replaced` are there, one search for
+what refers to a parameter.
 """
 
 from __future__ import annotations
 
+import gc
 import weakref
 from typing import Any
 
@@ -20,29 +27,83 @@ _STEPS = 4
 """A closure may skip a batch now and then, so one step without gradients means nothing."""
 
 
-def listen(watch: Watch) -> None:
-    """Attach the check."""
-    empty: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
-    has_gradients: weakref.WeakSet[Any] = weakref.WeakSet()
-    backwards = 0
+class _Effect:
+    """What the first steps of each optimizer have found."""
 
-    def after_backward() -> None:
-        nonlocal backwards
-        backwards += 1
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._made: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._called: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._empty: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        """Steps without any gradient so far, and the backward passes before the last of them."""
+        self._idle: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
+        """The parameters that had no gradient in any step so far, by `id`."""
+        self._judged: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._backwards = 0
 
-    def after_step(optimizer: Any, number: int) -> None:
-        if optimizer in has_gradients:
+    def made(self, optimizer: Any) -> None:
+        self._made.add(optimizer)
+
+    def calling(self, module: Any) -> None:
+        self._called.add(module)
+
+    def after_backward(self) -> None:
+        self._backwards += 1
+
+    def after_step(self, optimizer: Any, number: int) -> None:
+        if optimizer in self._judged:
             return
-        if any(parameter.grad is not None for parameter in parameters_of(optimizer)):
-            has_gradients.add(optimizer)
-            return
-        steps, seen = empty.get(optimizer, (0, 0))
-        steps += backwards > seen
-        empty[optimizer] = (steps, backwards)
+        trained = {id(one): one.grad is not None for one in parameters_of(optimizer) if one.requires_grad}
+        idle = self._idle.setdefault(optimizer, set(trained))
+        idle.difference_update(key for key, has_gradient in trained.items() if has_gradient)
+        if len(idle) == len(trained):
+            self._count_empty(optimizer, number)
+        elif number >= _STEPS:
+            self._judged.add(optimizer)
+            if idle:
+                self._look_for_replaced(optimizer, idle)
+
+    def _count_empty(self, optimizer: Any, number: int) -> None:
+        steps, seen = self._empty.get(optimizer, (0, 0))
+        steps += self._backwards > seen
+        self._empty[optimizer] = (steps, self._backwards)
         if steps == _STEPS:
             name = type(optimizer).__name__
             text = f"none of the parameters that this {name} holds ever had a gradient, in {number} steps"
-            watch.find("steps_without_gradients", text, once=(id(optimizer),), step=number)
+            self._watch.find("steps_without_gradients", text, once=(id(optimizer),), step=number)
 
-    watch.listen("after_backward", after_backward)
-    watch.listen("after_step", after_step)
+    def _look_for_replaced(self, optimizer: Any, idle: set[int]) -> None:
+        owned = {id(one): (module, one) for module in list(self._called) for one in module.parameters()}
+        lost = idle - owned.keys()
+        held = {id(one) for other in list(self._made) for one in parameters_of(other)}
+        new = [module for key, (module, one) in owned.items() if key not in held and one.grad is not None]
+        if not lost or not new:
+            return
+        first = next(one for group in optimizer.param_groups for one in group["params"] if id(one) in lost)
+        del owned
+        if _has_owner(first, optimizer):
+            return
+        kinds = sorted({type(module).__name__ for module in new if module._parameters})
+        text = (
+            f"{len(lost)} of the parameters that this {type(optimizer).__name__} holds were replaced after it was"
+            f" made: {len(new)} trained ones are in no optimizer"
+        )
+        self._watch.find("parameters_replaced", text, step=_STEPS, names=kinds[:5])
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    effect = _Effect(watch)
+    for name in ("made", "calling", "after_backward", "after_step"):
+        watch.listen(name, getattr(effect, name))
+
+
+def _has_owner(parameter: Any, optimizer: Any) -> bool:
+    """Return whether a module, an attribute, a list or another dict by name holds a parameter."""
+    own = {id(group["params"]) for group in optimizer.param_groups}
+    for one in gc.get_referrers(parameter):
+        if isinstance(one, dict) and any(value is parameter and isinstance(key, str) for key, value in [*one.items()]):
+            return True
+        if isinstance(one, (list, tuple)) and id(one) not in own:
+            return True
+    return False

@@ -2,8 +2,10 @@
 
 Checks: `gradients_differ_bypassed` (the module was called past its wrapper's forward), `gradients_differ_static_graph`
 (the first backward of a static graph was not reduced), `gradients_differ_converted` (the module got another dtype or
-device after it was wrapped), `gradients_differ` (any other cause), `parameters_differ`, and
-`no_sync_too_late` (`no_sync` was entered between forward and backward, so the backward is reduced all the same).
+device after it was wrapped), `gradients_differ_unfrozen` (parameters were frozen when it was wrapped, and are trained
+now), `gradients_differ_no_sync` (only the forward ran under `no_sync`), `gradients_differ` (any other cause),
+`parameters_differ`, and `no_sync_too_late` (`no_sync` was entered between forward and backward, so the backward is
+reduced all the same).
 
 Speaks: when norm or sum of a gradient or parameter differ by more than a thousandth. At an optimizer's step 1, 2, 4, 8
 ... each rank writes them for the parameters of a DistributedDataParallel that the optimizer holds; the process outside
@@ -33,6 +35,8 @@ class _State:
         self.backwards = 0
         self.steps = 0
         self.cause = ""
+        self.is_called = False
+        """Whether the wrapper was called since the last backward; known of the calls that are looked at."""
         self.is_private = False
         self.place: str | None = None
 
@@ -45,12 +49,18 @@ class _Agreement:
         self._states: dict[int, _State] = {}
         self._has_stepped = False
 
+    def calling(self, module: Any) -> None:
+        for replica in replicas.replicas:
+            if replica.module() is module:
+                self._states.setdefault(id(replica), _State()).is_called = True
+
     def before_backward(self) -> None:
         for replica, ddp, state in self._live():
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
-            state.cause = _cause(replica, ddp, is_prepared=is_prepared)
+            state.cause = _cause(replica, ddp, state, is_prepared=is_prepared)
+            state.is_called = False
             if self._watch.is_due(state.backwards):
                 state.place = user_place()
             if is_prepared and not ddp.require_backward_grad_sync:
@@ -87,6 +97,7 @@ class _Agreement:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Agreement(watch)
+    watch.listen("calling", checks.calling)
     watch.listen("before_backward", checks.before_backward)
     watch.listen("after_backward", checks.after_backward)
     watch.listen("before_step", checks.before_step)
@@ -94,11 +105,11 @@ def listen(watch: Watch) -> None:
     watch.listen("after_step", checks.after_step)
 
 
-def _cause(replica: Any, ddp: Any, *, is_prepared: bool) -> str:
+def _cause(replica: Any, ddp: Any, state: _State, *, is_prepared: bool) -> str:
     if getattr(ddp, "static_graph", False):
         return "static_graph"
     if not is_prepared:
-        return "bypassed"
+        return "no_sync" if state.is_called else "bypassed"
     return "converted" if replica.is_converted else ""
 
 
@@ -118,7 +129,11 @@ def _write(
     names, norms, sums = _digest(tensors)
     if not names:
         return
-    check = f"{what}_differ" + (f"_{state.cause}" if state.cause and what == "gradients" else "")
+    cause = state.cause
+    # A converted parameter may be another object.
+    if not cause and any(id(one) not in replica.trained for one in parameters.values()):
+        cause = "unfrozen"
+    check = f"{what}_differ" + (f"_{cause}" if cause and what == "gradients" else "")
     # Which optimizer, by the first parameter that it holds: the same on all ranks.
     key = [*replica.key, next(iter(parameters)) if optimizer is not None else None, len(parameters)]
     place = state.place or user_place()

@@ -37,6 +37,8 @@ class _Restored:
         self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._suspects: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
         """Schedulers at their beginning whose optimizer was loaded in the middle of a schedule."""
+        self._unmoved: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Suspects that were at their beginning in a backward after the load: nobody steps them to their place."""
         self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
         """Optimizers that were loaded with a state and have not stepped since."""
         self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -71,18 +73,22 @@ class _Restored:
             )
             self._watch.find("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
 
+    def before_backward(self) -> None:
+        for suspects in list(self._suspects.values()):
+            self._unmoved.update(one for one in _live(suspects) if one.last_epoch == 0)
+
     def before_step(self, optimizer: Any, number: int) -> None:
         self._fresh.discard(optimizer)
         suspects = self._suspects.get(optimizer)
         if suspects is None:
             return
         loaded, present = self._rates[optimizer], _rates(optimizer)
-        live = [one for one in (reference() for reference in suspects) if one is not None]
-        if present == loaded and any(one.last_epoch == 0 for one in live):
+        if present == loaded and any(one.last_epoch == 0 for one in _live(suspects)):
             return  # the schedule has not moved yet
         del self._suspects[optimizer]
-        for one in live:
-            if one.last_epoch == 1 and present not in (loaded, []) and number > 1 and _last(one) == present:
+        for one in _live(suspects):
+            # Not the number of the step: GradScaler may have skipped the ones before.
+            if one in self._unmoved and present not in (loaded, []) and _last(one) == present:
                 name = type(one).__name__
                 text = (
                     f"the optimizer was loaded in the middle of a schedule, at the rate {loaded[0]:g},"
@@ -108,12 +114,17 @@ class _Restored:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Restored(watch)
-    for name in ("loading", "loaded", "scheduled", "schedule_loaded", "before_step", "scaler_loaded", "scaler_steps"):
+    observed = ("loading", "loaded", "scheduled", "schedule_loaded", "before_backward", "before_step")
+    for name in (*observed, "scaler_loaded", "scaler_steps"):
         watch.listen(name, getattr(checks, name))
 
 
 def _rates(optimizer: Any) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+
+def _live(references: list[Any]) -> list[Any]:
+    return [one for one in (reference() for reference in references) if one is not None]
 
 
 def _last(scheduler: Any) -> list[float]:

@@ -1,5 +1,7 @@
 """`pass_begins(data set)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
 
+`streamed(iterator, number, workers, batch)`: the first two batches of each worker that reads an IterableDataset.
+
 `_BaseDataLoaderIter` is patched where it draws indices and hands out batches, both once for each batch.
 """
 
@@ -40,9 +42,23 @@ def _samplers(outermost: Any) -> Any:
         waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
 
 
+def _tell_streamed(watch: Watch, iterator: Any, current: Pass | None, batch: Any) -> None:
+    workers = getattr(iterator, "_num_workers", 0)
+    if workers <= 1 or current is None or current.fetched > 2 * workers:
+        return
+    import torch
+
+    if isinstance(getattr(iterator, "_dataset", None), torch.utils.data.IterableDataset):
+        watch.tell("streamed", iterator, current.fetched - 1, workers, batch)
+
+
 def _tell_beginning(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     loader = kwargs.get("loader", args[1] if len(args) > 1 else None)
     watch.tell("pass_begins", getattr(loader, "dataset", None))
+
+
+def _patch_sampler(watch: Watch, module: Any) -> None:
+    around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0]))
 
 
 def attach(watch: Watch) -> None:
@@ -67,15 +83,15 @@ def attach(watch: Watch) -> None:
             if current.samplers:
                 watch.tell("fetched", current)
 
+    def hand_out(args: tuple[Any, ...], _: Any, batch: Any) -> None:
+        _tell_streamed(watch, args[0], passes.get(args[0]), batch)
+
     def patch(module: Any) -> None:
         around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
         around(module._BaseDataLoaderIter, "_reset", before=reset)
         # Afterwards, since a sampler's own iterator is made with the first index.
         around(module._BaseDataLoaderIter, "_next_index", after=draw)
-        around(module._BaseDataLoaderIter, "__next__", after=fetch)
-
-    def patch_sampler(module: Any) -> None:
-        around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0]))
+        around(module._BaseDataLoaderIter, "__next__", after=fetch, returned=hand_out)
 
     when_imported("torch.utils.data.dataloader", patch)
-    when_imported("torch.utils.data.distributed", patch_sampler)
+    when_imported("torch.utils.data.distributed", lambda module: _patch_sampler(watch, module))

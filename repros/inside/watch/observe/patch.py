@@ -9,10 +9,17 @@ from typing import Any
 Observer = Callable[..., Any]
 
 
-def around(owner: Any, name: str, *, before: Observer | None = None, after: Observer | None = None) -> None:
-    """Call `before(args, kwargs)` and `after(args, kwargs, what before returned)` around `owner.name`.
+def around(
+    owner: Any,
+    name: str,
+    *,
+    before: Observer | None = None,
+    after: Observer | None = None,
+    returned: Observer | None = None,
+) -> None:
+    """Call `before(args, kwargs)`, `after(args, kwargs, what before returned)` and `returned(args, kwargs, result)`.
 
-    `after` is called only if the original returned. Observers must not raise: they go through `Watch.tell`.
+    Both of the latter are called only if the original returned. Observers must not raise: they go through `Watch.tell`.
     """
     original = getattr(owner, name)
 
@@ -22,6 +29,8 @@ def around(owner: Any, name: str, *, before: Observer | None = None, after: Obse
         result = original(*args, **kwargs)
         if after is not None:
             after(args, kwargs, memo)
+        if returned is not None:
+            returned(args, kwargs, result)
         return result
 
     setattr(owner, name, observed)

@@ -33,6 +33,8 @@ class Replica:
         """Identify a wrapper that has just been made, which happens on all ranks of its group."""
         self.module = weakref.ref(ddp)
         self.key: list[Any] = _key(ddp.process_group)
+        self.trained = {id(one) for one in ddp.module.parameters() if one.requires_grad}
+        """The parameters that it reduces, by `id`: those that were trained when it was made."""
         self.is_converted = False
         """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
         self.has_own_hook = False

@@ -1,0 +1,24 @@
+"""`clipping(parameters, most)`: gradients are about to be clipped to a norm or a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...sim.import_hooks import when_imported
+from ..watch import Watch
+from .patch import around
+
+
+def attach(watch: Watch) -> None:
+    """Observe clipping once torch's functions for it are imported."""
+
+    def clipping(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        parameters = kwargs.get("parameters", args[0] if args else None)
+        most = kwargs.get("max_norm", kwargs.get("clip_value", args[1] if len(args) > 1 else None))
+        watch.tell("clipping", parameters, most)
+
+    def patch(module: Any) -> None:
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            around(module, name, before=clipping)
+
+    when_imported("torch.nn.utils.clip_grad", patch)

@@ -1,0 +1,8 @@
+"""Healthy programs that nobody here wrote, run under `repros watch`: none of them may give a finding.
+
+    python -m tests.tools.watch_corpus --python PATH --sources FOLDER [--keep] [NAME ...]
+
+`programs.toml` lists them: programs of public repositories, which are cloned below FOLDER, and programs in packages of
+the registry. `data.py` writes random files in the place of what they would download. `--keep` puts the results into
+`tests/watch/foreign.jsonl`, from which `python -m tests.tools.watch_table` fills the table of `docs/watch.md`.
+"""

@@ -1,0 +1,170 @@
+"""Random files in the formats that the programs would download."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+import struct
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+_RANDOM = random.Random(0)  # noqa: S311 - contents of files, not secrets
+_TRAIN, _TEST = 1280, 256
+"""Images of the random MNIST."""
+
+_TINY_MODEL = """
+import sys, transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+kind, folder, text = sys.argv[1:]
+special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+words = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+words.train([text], trainers.WordLevelTrainer(special_tokens=special))
+transformers.PreTrainedTokenizerFast(
+    tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+    mask_token="[MASK]", eos_token="[SEP]", bos_token="[CLS]", model_max_length=64,
+).save_pretrained(folder)
+size = words.get_vocab_size()
+if kind == "bert":
+    config = transformers.BertConfig(size, 32, 2, 2, 64, max_position_embeddings=64, pad_token_id=0)
+    model = transformers.BertForSequenceClassification(config)
+else:
+    config = transformers.GPT2Config(size, 64, 32, 2, 2, pad_token_id=0, bos_token_id=2, eos_token_id=3)
+    model = transformers.GPT2LMHeadModel(config)
+model.save_pretrained(folder)
+"""
+
+_GLUE_METRIC = """
+import datasets
+import evaluate
+
+
+class Glue(evaluate.Metric):
+    def _info(self):
+        features = datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")})
+        return evaluate.MetricInfo(description="accuracy", citation="", inputs_description="", features=features)
+
+    def _compute(self, predictions, references):
+        hits = sum(int(one == other) for one, other in zip(predictions, references))
+        accuracy = hits / max(1, len(references))
+        return {"accuracy": accuracy, "f1": accuracy}
+"""
+
+
+def write_mnist(folder: Path, _python: Path) -> None:
+    """Write `MNIST/raw` as torchvision keeps it; also gzipped, as it is downloaded."""
+    raw = folder / "MNIST/raw"
+    raw.mkdir(parents=True)
+    for name, count in (("train", _TRAIN), ("t10k", _TEST)):
+        images = struct.pack(">IIII", 2051, count, 28, 28) + _RANDOM.randbytes(count * 784)
+        labels = struct.pack(">II", 2049, count) + bytes(_RANDOM.randrange(10) for _ in range(count))
+        for kind, data in (("images-idx3", images), ("labels-idx1", labels)):
+            (raw / f"{name}-{kind}-ubyte").write_bytes(data)
+            (raw / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(data))
+
+
+def write_demo_mnist(folder: Path, python: Path) -> None:
+    """Write `MNIST/complete` as Lightning's demos keep it."""
+    make = (
+        "import sys, os, torch\nos.makedirs(sys.argv[1])\nfor name, n in (('training', 1280), ('test', 256)):\n"
+        "  pair = torch.randint(0, 256, (n, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (n,))\n"
+        "  torch.save(pair, os.path.join(sys.argv[1], name + '.pt'))\n"
+    )
+    subprocess.run([python, "-c", make, folder / "MNIST/complete"], check=True)
+
+
+def write_text(file: Path, _python: Path) -> None:
+    """Write a text of 3000 sentences of random words."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    first = "O God, O God!"  # what minGPT asks its model to go on from
+    file.write_text("\n".join([first, *(_sentence() for _ in range(3000))]) + "\n", "utf-8")
+
+
+def write_wikitext(folder: Path, python: Path) -> None:
+    """Write `train.txt`, `valid.txt` and `test.txt`."""
+    for name in ("train", "valid", "test"):
+        write_text(folder / f"{name}.txt", python)
+
+
+def write_images(folder: Path, python: Path) -> None:
+    """Write `train` and `val`, each with two folders of 24 images."""
+    make = (
+        "import sys, os\nfrom PIL import Image\nfor split in ('train', 'val'):\n for kind in 'ab':\n"
+        "  folder = os.path.join(sys.argv[1], split, kind); os.makedirs(folder)\n"
+        "  for n in range(24): Image.frombytes('RGB', (64, 64), os.urandom(64 * 64 * 3))"
+        ".save(os.path.join(folder, f'{n}.jpg'))\n"
+    )
+    subprocess.run([python, "-c", make, folder], check=True)
+
+
+def write_image_folder(folder: Path, python: Path, names: Sequence[str], size: int = 64) -> None:
+    """Write images with these names, without their suffix."""
+    make = (
+        "import sys, os\nfrom PIL import Image\nsize = int(sys.argv[2])\nos.makedirs(sys.argv[1])\n"
+        "for name in sys.argv[3:]: Image.frombytes('RGB', (size, size), os.urandom(size * size * 3))"
+        ".save(os.path.join(sys.argv[1], name + '.jpg'))\n"
+    )
+    subprocess.run([python, "-c", make, folder, str(size), *names], check=True)
+
+
+def write_bsds(folder: Path, python: Path) -> None:
+    """Write `train` and `test` of a data set for super resolution."""
+    for name in ("train", "test"):
+        write_image_folder(folder / name, python, [str(number) for number in range(16)], 256)
+
+
+def write_pets(folder: Path, python: Path) -> None:
+    """Write images whose names begin with one of three labels."""
+    write_image_folder(folder, python, [f"{label}_{number}" for label in "abc" for number in range(32)])
+
+
+def write_cora(folder: Path, _python: Path) -> None:
+    """Write a graph: 2708 papers with 20 random words each, in seven classes, and who cites whom."""
+    folder.mkdir()
+    words = ["\t".join(_RANDOM.choices("01", k=20)) for _ in range(2708)]
+    content = "".join(f"{paper}\t{row}\tclass{_RANDOM.randrange(7)}\n" for paper, row in enumerate(words))
+    cites = "".join(f"{_RANDOM.randrange(2708)}\t{_RANDOM.randrange(2708)}\n" for _ in range(5000))
+    (folder / "cora.content").write_text(content, "utf-8")
+    (folder / "cora.cites").write_text(cites, "utf-8")
+
+
+def write_glue(folder: Path, python: Path) -> None:
+    """Write the data set `nyu-mll/glue`, its metric `glue`, and a tiny `bert-base-cased`."""
+    data = folder / "nyu-mll/glue"
+    data.mkdir(parents=True)
+    for split, count in (("train", 256), ("validation", 67), ("test", 32)):
+        with (data / f"{split}.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["sentence1", "sentence2", "label", "idx"])
+            rows.writerows([_sentence(), _sentence(), _RANDOM.randrange(2), number] for number in range(count))
+    splits = "".join(f"  - split: {split}\n    path: {split}.csv\n" for split in ("train", "validation", "test"))
+    (data / "README.md").write_text(f"---\nconfigs:\n- config_name: mrpc\n  data_files:\n{splits}---\n", "utf-8")
+    (folder / "glue").mkdir()
+    (folder / "glue/glue.py").write_text(_GLUE_METRIC, "utf-8")
+    text = folder / "words.txt"
+    write_text(text, python)
+    for kind, name in (("bert", "bert-base-cased"), ("gpt2", "tiny-gpt2")):
+        subprocess.run([python, "-c", _TINY_MODEL, kind, folder / name, text], check=True, capture_output=True)
+    questions = [{"text": _sentence()} for _ in range(400)]
+    (folder / "lines.json").write_text("\n".join(json.dumps(one) for one in questions), "utf-8")
+
+
+WRITERS: dict[str, Callable[[Path, Path], None]] = {
+    "mnist": write_mnist,
+    "demo_mnist": write_demo_mnist,
+    "bsds": write_bsds,
+    "pets": write_pets,
+    "cora": write_cora,
+    "text": write_text,
+    "wikitext": write_wikitext,
+    "images": write_images,
+    "glue": write_glue,
+}
+"""By the name in `programs.toml`; each writes to a path with the help of an interpreter with torchvision."""
+
+
+def _sentence() -> str:
+    return " ".join(f"w{_RANDOM.randrange(200)}" for _ in range(_RANDOM.randrange(4, 16)))
