@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,12 @@ DEADLINE = 240
 """Seconds; the first import of a stack on a busy machine takes most of a minute."""
 
 
-def measure(repro: Repro, stack_name: str) -> Iterator[dict[str, Any]]:
-    """Yield what the watch finds in each variant of a repro, under its first strategy."""
+def measure(repro: Repro, stack_name: str, only: Callable[[Variant], bool]) -> Iterator[dict[str, Any]]:
+    """Yield what the watch finds in each variant of a repro that is wanted, under its first strategy."""
     environment = locked_environment(stack(stack_name))
     python = ensure(stack(stack_name), lambda line: print(line, file=sys.stderr))
     for variant in repro.variants:
-        if environment.unmet([*variant.requires, *repro.dependencies]):
+        if not only(variant) or environment.unmet([*variant.requires, *repro.dependencies]):
             continue
         fails = variant.outcome is Outcome.FAILS and evaluate(variant.affected, environment.compare) is Overlap.ALL
         begun = time.monotonic()
@@ -102,13 +102,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--stack", action="append", default=[])
     parser.add_argument("--silent", action="store_true", help="only the repros of silent failures")
+    parser.add_argument("--loud", action="store_true", help="only the others")
+    parser.add_argument("--failing", action="store_true", help="only variants that are documented to fail")
+    parser.add_argument("--variant", help="only this one")
     parser.add_argument("repros", nargs="*")
     asked = parser.parse_args()
+
+    def only(variant: Variant) -> bool:
+        is_wanted = variant.outcome is Outcome.FAILS or not asked.failing
+        return is_wanted and asked.variant in {None, variant.name}
+
     for repro in catalogue.load():
-        if (asked.repros and repro.id not in asked.repros) or (asked.silent and not repro.silent):
+        is_kind = (repro.silent or not asked.silent) and not (repro.silent and asked.loud)
+        if (asked.repros and repro.id not in asked.repros) or not is_kind:
             continue
         for name in asked.stack or ["home"]:
-            for line in measure(repro, repro.home if name == "home" else name):
+            for line in measure(repro, repro.home if name == "home" else name, only):
                 print(json.dumps(line), flush=True)
 
 

@@ -91,7 +91,7 @@ def foreign() -> str:
     lines = [json.loads(line) for line in FOREIGN.read_text("utf-8").splitlines()]
     ran = [line for line in lines if line["exit"] == 0 and line["trained"]]
     head = (
-        f"{len(ran)} programs, {sum(line['processes'] > 1 for line in ran)} of them on two processes, gave"
+        f"{len(ran)} programs, {sum(line['trained'] > 1 for line in ran)} of them on several processes, gave"
         f" {sum(len(line['findings']) for line in ran)} findings.\n\n"
     )
     rows = ["| From | Version | Programs | Findings |", "|---|---|---|---|"]

@@ -98,6 +98,7 @@
 # requires = ["torch>=2.1"]
 # raises = "AssertionError"
 # match = "the teacher is still on cpu, the input on cuda:0"
+# finds = []
 # claim = "set up the student, and use the teacher as it is"
 # source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 # ///
