@@ -5,8 +5,8 @@ was made).
 
 Speaks: `steps_without_gradients`: when an optimizer's first four steps find no gradient in any of its parameters,
 although a backward ran before each: it holds other parameters than those that are trained. `parameters_replaced`: after
-its fourth step, when some of its parameters never had a gradient and belong to nothing but this optimizer, while a
-module that was called has trained parameters, with gradients, that no optimizer holds.
+its fourth step, when some of its parameters never had a gradient and belong to nothing but this optimizer, while
+modules that were called have as many trained parameters, with gradients, that no optimizer holds.
 Silent: after the first step that found a gradient, or after the fourth; about parameters that a module, a dict, a list
 or an attribute still holds; about parameters with gradients that no optimizer holds, if that is all, as in a
 fine-tuning of the last layer.
@@ -77,8 +77,8 @@ class _Effect:
         lost = idle - owned.keys()
         held = {id(one) for other in list(self._made) for one in parameters_of(other)}
         new = [module for key, (module, one) in owned.items() if key not in held and one.grad is not None]
-        if not lost or not new:
-            return
+        if not lost or len(lost) != len(new):
+            return  # a layer has as many as the one that it replaces
         first = next(one for group in optimizer.param_groups for one in group["params"] if id(one) in lost)
         del owned
         if _has_owner(first, optimizer):
