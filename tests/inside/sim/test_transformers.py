@@ -75,9 +75,9 @@ def test_the_trainer_trains_on_it(transformers: Any, saved: Path, tmp_path: Path
     data = [{"input_ids": TOKENS[0], "labels": TOKENS[0]} for _ in range(4)]
     settings = {"report_to": [], "save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True}
     losses = {}
-    for cpu in (False, True):
+    for cpu in (False, True):  # on two devices, which share a batch under DataParallel
         arguments = transformers.TrainingArguments(
-            str(tmp_path), per_device_train_batch_size=2, num_train_epochs=2, use_cpu=cpu, **settings
+            str(tmp_path), per_device_train_batch_size=4 if cpu else 2, num_train_epochs=2, use_cpu=cpu, **settings
         )
         model = transformers.AutoModelForCausalLM.from_pretrained(saved)
         trainer = transformers.Trainer(model, arguments, train_dataset=data)
