@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .compare import difference
-from .samples import DEVICE, HOST, NotDenseError, NotSupportedError, place_sample, samples, seed
+from .samples import DEVICE, DTYPES, HOST, NotDenseError, NotSupportedError, operators, place_sample, samples, seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 UNDEFINED = frozenset(
     [
@@ -60,6 +60,27 @@ def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]
 
 
 FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward}
+
+
+def combinations(
+    begin: int, end: int, after: Sequence[str] | None = None
+) -> Iterator[tuple[list[str], Any, torch.dtype]]:
+    """Yield operator, variant, type and form by their names, with the operator and the type, of a range of operators.
+
+    Args:
+        begin: the number of the first operator.
+        end: the number behind the last one.
+        after: the names of the combination to go on behind, which ended an earlier process.
+    """
+    skipping = after is not None
+    for operator in operators()[begin:end]:
+        for name, dtype in DTYPES.items():
+            for form in FORMS:
+                combination = [operator.name, operator.variant_test_name, name, form]
+                if skipping:
+                    skipping = combination != after
+                elif is_supported(operator, dtype, form):
+                    yield combination, operator, dtype
 
 
 def is_supported(operator: Any, dtype: torch.dtype, form: str) -> bool:

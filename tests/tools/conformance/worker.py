@@ -11,7 +11,7 @@ import warnings
 
 import torch
 
-from . import forms, samples
+from . import forms
 
 
 def main() -> None:
@@ -27,21 +27,14 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    skipping = options.after is not None
-    for operator in samples.operators()[options.begin : options.end]:
-        for name, dtype in samples.DTYPES.items():
-            for form in forms.FORMS:
-                combination = [operator.name, operator.variant_test_name, name, form]
-                if skipping:
-                    skipping = combination != options.after
-                elif forms.is_supported(operator, dtype, form):
-                    faulthandler.dump_traceback_later(options.timeout, exit=True)
-                    _write({"begin": combination})
-                    passed = functools.partial(_write_passed, combination)
-                    found = list(forms.run(operator, dtype, form, passed))
-                    wrong = [what for what in found if what is not None]
-                    _write({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
-                    faulthandler.cancel_dump_traceback_later()
+    for combination, operator, dtype in forms.combinations(options.begin, options.end, options.after):
+        faulthandler.dump_traceback_later(options.timeout, exit=True)
+        _write({"begin": combination})
+        passed = functools.partial(_write_passed, combination)
+        found = list(forms.run(operator, dtype, combination[-1], passed))
+        wrong = [what for what in found if what is not None]
+        _write({"end": combination, "samples": len(found), "wrong": len(wrong), "first": wrong[:1]})
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _write_passed(combination: list[str], samples: int) -> None:

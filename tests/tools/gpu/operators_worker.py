@@ -37,18 +37,11 @@ def main() -> None:
     torch.cuda.init()
     if torch.cuda.get_device_name() == "CUDA stub":
         torch.backends.cudnn.enabled = False  # needs a driver; CUDA's own kernels replace it
-    skipping = options.after is not None
-    for operator in samples.operators()[options.begin : options.end]:
-        for name, dtype in samples.DTYPES.items():
-            for form in forms.FORMS:
-                combination = [operator.name, operator.variant_test_name, name, form]
-                if skipping:
-                    skipping = combination != options.after
-                elif forms.is_supported(operator, dtype, form):
-                    faulthandler.dump_traceback_later(_TIMEOUT, exit=True)
-                    _write({"begin": combination})
-                    _write(_run(operator, dtype, form) | {"end": combination})
-                    faulthandler.cancel_dump_traceback_later()
+    for combination, operator, dtype in forms.combinations(options.begin, options.end, options.after):
+        faulthandler.dump_traceback_later(_TIMEOUT, exit=True)
+        _write({"begin": combination})
+        _write(_run(operator, dtype, combination[-1]) | {"end": combination})
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _run(operator: Any, dtype: torch.dtype, form: str) -> dict[str, Any]:
