@@ -180,6 +180,18 @@ def repros_log(project: Path) -> str:
     return subprocess.run([python, script], capture_output=True, text=True, check=False).stderr
 
 
+def test_a_log_is_confirmed_and_a_program_watched(project: Path, repros: Repros) -> None:
+    repros("stacks", "--lock", "acme-2026")
+    repros("run", "ACME-0001", "--stack", "home")
+    (python,) = project.parent.glob("cache/environments/acme-2026-*/bin/python")
+    (project / "train.log").write_text(repros_log(project), encoding="utf-8")
+    confirmed = repros("match", "train.log", "--confirm", "--python", str(python)).stdout
+    assert "reproduced  ACME-0001 failing plain cpu" in confirmed
+    words = [sys.executable, "-m", "repros", "watch", "--", python, "failures/loader/last_batch_is_lost.py"]
+    watched = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False)
+    assert (watched.returncode, "ACME-0001" in watched.stderr) == (1, True), watched.stderr
+
+
 def test_its_ci(project: Path, repros: Repros) -> None:
     repros("stacks", "--lock", "acme-2026")
     repros("matrix", "ACME-0001", "--keep")
