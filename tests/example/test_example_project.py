@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from repros.cli.main import load_commands
+from tests.authoring.test_form import ANSWERS, rendered
 from tests.example.index import serve
 from tests.tiny_stack import write_wheel
 
@@ -76,7 +79,7 @@ def repros(project: Path) -> Repros:
         command = [sys.executable, "-m", "repros", *words]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
-        assert "Traceback (most recent call last)" not in done.stderr
+        assert f'File "{PACKAGE}' not in done.stderr, "a traceback of this project, not of the program that it runs"
         return done
 
     return run
@@ -173,9 +176,15 @@ def test_check_captures_no_log_of_cells_that_disagree(project: Path, repros: Rep
     assert not golden.exists()
 
 
+def python_of_its_stack(project: Path) -> Path:
+    """Return the interpreter of the stack's environment, once a run has made it."""
+    (python,) = project.parent.glob("cache/environments/acme-2026-*/bin/python")
+    return python
+
+
 def repros_log(project: Path) -> str:
     """Return what the failing variant writes, run by hand."""
-    (python,) = project.parent.glob("cache/environments/acme-2026-*/bin/python")
+    python = python_of_its_stack(project)
     script = project / "failures/loader/last_batch_is_lost.py"
     return subprocess.run([python, script], capture_output=True, text=True, check=False).stderr
 
@@ -183,13 +192,65 @@ def repros_log(project: Path) -> str:
 def test_a_log_is_confirmed_and_a_program_watched(project: Path, repros: Repros) -> None:
     repros("stacks", "--lock", "acme-2026")
     repros("run", "ACME-0001", "--stack", "home")
-    (python,) = project.parent.glob("cache/environments/acme-2026-*/bin/python")
+    python = str(python_of_its_stack(project))
     (project / "train.log").write_text(repros_log(project), encoding="utf-8")
-    confirmed = repros("match", "train.log", "--confirm", "--python", str(python)).stdout
+    confirmed = repros("match", "train.log", "--confirm", "--python", python).stdout
     assert "reproduced  ACME-0001 failing plain cpu" in confirmed
-    words = [sys.executable, "-m", "repros", "watch", "--", python, "failures/loader/last_batch_is_lost.py"]
-    watched = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False)
-    assert (watched.returncode, "ACME-0001" in watched.stderr) == (1, True), watched.stderr
+    watched = repros("watch", "--", python, "failures/loader/last_batch_is_lost.py", code=1).stderr
+    assert "ACME-0001" in watched
+
+
+def test_a_script_is_made_of_an_issue(project: Path, repros: Repros) -> None:
+    repros("stacks", "--lock", "acme-2026")
+    private = {
+        "Title": "The loader hangs",
+        "Family": "loader",
+        "Packages": "acme",
+        "Affected releases": "acme<1.2",
+        "Required releases": "_No response_",
+        "Dependencies": "acme>=1.0",
+        "Stack": "acme-2026",
+        "Devices": "cpu",
+    }
+    (project / "issue.md").write_text(rendered({**ANSWERS, **private}), encoding="utf-8")
+    script = project / repros("new", "--from-issue", "issue.md").stdout.splitlines()[0]
+    try:
+        assert script == project / "failures/loader/the_loader_hangs.py"
+        assert repros("show", "ACME-0002").stdout.startswith("ACME-0002 The loader hangs\n")
+    finally:
+        script.unlink()
+
+
+def test_a_program_runs_on_simulated_gpus(project: Path, repros: Repros) -> None:
+    repros("stacks", "--lock", "acme-2026")
+    repros("run", "ACME-0001", "--stack", "home")
+    python = str(python_of_its_stack(project))
+    done = repros("simulate", "--gpus", "1", "--", python, "failures/loader/last_batch_is_lost.py", code=1)
+    assert done.stderr.endswith("AssertionError: expected 5 samples, got 4\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("repros show ACME-", ["ACME-0001"]),
+        ("repros show last_b", ["last_batch_is_lost"]),
+        ("repros run ACME-0001 --stack acme", ["acme-2026"]),
+        ("repros run ACME-0001 --strategy pl", ["plain"]),
+        ("repros list --package ac", ["acme", "accelerate"]),
+        ("repros new x --family lo", ["loader"]),
+    ],
+)
+def test_the_shell_completes_its_names(project: Path, line: str, expected: list[str]) -> None:
+    asked = {"_REPROS_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    command = [sys.executable, "-c", "from repros.cli import main; main()"]
+    done = subprocess.run(
+        command, cwd=project, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert [item.partition(",")[2] for item in done.stdout.split()] == expected, done.stderr
+
+
+def test_the_project_goes_through_every_command() -> None:
+    assert set(re.findall(r'\brepros\(\s*"([a-z]+)"', Path(__file__).read_text("utf-8"))) == set(load_commands())
 
 
 def test_its_ci(project: Path, repros: Repros) -> None:
