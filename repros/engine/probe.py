@@ -50,7 +50,9 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_tor
     """
     # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
-    environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONHOME", "PYTHONSTARTUP"}}
+    # Simulated GPUs that this process may have must not be counted as real ones.
+    left_out = {"PYTHONHOME", "PYTHONSTARTUP", "REPROS_SIM"}
+    environ = {name: value for name, value in os.environ.items() if name not in left_out}
     try:
         done = subprocess.run(
             command,

@@ -51,7 +51,7 @@ def _sim() -> str | None:
     try:
         from repros_inside.sim import build  # type: ignore[import-not-found] # its name inside the environment
 
-        build.shared_object(takes_cuda=os.environ.get("REPROS_SIM_PLACE") == "cuda")
+        build.shared_object()
     except ImportError as error:
         return f"torch cannot be imported here: {error}"
     except RuntimeError as error:

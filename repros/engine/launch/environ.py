@@ -25,9 +25,8 @@ _FOREIGN = re.compile(
 
 
 def accelerator(device: Device) -> str:
-    """Return what a script calls the device: with REPROS_SIM_PLACE=cuda, simulated GPUs are in the place of `cuda`."""
-    is_in_place = device is Device.SIM and os.environ.get("REPROS_SIM_PLACE") == "cuda"
-    return Device.CUDA.value if is_in_place else device.value
+    """Return what a script calls the device: simulated GPUs are in the place of `cuda`."""
+    return Device.CUDA.value if device is Device.SIM else device.value
 
 
 def for_device(device: Device, processes: int) -> dict[str, str]:
@@ -46,12 +45,11 @@ def for_device(device: Device, processes: int) -> dict[str, str]:
         reaper.VARIABLE: reaper.of_this_runner.token,
     }
     if device is Device.SIM:
-        ours |= {"REPROS_SIM": "1", "REPROS_SIM_DEVICES": str(processes)}
-    if accelerator(device) == device.value:
-        ours["CUDA_VISIBLE_DEVICES"] = _gpus(processes) if device is Device.CUDA else ""
+        # Announced already, as a cell's log shows what the script prints, and nothing else.
+        quiet = {"REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
+        ours |= {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": str(processes), **quiet}
     else:
-        # A cell's log shows what the script prints, and nothing else.
-        ours |= {"REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
+        ours["CUDA_VISIBLE_DEVICES"] = _gpus(processes) if device is Device.CUDA else ""
     return kept | ours
 
 

@@ -44,7 +44,7 @@ def _load_kernels(_spec: ModuleSpec) -> None:
     memory = profiles.chosen_profile().bytes
     if memory is not None:
         os.environ.setdefault("REPROS_SIM_MEMORY", str(memory))
-    library = build.shared_object(takes_cuda=True)
+    library = build.shared_object()
     import ctypes
 
     root = build.installed_torch().root

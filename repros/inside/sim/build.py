@@ -38,16 +38,12 @@ class _Torch(NamedTuple):
     version: str
     git: str
     cxx11_abi: bool
-    takes_cuda: bool = False
 
 
-def shared_object(*, takes_cuda: bool = False) -> Path:
+def shared_object() -> Path:
     """Build the extension for this interpreter and its torch unless it is cached.
 
     Several processes may call it at once: one builds, the others wait for it.
-
-    Args:
-        takes_cuda: whether the device takes CUDA's place, instead of having a type of its own.
 
     Returns:
         The shared object, importable as the module `_sim`.
@@ -56,8 +52,7 @@ def shared_object(*, takes_cuda: bool = False) -> Path:
         SimUnavailableError: torch is missing, too old or without headers; no compiler was found; or the build failed.
     """
     torch = installed_torch()
-    torch = torch._replace(takes_cuda=takes_cuda)
-    folder = _cache_folder() / ("sim-cuda" if takes_cuda else "sim") / _cache_key(torch)
+    folder = _cache_folder() / "sim" / _cache_key(torch)
     built = folder / f"_sim{sysconfig.get_config_var('EXT_SUFFIX')}"
     if _is_whole(built):
         return built
@@ -144,7 +139,6 @@ def _flags(torch: _Torch) -> list[str]:
         *_FLAGS,
         f"-std={standard}",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
-        f"-DSIM_TAKES_CUDA={int(torch.takes_cuda)}",
         *(f"-isystem{path}" for path in includes),
         f"-isystem{sysconfig.get_paths()['include']}",
     ]

@@ -41,12 +41,7 @@ if "REPROS_CELL" in os.environ:
 if "REPROS_WATCH" in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
     importlib.import_module("repros_inside.watch.arm").install(os.environ["REPROS_WATCH"])
-# Both say the same. The two branches are inputs of all evidence: they become one when all of it is measured again.
-if os.environ.get("REPROS_SIM") == "1":  # noqa: SIM114
-    from repros_inside.sim import arm
-
-    arm.install()
-elif os.environ.get("REPROS_SIM") == "cuda":
+if os.environ.get("REPROS_SIM") == "cuda":
     from repros_inside.sim import arm
 
     arm.install()

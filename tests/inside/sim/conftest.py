@@ -22,7 +22,7 @@ SITE = ROOT / "repros" / "inside" / "site"
 
 # Before any test module imports torch: for this process, and for those that tests start.
 try:
-    build.shared_object(takes_cuda=True)
+    build.shared_object()
 except SimUnavailableError as unavailable:
     WHY_NOT = str(unavailable)
 else:
