@@ -105,6 +105,7 @@ _COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.M
 _REMARK = """\
 # # Further variants may have strategies, devices, affected and requires of their own. A documented fix that does
 # # not work is one, too: outcome = "fails" and `claim`, what it promises. `frames` names functions on the stack.
+# # A variant that passes without being a fix, such as one on a single rank, has `contrast = true`.
 """
 
 # The comments are for the author; `repros check` removes them.

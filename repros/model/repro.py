@@ -55,6 +55,8 @@ class Role(StrEnum):
     """A fix or a workaround."""
     DOES_NOT_FIX = "does not fix"
     """A solution that is documented somewhere and does not work."""
+    CONTRAST = "shows nothing"
+    """Conditions under which the failure does not show, such as a single rank; no fix."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +188,14 @@ class Variant:
     """Where the solution is documented."""
     finds: tuple[str, ...] = ()
     """Names of the checks of `repros watch` that find what this variant does."""
+    contrast: bool = False
+    """Whether it passes because the failure does not show under its conditions, and not because it fixes anything."""
 
     @property
     def role(self) -> Role:
         """What the variant shows to a reader."""
         if self.outcome is Outcome.PASSES:
-            return Role.WORKS
+            return Role.CONTRAST if self.contrast else Role.WORKS
         return Role.DOES_NOT_FIX if self.claim else Role.FAILS
 
 

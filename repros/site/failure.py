@@ -75,6 +75,7 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "squares": strip(repro, source),
         "works": [_fix(repro, one, source) for one in repro.variants if one.role is Role.WORKS],
         "does_not": [_fix(repro, one, source) for one in repro.variants if one.role is Role.DOES_NOT_FIX],
+        "contrasts": [_fix(repro, one, source) for one in repro.variants if one.role is Role.CONTRAST],
         "others": [_fix(repro, one, source) for one in repro.variants if one.role is Role.FAILS],
         "diff": highlight("\n".join(difference(repro.path)) + "\n", "diff") if difference(repro.path) else None,
         "timelines": [_timeline(record) for record in source.bisections.get(repro.id, ())],

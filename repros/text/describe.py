@@ -15,7 +15,7 @@ from repros.text.layout import entry, heading
 from repros.text.threads import kind_text, thread_groups
 from repros.text.wording import count, every_release_of, own_requirements, relative_to_cwd, wrap
 
-_ROLES = {Role.WORKS: "green", Role.FAILS: "red", Role.DOES_NOT_FIX: "magenta"}
+_ROLES = {Role.WORKS: "green", Role.FAILS: "red", Role.DOES_NOT_FIX: "magenta", Role.CONTRAST: "yellow"}
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
 

@@ -81,7 +81,7 @@ def test_the_fields_are_the_keys_of_the_header() -> None:
     assert asked == REPRO.keys() - chosen - history - later
     of_variants = {key for table, key in tables if ".variants." in table}
     # A variant's own strategies, devices and ranges are for authors who know that they differ.
-    own = {"outcome", "strategies", "devices", "affected", "requires", "finds"}
+    own = {"outcome", "strategies", "devices", "affected", "requires", "finds", "contrast"}
     assert of_variants == VARIANT.keys() - own
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from repros.model import Outcome, Role, Variant
@@ -13,6 +15,7 @@ from tests.factories import conditions, repro, requirements, variant
         (variant("fixed", Outcome.PASSES), Role.WORKS),
         (variant("fixed", Outcome.PASSES, claim="it works"), Role.WORKS),
         (variant("checked", claim="a check is enough"), Role.DOES_NOT_FIX),
+        (replace(variant("alone", Outcome.PASSES), contrast=True), Role.CONTRAST),
     ],
 )
 def test_the_role_of_a_variant_follows_from_outcome_and_claim(made: Variant, role: Role) -> None:

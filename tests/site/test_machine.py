@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 
+from repros.model import Role
 from repros.site import machine
 from repros.site.source import Source
 from tests.export.test_osv import VALIDATOR
@@ -72,7 +73,8 @@ def test_the_plain_text_names_every_fix(site: Path, source: Source) -> None:
     text = (site / "llms.txt").read_text("utf-8")
     for repro in source.catalogue:
         assert f"## {repro.id} {repro.title}\n" in text
-        assert all(variant.about in text for variant in repro.variants if variant.outcome == "passes")
+        assert all(variant.about in text for variant in repro.variants if variant.role is Role.WORKS)
+        assert not any(variant.about in text for variant in repro.variants if variant.role is Role.CONTRAST)
 
 
 def test_the_scripts_are_python(site: Path) -> None:

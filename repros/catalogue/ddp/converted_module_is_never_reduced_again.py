@@ -37,6 +37,7 @@
 #
 # [tool.repro.variants.same_dtype]
 # outcome = "passes"
+# contrast = true
 # about = "a conversion to the dtype that the module has changes nothing"
 # devices = ["cpu"]
 #

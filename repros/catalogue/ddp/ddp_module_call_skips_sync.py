@@ -49,6 +49,7 @@
 #
 # [tool.repro.variants.group_of_one]
 # outcome = "passes"
+# contrast = true
 # about = "the failing code in a group of one rank, as in a first test on one GPU: there is nothing to see"
 # ///
 """A training loop that unwraps its DDP model trains every rank on its own.

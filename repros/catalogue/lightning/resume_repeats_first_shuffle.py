@@ -34,6 +34,7 @@
 #
 # [tool.repro.variants.uninterrupted]
 # outcome = "passes"
+# contrast = true
 # about = "both epochs in one fit, with a loader worker"
 # ///
 """A resumed run with loader workers trains its first epoch on epoch 0's permutation.

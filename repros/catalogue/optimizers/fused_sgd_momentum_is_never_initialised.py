@@ -37,6 +37,7 @@
 #
 # [tool.repro.variants.no_overflow]
 # outcome = "passes"
+# contrast = true
 # about = "an initial scale with which the first step succeeds"
 # ///
 """The usual overflow of a mixed-precision training's first step turns the weights into garbage one step later.

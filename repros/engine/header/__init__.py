@@ -131,6 +131,8 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
                 f"{key} of [{table}] names {str(unknown[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
             )
             raise block.error(table, key, problem)
+    if values["contrast"] and values["outcome"] is not Outcome.PASSES:
+        raise block.error(table, "contrast", "contrast is for a variant that passes; expected outcome = 'passes'")
     own = _signature(block, name, values)
     inherited = repro["finds"] if values["outcome"] is Outcome.FAILS else None
     return Variant(
@@ -145,6 +147,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
         claim=values["claim"],
         source=values["source"],
         finds=(inherited if values["finds"] is None else values["finds"]) or (),
+        contrast=values["contrast"],
     )
 
 

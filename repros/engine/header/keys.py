@@ -192,6 +192,7 @@ VARIANT: Mapping[str, Key] = {
     "claim": Key("what the documented solution promises", _text, decides=False),
     "source": Key(_A_LINK, _matching(_LINK), decides=False),
     "finds": _FINDS,
+    "contrast": Key("true or false", _boolean, default=False, decides=False),
     "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False)),
     "devices": Key(_DEVICES, _list_of(Device, empty=False)),
     "affected": Key(_CONDITIONS, _list_of(_condition)),

@@ -177,6 +177,11 @@ REFUSED = [
         "script.py:29: a variant that passes has no signature; expected it under one that fails",
     ),
     (
+        '# raises = "RuntimeError"',
+        '# contrast = true\n# raises = "RuntimeError"',
+        "script.py:23: contrast is for a variant that passes; expected outcome = 'passes'",
+    ),
+    (
         '# claim = "',
         '# ends = "signal SIGNOTHING"\n# claim = "',
         "script.py:34: ends = 'signal SIGNOTHING' in [tool.repro.variants",
