@@ -9,7 +9,8 @@ import pytest
 
 from repros.authoring.rules import RULES, Rule, Script, find_unnamed_rivals
 from repros.engine import header
-from repros.engine.catalogue import CATALOGUE, load
+from repros.engine.catalogue import load
+from repros.settings import CATALOGUE
 
 SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
 

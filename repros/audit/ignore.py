@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from repros.audit.sources.parsing import expect, quote, read_toml
-from repros.engine.catalogue import Catalogue
 from repros.errors import ReprosError
+from repros.model.catalogue import Catalogue
 
 _TABLE = ("tool", "repros", "audit")
 _EXPECTED = 'expected { id = "RPR-0005", reason = "why", until = 2027-01-31 }'

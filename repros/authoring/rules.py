@@ -15,11 +15,11 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.engine.catalogue import Catalogue
 from repros.engine.difference import difference
 from repros.engine.signature import normalise
 from repros.model import Outcome, Repro
 from repros.model.affected import AnyOf, Overlap, Term
+from repros.model.catalogue import Catalogue
 from repros.settings import folder_of
 from repros.stacks import load_stacks
 

@@ -21,8 +21,8 @@ from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
-from repros.engine.catalogue import Catalogue
 from repros.model import Kind
+from repros.model.catalogue import Catalogue
 
 CLEAN, AFFECTED = 0, 1
 

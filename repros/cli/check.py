@@ -24,7 +24,7 @@ from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.docs.readme import write_pages
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.engine.plan import Selection, select
 from repros.evidence import Measurement
 from repros.match import Confidence, match_log
@@ -33,6 +33,7 @@ from repros.matrix.measure import measure
 from repros.matrix.ranges import find_contradictions
 from repros.matrix.worklist import build_worklist
 from repros.model import Outcome, Repro, Result, Stack
+from repros.model.catalogue import Catalogue
 from repros.settings import CATALOGUE, catalogue_words, folder_of
 from repros.stacks import load_stacks, stack
 from repros.text.suggest import suggest_signature

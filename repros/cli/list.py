@@ -14,12 +14,12 @@ from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.docs.tables import failures_table
-from repros.engine.catalogue import CATALOGUE, Catalogue
 from repros.engine.header import has_header
 from repros.errors import refuse_unknown
 from repros.matrix.spans import describe_stacks
 from repros.model import Kind, Repro
-from repros.settings import catalogue_places
+from repros.model.catalogue import Catalogue
+from repros.settings import CATALOGUE, catalogue_places
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading

@@ -16,9 +16,8 @@ from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
-from repros.engine.catalogue import CATALOGUE
 from repros.errors import ReprosError
-from repros.settings import DEFAULT_PREFIX, OWN_PREFIX, catalogue_words, read_settings, use_catalogue
+from repros.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, catalogue_words, read_settings, use_catalogue
 from repros.text.wording import relative_to_cwd
 
 

@@ -18,7 +18,6 @@ from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
 from repros.engine import record
-from repros.engine.catalogue import Catalogue
 from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
@@ -30,6 +29,7 @@ from repros.issue.markdown import Form, markdown
 from repros.issue.redact import Identity
 from repros.issue.torch_env import collect_env
 from repros.model import Device, Outcome, Repro, Variant
+from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
 
 RUNS = Path(".repros/report.jsonl")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repros.engine.catalogue import CATALOGUE
 from repros.evidence import Evidence
 from repros.model import Repro, Variant
+from repros.settings import CATALOGUE
 
 FILE = CATALOGUE / "articles.toml"
 _KINDS = {"cause": "Cause", "solution": "Solution", "practice": "Best practice"}

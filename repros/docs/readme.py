@@ -15,7 +15,8 @@ from pathlib import Path
 from repros import evidence
 from repros.docs import tables
 from repros.docs.articles import articles_table, read_articles
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
+from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
 
 _BEGIN = "<!-- {name}: begin (python -m repros.docs.readme) -->"

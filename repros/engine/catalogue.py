@@ -1,44 +1,14 @@
-"""The catalogue: load every repro script below a folder, and find one by its id or slug."""
+"""The catalogue: load every repro script below a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from repros.engine.header import has_header, read
-from repros.errors import ReprosError, UnknownNameError
-from repros.model import Repro
+from repros.model.catalogue import Catalogue
+from repros.model.repro import Repro
 from repros.settings import CATALOGUE
-
-__all__ = ["CATALOGUE", "Catalogue", "load"]
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """Repros in the order of their ids."""
-
-    repros: tuple[Repro, ...]
-    clashes: tuple[str, ...] = ()
-    """A sentence for each script that was left out because another has its id."""
-
-    def __iter__(self) -> Iterator[Repro]:
-        """Iterate in the order of ids."""
-        return iter(self.repros)
-
-    def find(self, name: str) -> Repro:
-        """Return the repro with that id (any case) or slug.
-
-        Raises:
-            UnknownNameError: no repro has that id or slug; the message names the nearest.
-            ReprosError: several have that slug, which two catalogues may have.
-        """
-        found = [repro for repro in self.repros if name.upper() == repro.id or name == repro.slug]
-        if len(found) > 1:
-            raise ReprosError(f"{name} is the name of {', '.join(repro.id for repro in found)}; choose one by its id.")
-        if found:
-            return found[0]
-        raise UnknownNameError("repro", name, [r.id for r in self] + [r.slug for r in self])
 
 
 def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:

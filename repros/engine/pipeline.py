@@ -20,12 +20,12 @@ from datetime import datetime
 from pathlib import Path
 
 from repros.engine import record
-from repros.engine.catalogue import Catalogue
 from repros.engine.cells import JOBS, run_cells
 from repros.engine.environment import Where, prepare
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.errors import ReprosError
 from repros.model import Cell, Device, Launch, Result, Unavailable
+from repros.model.catalogue import Catalogue
 
 LOG_FOLDERS = 50
 """Number of runs whose logs are kept; `nox -s repro` makes one run per strategy."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.catalogue import CATALOGUE
 from repros.engine.launch import logs
 from repros.engine.record import RecordLine, is_own_environment
 from repros.export import script
 from repros.issue.redact import Identity, Redactor
 from repros.model import Kind, Outcome, Repro, Role, Upstream, Variant, Verdict
 from repros.model.paths import path_in_package
+from repros.settings import CATALOGUE
 from repros.stacks import load_stacks
 from repros.text.control import remove_controls
 

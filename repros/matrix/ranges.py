@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.catalogue import Catalogue
 from repros.evidence import Evidence, Measurement
 from repros.model import Cell, Environment, Expectation, Outcome, Repro
+from repros.model.catalogue import Catalogue
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from repros.engine.catalogue import Catalogue
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.evidence import Evidence, Measurement, Unit
 from repros.model import Cell, Device, Environment, Repro, Stack
+from repros.model.catalogue import Catalogue
 
 _SECONDS_PER_CELL = 4.0
 """Assumed while there is no evidence at all."""

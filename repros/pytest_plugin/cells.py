@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from repros.engine.catalogue import Catalogue
 from repros.engine.header import HeaderError, read
 from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
 from repros.errors import ReprosError
 from repros.model import Category, Device, Result, Verdict
+from repros.model.catalogue import Catalogue
 from repros.pytest_plugin.runner import Runner
 from repros.text.control import remove_controls
 from repros.text.explain import explain

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.errors import ReprosError
+from repros.model.catalogue import Catalogue
 from repros.settings import catalogue_places, use_catalogue
 from repros.text.control import remove_controls
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from repros import evidence
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.evidence import Evidence
 from repros.model import Repro, Stack
+from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
 
 ROOT = Path(__file__).parents[2]

@@ -21,9 +21,10 @@ from repros.audit.formats.text import render_text
 from repros.audit.ignore import Ignore, index_ignores
 from repros.audit.report import AuditReport, build_report
 from repros.audit.subject import Constraint, Location, Subject
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.model import Outcome
 from repros.model.affected import packages_of
+from repros.model.catalogue import Catalogue
 from tests import factories
 from tests.audit.test_assess import measurement, subject
 

@@ -11,8 +11,8 @@ from repros.audit.assess import assess
 from repros.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
 from repros.audit.report import AuditReport, build_report
 from repros.audit.subject import Constraint, Location, Subject
-from repros.engine.catalogue import Catalogue
 from repros.errors import ReprosError, UnknownNameError
+from repros.model.catalogue import Catalogue
 from tests import factories
 
 TODAY = dt.date(2026, 11, 21)

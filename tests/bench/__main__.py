@@ -14,11 +14,12 @@ import click
 import psutil
 
 from repros.cli.shared.output import console
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.engine.cells import is_warm, run_cells
 from repros.engine.environment import Where, prepare
 from repros.engine.plan import Selection, plan, select
 from repros.model import Category, Cell, Environment
+from repros.model.catalogue import Catalogue
 from tests.bench import figures, machine, table
 from tests.bench.measure import Bench, measure_interleaved, memory_of, time_epochs
 from tests.bench.startup import startup_figures, time_startup

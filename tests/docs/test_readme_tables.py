@@ -8,8 +8,8 @@ import pytest
 
 from repros import evidence
 from repros.docs import readme, tables
-from repros.engine.catalogue import Catalogue
 from repros.model import Device, Kind, Outcome, Upstream
+from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
 from tests import factories
 

@@ -11,13 +11,14 @@ import pytest
 from repros import environments
 from repros.engine import environment as engine_environment
 from repros.engine import pipeline, record
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.engine.environment import Where
 from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import ProbeError
 from repros.errors import ReprosError, UnknownNameError
 from repros.model import Cell, Device, Environment, Repeats, Result, Unavailable, Verdict
+from repros.model.catalogue import Catalogue
 from repros.stacks import stack
 from tests.factories import environment
 from tests.toy_cells import TOYS

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.catalogue import Catalogue
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, plan, select, stack_names
 from repros.errors import UnknownNameError
 from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
+from repros.model.catalogue import Catalogue
 from tests.factories import environment, repro, requirements, variant
 
 ONE = repro(

@@ -7,10 +7,11 @@ from functools import cache
 
 import pytest
 
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.evidence import Evidence, VariantVerdict, read
 from repros.matrix.ranges import find_contradictions
 from repros.model import Outcome, Verdict
+from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
 from tests import factories as make
 from tests.evidence.samples import MEASUREMENT

@@ -12,8 +12,8 @@ from urllib.parse import urldefrag, urlsplit
 
 import pytest
 
-from repros.engine.catalogue import Catalogue
 from repros.model import Device
+from repros.model.catalogue import Catalogue
 from repros.site.build import MENU, Place, build
 from repros.site.source import Source
 

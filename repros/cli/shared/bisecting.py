@@ -18,10 +18,10 @@ from repros.bisect.record import bisection_record
 from repros.bisect.releases import candidate_releases, fetch_files
 from repros.bisect.text import describe_outcome
 from repros.cli.shared.output import show_text
-from repros.engine.catalogue import Catalogue
 from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
 from repros.model import Device, Outcome, Repro
+from repros.model.catalogue import Catalogue
 from repros.settings import folder_of
 from repros.stacks import stack
 from repros.text.control import dump_json

@@ -10,10 +10,10 @@ from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.output import console
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.engine import record
-from repros.engine.catalogue import Catalogue
 from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
+from repros.model.catalogue import Catalogue
 
 RUNS = Path(".repros/match.jsonl")
 """Results of `repros match --confirm`, kept apart from those of the latest `repros run`."""

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 from repros.cli.shared.output import console, show_text
-from repros.engine.catalogue import Catalogue, load
+from repros.engine.catalogue import load
 from repros.errors import ReprosError
+from repros.model.catalogue import Catalogue
 from repros.settings import catalogue_places
 from repros.stacks import stack_clashes
 
