@@ -15,6 +15,7 @@ from pathlib import Path
 from repros import evidence
 from repros.docs import tables
 from repros.docs.articles import articles_table, read_articles
+from repros.docs.chaos import faults_sentence, read_kept_run
 from repros.engine.catalogue import load
 from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
@@ -50,6 +51,8 @@ def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
     }
     if _BEGIN.format(name="articles") in page:
         contents["articles"] = articles_table(read_articles(), catalogue, known, up)
+    if _BEGIN.format(name="faults") in page:
+        contents["faults"] = faults_sentence(read_kept_run())
     marks = {name: (_BEGIN.format(name=name), _END.format(name=name)) for name in contents}
     present = {name: pair for name, pair in marks.items() if all(mark in page for mark in pair)}
     if not present:

@@ -1,14 +1,16 @@
 """Inject faults, chosen by a seed, into real cells and runners, and check after each that all invariants hold.
 
-    python -m tests.chaos [--seed N] [--faults N] [--minutes N] [--torch PYTHON | --no-torch] [--only NAME]
+    python -m tests.chaos [--seed N] [--faults N] [--minutes N] [--torch PYTHON | --no-torch] [--only NAME] [--out FILE]
 
 The invariants: no process of the cell lives, no complete result is lost, no wrong verdict is recorded, and the next
-cell runs.
+cell runs. `--out tests/chaos/kept.json` keeps the figures; `python -m repros.docs.readme` then writes them into
+docs/failures.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import signal
@@ -40,9 +42,12 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     print(run.summary())
     seconds = time.monotonic() - begun
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps(run.figures(seconds), indent=2) + "\n", "utf-8")
     print(f"seed {given.seed}: {run.injected} faults injected in {seconds:.0f} s, {len(run.violations)} violations")
     for violation in run.violations:
         print(violation)
+    print(f"figures: {given.out}")
     return 1 if run.violations or run.plan else 0
 
 
@@ -56,6 +61,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--torch", type=Path, help="an interpreter with torch (default: that of the stack `current`)")
     parser.add_argument("--no-torch", action="store_true", help="skip the faults that need torch and Gloo")
     parser.add_argument("--only", help="inject this fault only")
+    parser.add_argument("--out", type=Path, default=Path(".repros/chaos.json"), help="where to write the figures")
     return parser.parse_args()
 
 

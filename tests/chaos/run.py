@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from repros.engine.launch import Servers
-from tests.chaos import cell_faults, file_faults, runner_faults, surrounding_faults
+from tests.chaos import accelerator_faults, cell_faults, file_faults, runner_faults, surrounding_faults
 from tests.chaos.fake_environment import toy
 from tests.chaos.leaks import Violation
 from tests.chaos.worker import NotInjectedError, Worker
@@ -54,8 +58,9 @@ TORCH_FAULTS: dict[Fault, int] = {
     cell_faults.kill_a_gloo_server: 4,
     cell_faults.stop_a_gloo_rank: 2,
     cell_faults.occupy_the_port: 6,
+    accelerator_faults.damage_the_accelerator: 8,
 }
-"""Faults in cells with torch and Gloo."""
+"""Faults in cells with torch: on Gloo, and on the simulated accelerator."""
 
 
 @dataclass
@@ -86,6 +91,25 @@ class ChaosRun:
             thread.start()
         for thread in threads:
             thread.join()
+
+    def figures(self, seconds: float) -> dict[str, Any]:
+        """Return what is kept of a run that took so many seconds."""
+        outcomes: dict[str, dict[str, int]] = {}
+        for (name, outcome), count in sorted(self.outcomes.items()):
+            outcomes.setdefault(name, {})[outcome] = count
+        return {
+            "schema": 1,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seed": self.seed,
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "processors": os.cpu_count(),
+            "seconds": round(seconds),
+            "injected": self.injected,
+            "outcomes": outcomes,
+            "violations": self.violations,
+            "left_out": len(self.plan),
+        }
 
     def summary(self) -> str:
         """Return the outcomes, one line for each fault."""

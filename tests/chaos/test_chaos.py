@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos import cell_faults, file_faults, runner_faults
+from repros.docs.chaos import read_kept_run
+from tests.chaos import accelerator_faults, cell_faults, file_faults, runner_faults
 from tests.chaos.run import FAULTS, TORCH_FAULTS, ChaosRun, plan_faults
 from tests.chaos.worker import Worker
 
@@ -45,6 +46,26 @@ def test_no_fault_violates_an_invariant(tmp_path: Path) -> None:
     assert run.plan == []
 
 
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="faults find their targets by /proc")
+def test_a_damaged_accelerator_is_made_anew(tmp_path: Path, current_python: Path) -> None:
+    fault = accelerator_faults.damage_the_accelerator
+    run = ChaosRun([(0, fault), (1, fault)], SEED, current_python, time.monotonic() + 240)
+    run.inject_all(tmp_path / "run", 1, print)
+    assert run.violations == []
+    assert run.injected == 2
+
+
+def test_the_kept_run_had_every_fault_and_no_violation() -> None:
+    kept = read_kept_run()
+    known = {fault.__name__ for fault in {**FAULTS, **TORCH_FAULTS}}
+    assert set(kept["outcomes"]) == known, "faults have changed; run: nox -s chaos -- --out tests/chaos/kept.json"
+    assert (kept["violations"], kept["left_out"]) == ([], 0)
+    counts = [item for outcomes in kept["outcomes"].values() for item in outcomes.items()]
+    assert sum(count for outcome, count in counts if not outcome.startswith("not injected")) == kept["injected"]
+
+
 def test_the_seed_decides_the_plan() -> None:
     first, again, other = plan_faults(1, 330, None), plan_faults(1, 330, None), plan_faults(2, 330, None)
     assert first == again != other
@@ -60,3 +81,7 @@ def test_an_unexpected_error_is_a_violation(tmp_path: Path) -> None:
     run.inject_all(tmp_path / "run", 1, print)
     assert run.violations == ["fault 7 breaks: ValueError: its message"]
     assert run.outcomes == Counter({("breaks", "VIOLATION"): 1})
+    figures = run.figures(1.6)
+    assert figures["outcomes"] == {"breaks": {"VIOLATION": 1}}
+    assert (figures["seconds"], figures["injected"], figures["left_out"]) == (2, 1, 0)
+    assert figures["violations"] == run.violations

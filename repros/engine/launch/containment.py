@@ -15,6 +15,9 @@ Each mechanism catches processes that the others miss:
 A process of a cold cell that left the session *and* cleared its environment escapes. None of the libraries does both.
 macOS has no subreapers and no parent-death signal, so a rank that a warm server forked and that left its session
 escapes there too. Tokens and sessions work there: psutil can read the environments of the user's own processes.
+
+All this is about cells. An installer or a compiler that a killed runner had started ends by itself, in a minute or so;
+the next run waits for it and takes what it made.
 """
 
 from __future__ import annotations
