@@ -25,7 +25,7 @@ LAYERS = (
     ("engine", "simulate"),
     ("environments", "stacks"),
     ("model",),
-    ("settings",),
+    ("settings", "cache"),
     ("errors", "inside"),
     ("__init__",),
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.audit.evidence_summary import summarise_evidence
+from repros.audit.evidence_summary import group_by_repro, summarise_evidence
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.subject import Subject
 from repros.evidence import Evidence
@@ -27,6 +27,7 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for every repro, in the catalogue's order."""
+    measured = group_by_repro(evidence)
     for repro in repros:
         conditions = [*repro.affected, *_present_packages(repro)]
         answers = [(one, one.evaluate(partial(_compare, subject))) for one in conditions]
@@ -40,7 +41,7 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
             unaffected=tuple(text for _, others in ranges for text in others),
             workarounds=tuple(_usable_workarounds(repro, subject)),
             exceptions=tuple(_exceptions(repro, status, subject)),
-            evidence=summarise_evidence(repro, subject, evidence),
+            evidence=summarise_evidence(repro, subject, measured.get(repro.id, {})),
         )
 
 
@@ -53,7 +54,12 @@ def _present_packages(repro: Repro) -> Iterator[AnyOf]:
     for package in repro.packages:
         if canonicalize_name(package) not in with_range:
             own = [r.specifier for r in repro.requires if canonicalize_name(r.name) == canonicalize_name(package)]
-            yield AnyOf((Term(Requirement(f"{package}{own[0] if own else ''}")),))
+            yield AnyOf((Term(_requirement(f"{package}{own[0] if own else ''}")),))
+
+
+@cache
+def _requirement(text: str) -> Requirement:
+    return Requirement(text)
 
 
 def _compare(subject: Subject, term: Term) -> Overlap:

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.audit.subject import Subject
-from repros.evidence import Evidence
+from repros.evidence import Evidence, Measurement, Unit
 from repros.model import Device, Repro
 from repros.model.affected import packages_of
 
@@ -44,15 +44,23 @@ def _name_stacks(names: tuple[str, ...]) -> str:
     return f"stack{'' if len(names) == 1 else 's'} {', '.join(names)}"
 
 
+def group_by_repro(evidence: Evidence) -> Mapping[str, Evidence]:
+    """Return the evidence of each repro by its id."""
+    groups: dict[str, dict[Unit, Measurement]] = {}
+    for unit, measurement in evidence.items():
+        groups.setdefault(unit.repro, {})[unit] = measurement
+    return groups
+
+
 def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> EvidenceSummary:
-    """Return the summary of a failure's evidence for a subject."""
+    """Return the summary of a failure's own evidence for a subject."""
     packages: set[str] = {*map(canonicalize_name, repro.packages), *packages_of(repro.affected)}
     same: dict[str, None] = {}
     other: dict[str, None] = {}
     devices: dict[Device, None] = {}
     for unit, measurement in evidence.items():
         seen = measurement.variants.get("failing")
-        if unit.repro != repro.id or seen is None or not seen.verdict.shows_failure:
+        if seen is None or not seen.verdict.shows_failure:
             continue
         devices[unit.device] = None
         (same if _has_versions(subject, packages, measurement.versions) else other)[unit.stack] = None

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from repros import cache
 from repros.engine.launch.environ import INSIDE, accelerator, for_device
-from repros.environments import cache
 from repros.model import Device
 
 MOST_BYTES = 40_000

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from repros import environments, evidence
 from repros.authoring.golden import Golden, capture, golden_folder, has_golden_log
@@ -21,7 +20,7 @@ from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example
-from repros.cli.shared.output import console, show_text
+from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.docs.readme import write_pages
 from repros.engine.catalogue import load
@@ -46,7 +45,7 @@ RESULTS = Path(".repros/check.jsonl")
 class _Check:
     """One check: where to show what it does, and what is left to do."""
 
-    out: Console
+    out: Page
     catalogue: Catalogue
     repro: Repro
     to_do: list[str] = field(default_factory=list)

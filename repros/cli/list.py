@@ -14,7 +14,6 @@ from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.docs.tables import failures_table
-from repros.engine.header import has_header
 from repros.errors import refuse_unknown
 from repros.matrix.spans import describe_stacks
 from repros.model import Kind, Repro
@@ -121,8 +120,13 @@ def _print_list(repros: Sequence[Repro]) -> None:
 
 def _name_others() -> None:
     """Name the files in private catalogues that look like scripts and are none, since they have no header."""
-    for folder in catalogue_places():
-        for path in sorted(folder.rglob("*.py")) if folder.is_dir() and folder != CATALOGUE else ():
+    private = [place for place in catalogue_places() if place.is_dir() and place != CATALOGUE]
+    if not private:
+        return
+    from repros.engine.header import has_header  # noqa: PLC0415 - the package's own catalogue is read only if it changed
+
+    for folder in private:
+        for path in sorted(folder.rglob("*.py")):
             if not path.name.startswith(_NO_SCRIPTS) and not has_header(path):
                 problem = f"left out: {relative_to_cwd(path)} has no [tool.repro] header"
                 show_text(console(stderr=True), problem, "yellow")

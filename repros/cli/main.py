@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import tempfile
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -142,6 +140,9 @@ def _describe_unexpected(error: Exception) -> str:
 
 def _save_details(error: Exception) -> str:
     """Write an error's traceback to a new file, readable for the user only; return where it is."""
+    import tempfile  # noqa: PLC0415 - most commands end well, and start sooner without these
+    import traceback  # noqa: PLC0415 - the same
+
     details = traceback.format_exception(error)
     try:
         with tempfile.NamedTemporaryFile("w", prefix="repros-", suffix=".txt", delete=False, errors="replace") as file:

@@ -55,7 +55,7 @@ def match(file: Path, python: Path | None, *, confirm: bool, as_json: bool) -> i
         out = console()
         show_text(out, format_match(found, out.width))
         if python is not None:
-            out.print()
+            out.show()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
                 run_candidates(catalogue, ids, python, quiet=False)

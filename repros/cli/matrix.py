@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from repros import evidence
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
-from repros.cli.shared.output import console, show_text
+from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine.cells import JOBS
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
@@ -147,7 +146,7 @@ def matrix(
 
 
 def _remove_obsolete(
-    out: Console, worklist: Worklist, specs: Sequence[CellSpec], folder: Path | None, *, dry_run: bool
+    out: Page, worklist: Worklist, specs: Sequence[CellSpec], folder: Path | None, *, dry_run: bool
 ) -> None:
     """Remove the evidence of what cannot run any more, or say what would be removed."""
     repros = {spec.repro.id: spec.repro for spec in specs}
@@ -159,7 +158,7 @@ def _remove_obsolete(
         show_text(out, f"{verb}: the evidence of {one.unit}, which cannot run there any more", "yellow")
 
 
-def _show_trouble(out: Console, worklist: Worklist, known: Evidence) -> bool:
+def _show_trouble(out: Page, worklist: Worklist, known: Evidence) -> bool:
     """Name the evidence of another failure than the documented one; return whether there is any."""
     found = list(find_trouble(worklist, known))
     for unit, variant in found:
@@ -169,7 +168,7 @@ def _show_trouble(out: Console, worklist: Worklist, known: Evidence) -> bool:
     return bool(found)
 
 
-def _measure(out: Console, worklist: Worklist, known: Evidence, options: MeasureOptions) -> int:
+def _measure(out: Page, worklist: Worklist, known: Evidence, options: MeasureOptions) -> int:
     """Run the cells, then store the measurements or compare them with the evidence; return the exit code."""
     observer = LiveReporter(out, options.results, append=True, verbose=False)
     running = measure(
@@ -213,7 +212,7 @@ def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
     return write
 
 
-def _report_results(out: Console, running: Iterable[Result], observer: LiveReporter) -> bool:
+def _report_results(out: Page, running: Iterable[Result], observer: LiveReporter) -> bool:
     """Show each result as it comes; return whether an environment could not be made."""
     broken = False
     shown = set[str]()
@@ -226,7 +225,7 @@ def _report_results(out: Console, running: Iterable[Result], observer: LiveRepor
     return broken
 
 
-def _compare_with_evidence(out: Console, lines: Sequence[RecordLine], known: Evidence) -> int:
+def _compare_with_evidence(out: Page, lines: Sequence[RecordLine], known: Evidence) -> int:
     """Show the cells whose verdict differs from their evidence; return the exit code."""
     disagreements = find_disagreements(lines, known)
     for disagreement in disagreements:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-from rich.text import Text
 
 from repros import environments
 from repros.cli.shared.options import catalogue_option, example, json_option
@@ -13,6 +12,7 @@ from repros.environments.resolve import write_lock
 from repros.model.stack import Size, Stack
 from repros.stacks import load_stacks, stack
 from repros.text import json_values
+from repros.text.styled import Text
 from repros.text.wording import wrap
 
 

@@ -9,9 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from repros import inside
+from repros import cache, inside
 from repros.engine.judge import is_machine_error
-from repros.environments import cache
 from repros.errors import ReprosError
 from repros.model import Device, Environment
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from repros.environments.cache import cache_folder
+from repros.cache import cache_folder
 from repros.environments.integrity import find_damage
 from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError

@@ -7,12 +7,14 @@ never guessed. :mod:`repros.matrix.measure` produces the measurements; reports a
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-import tomli  # compiled: reads hundreds of files in half the time of tomllib
-
+from repros.cache.snapshot import files_below, remember
 from repros.errors import ReprosError
 from repros.evidence.measurement import Evidence, Measurement, VariantVerdict
 from repros.evidence.unit import Unit
@@ -23,8 +25,10 @@ from repros.stacks import is_private
 FOLDER = Path(__file__).parent
 """The evidence that comes with the package."""
 
-_FILES = "*/*-[0-9][0-9][0-9][0-9].toml"
-"""The files of all stacks: a folder for each, in it a file for each id."""
+_FILE = re.compile(r".+-[0-9]{4}\.toml")
+"""The name of a file with the evidence of one id."""
+_READERS = (FOLDER, FOLDER.parent / "model")
+"""The code that makes evidence of files."""
 _HEAD = "# {repro} on {stack}, as measured. Written by `repros matrix`.\n"
 
 
@@ -44,9 +48,22 @@ def read(folder: Path | None = None) -> Evidence:
     Raises:
         ReprosError: A file is damaged.
     """
-    folders = [folder] if folder else [*(private / "evidence" for private in reversed(private_folders())), FOLDER]
-    files = (file for one in folders for file in sorted(one.glob(_FILES)))
-    return {measurement.unit: measurement for file in files for measurement in _read_file(file)}
+    if folder is not None:
+        return _read_files(sorted(_list_files(folder)))
+    folders = [*(private / "evidence" for private in reversed(private_folders())), FOLDER]
+    files = [file for one in folders for file in sorted(_list_files(one))]
+    readers = [file for place in _READERS for file in files_below(place, ".py")]
+    return remember("evidence", [*files, *readers], partial(_read_files, files))
+
+
+def _list_files(folder: Path) -> Iterator[str]:
+    """Yield the paths of all stacks' files; as text, which sorts in a tenth of the time of hundreds of paths."""
+    stacks = [entry.path for entry in os.scandir(folder) if entry.is_dir()] if folder.is_dir() else []
+    yield from (entry.path for stack in stacks for entry in os.scandir(stack) if _FILE.fullmatch(entry.name))
+
+
+def _read_files(files: Iterable[str | Path]) -> Evidence:
+    return {measurement.unit: measurement for file in files for measurement in _read_file(Path(file))}
 
 
 def write(measurements: Iterable[Measurement], folder: Path = FOLDER) -> None:
@@ -92,6 +109,8 @@ def _write_file(file: Path, known: Evidence) -> None:
 
 
 def _read_file(file: Path) -> Iterator[Measurement]:
+    import tomli  # noqa: PLC0415 # compiled: reads hundreds of files in half the time of tomllib, if any has changed
+
     try:
         devices = tomli.loads(file.read_text(encoding="utf-8"))
         for device, strategies in devices.items():

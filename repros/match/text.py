@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
 from repros.match.reasons import confidence_reason, join_words, next_commands, other_causes, shown_variants
 from repros.model import Kind, Repro, Role, Variant
 from repros.text.layout import entries, entry, heading, label_lines
+from repros.text.styled import Text
 from repros.text.threads import kind_text
 from repros.text.wording import count, own_requirements, wrap
 
@@ -124,6 +123,6 @@ def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:
 
 
 def _ruled_out_text(out: RuledOut) -> str:
-    names = " or ".join(name.rpartition(":")[2] for name in out.entry.signature.frames)
+    names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in out.entry.signature.frames))
     reason = f"the stack has no {names}" if names else "this error means that another process failed first"
     return f"{out.entry.repro.id} has the message of line {out.link.line}, but {reason}"

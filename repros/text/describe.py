@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from rich.text import Text
-
 from repros.engine.difference import difference
 from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
 from repros.settings import catalogue_words
 from repros.text.layout import entry, heading
+from repros.text.styled import Text
 from repros.text.threads import kind_text, thread_groups
 from repros.text.wording import count, every_release_of, own_requirements, relative_to_cwd, wrap
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.text import Text
-
+from repros.text.styled import Text
 from repros.text.wording import wrap
 
 MARGIN = 10
@@ -52,7 +51,5 @@ def label_lines(
 ) -> Iterator[Text]:
     """Yield lines as they are, with a label in the margin of the first; for text that must not be wrapped."""
     for line in lines:
-        shown = Text(f"{'':<{indent}}{label:<{margin}}{line}")
-        shown.stylize(style, 0, indent + margin)
-        yield shown
+        yield Text(f"{'':<{indent}}{label:<{margin}}", style).append(line)
         label = ""

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePath
 
-from rich.text import Text
-
 from repros.engine import record
 from repros.engine.record import RecordLine
 from repros.model import Category, Verdict
 from repros.text.layout import heading
+from repros.text.styled import Text
 from repros.text.wording import count, wrap
 
 _STYLES = {
@@ -109,9 +108,13 @@ def _cell_lines(line: RecordLine, columns: Sequence[str], layout: _Layout) -> It
     agrees = verdict.category is Category.AGREES
     mark = "x" if _refutes_claim(line) and not layout.roomy else "!" if verdict.disagrees else " "
     first, *more = _break_name(columns[0], layout.widths[0])
-    row = Text(layout.row((first, *columns[1:]), mark))
+    plain = layout.row((first, *columns[1:]), mark)
     at = _INDENT + sum(layout.widths[:4]) + 4 * layout.gap
-    row.stylize(verdict_style(verdict), at, at + len(verdict))
+    row = (
+        Text(plain[:at])
+        .append(plain[at : at + len(verdict)], verdict_style(verdict))
+        .append(plain[at + len(verdict) :])
+    )
     if _refutes_claim(line) and layout.roomy:
         row.append(f"  {_DOES_NOT_FIX}", "magenta")
     yield row

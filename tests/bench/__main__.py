@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 import psutil
+from rich.console import Console
 
-from repros.cli.shared.output import console
 from repros.engine.catalogue import load
 from repros.engine.cells import is_warm, run_cells
 from repros.engine.environment import Where, prepare
@@ -74,7 +74,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     report["targets"] = figures.compare_with_targets(report)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=2) + "\n")
-    screen = console()
+    screen = Console()
     screen.print(table.report(report))
     screen.print(f"figures: {out}")
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
-from repros.cli.shared.output import console
 from tests.bench.measure import Sample
 from tests.match.golden_logs import GOLDEN
 
@@ -123,4 +123,4 @@ def startup_table(measured: Mapping[str, Any]) -> Table:
 
 
 if __name__ == "__main__":
-    console().print(startup_table(startup_figures(time_startup())))
+    Console().print(startup_table(startup_figures(time_startup())))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.environments.cache import cache_folder
+from repros.cache import cache_folder
 from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
 from tests.tiny_stack import MakeStack
 

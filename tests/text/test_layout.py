@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.text import Text
-
 from repros.text import layout
+from repros.text.styled import Text
 
 
 def plain(lines: Iterable[Text]) -> str:
@@ -40,7 +39,10 @@ def test_an_entry_without_a_body_has_no_line() -> None:
 
 def test_only_the_label_is_styled() -> None:
     first, second = layout.entry("cause", "one two three", 17, style="green")
-    assert [(span.start, span.end, span.style) for span in (*first.spans, *second.spans)] == [(0, 10, "green")] * 2
+    assert [first.parts, second.parts] == [
+        [("cause     ", "green"), ("one two", "")],
+        [("          ", "green"), ("three", "")],
+    ]
 
 
 def test_label_lines_does_not_wrap() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from repros.cli.shared.output import paint
 from repros.engine import record
 from repros.model import Ending, Outcome, Result, Verdict
 from repros.text import table
@@ -121,10 +120,8 @@ x no_      ddp         cpu current reproduced  11.2
 
 
 def shown(lines: Sequence[Any], width: int, *, verbose: bool = False, colour: bool = False) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
-    console.print(table.summary_table(lines, width, verbose=verbose), soft_wrap=True)
-    return out.getvalue()
+    text = table.summary_table(lines, width, verbose=verbose)
+    return f"{paint(text) if colour else text.plain}\n"
 
 
 def test_at_the_width_of_a_terminal() -> None:

@@ -7,9 +7,8 @@ from functools import partial
 from importlib import import_module
 from typing import Protocol
 
-from rich.text import Text
-
 from repros.audit.report import AuditReport
+from repros.text.styled import Text
 
 
 class FormatName(StrEnum):

@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Iterator
 from functools import partial
 
-from rich.text import Text
-
 from repros.audit.finding import Condition, Finding, Status
 from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
 from repros.settings import catalogue_words
 from repros.text.layout import entry, heading, label_lines
+from repros.text.styled import Text
 from repros.text.threads import kind_note
 from repros.text.wording import count, own_requirements, wrap
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from repros.audit.sources.pylock import read_pylock
-from repros.audit.sources.pyproject import read_pyproject
-from repros.audit.sources.requirements import read_requirements
-from repros.audit.sources.uv_lock import read_uv_lock
 from repros.audit.subject import Subject
 from repros.errors import ReprosError
 
@@ -31,15 +27,24 @@ class SourceReader(Protocol):
         """
 
 
-READERS: Mapping[str, SourceReader] = {
-    "pyproject.toml": read_pyproject,
-    "uv.lock": read_uv_lock,
-    "pylock.toml": read_pylock,
-    "pylock.*.toml": read_pylock,
-    "*.txt": read_requirements,
-    "*.in": read_requirements,
+_READERS = {
+    "pyproject.toml": "pyproject",
+    "uv.lock": "uv_lock",
+    "pylock.toml": "pylock",
+    "pylock.*.toml": "pylock",
+    "*.txt": "requirements",
+    "*.in": "requirements",
 }
-"""The parsers by pattern of the file's name."""
+"""By pattern of the file's name, the module here with its parser `read_MODULE`, imported when there is such a file."""
+
+
+def find_reader(file: Path) -> SourceReader | None:
+    """Return the parser for a file's name."""
+    module = next((module for pattern, module in _READERS.items() if fnmatchcase(file.name, pattern)), None)
+    if module is None:
+        return None
+    reader: SourceReader = getattr(import_module(f"{__name__}.{module}"), f"read_{module}")
+    return reader
 
 
 def read_source(file: Path) -> Subject:
@@ -48,7 +53,7 @@ def read_source(file: Path) -> Subject:
     Raises:
         ReprosError: it cannot be read or parsed, or is of an unknown kind.
     """
-    reader = next((reader for pattern, reader in READERS.items() if fnmatchcase(file.name, pattern)), None)
+    reader = find_reader(file)
     if reader is None:
         expected = "requirements.txt, pyproject.toml, uv.lock or pylock.toml; 'pip freeze > requirements.txt' makes one"
         raise ReprosError(f"{file} is of an unknown kind; expected {expected}.")

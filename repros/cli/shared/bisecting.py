@@ -9,7 +9,6 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from rich.console import Console
 
 from repros import evidence
 from repros.bisect.bisection import Bisection, run_bisection
@@ -17,7 +16,7 @@ from repros.bisect.question import Question, build_question
 from repros.bisect.record import bisection_record
 from repros.bisect.releases import candidate_releases, fetch_files
 from repros.bisect.text import describe_outcome
-from repros.cli.shared.output import show_text
+from repros.cli.shared.output import Page, show_text
 from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
 from repros.model import Device, Outcome, Repro
@@ -67,7 +66,7 @@ def ask(
     return build_question(spec, chosen, package, releases, good, bad, oldest)
 
 
-def run(question: Question, out: Console, *, every: bool = False) -> Bisection:
+def run(question: Question, out: Page, *, every: bool = False) -> Bisection:
     """Answer a question, showing each answer as it comes."""
     folder = ANSWERS / f"{question.spec.repro.id}-{question.package}"
     return run_bisection(question, folder, lambda line: show_text(out, line), every=every)
@@ -91,7 +90,7 @@ def keep(bisection: Bisection) -> Path:
     return file
 
 
-def keep_record(spec: CellSpec, package: str, out: Console) -> str:
+def keep_record(spec: CellSpec, package: str, out: Page) -> str:
     """Bisect a package on the home stack, keep the record if the failure was found, and return the outcome."""
     bisection = run(ask(spec, package), out)
     if bisection.finding.begins is not None:

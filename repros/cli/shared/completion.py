@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 import click
 from click.shell_completion import CompletionItem
 
-from repros.engine.catalogue import load
+from repros.cli.shared.inputs import read_catalogue
 from repros.errors import ReprosError
 from repros.model import Repro
-from repros.settings import catalogue_places
 from repros.stacks import load_stacks
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
@@ -52,12 +51,12 @@ def _repros(ctx: click.Context) -> Iterator[Repro]:
     """Yield the repros that the command line names, or all."""
     # An option without its value ends click's parsing: the words before it are then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
-    catalogue = load(catalogue_places())
+    catalogue = read_catalogue()
     yield from [repro for repro in catalogue if not named.isdisjoint({repro.id, repro.slug})] or catalogue
 
 
 def _ids(_: click.Context) -> Iterator[tuple[str, str]]:
-    for repro in load(catalogue_places()):
+    for repro in read_catalogue():
         yield repro.id, repro.title
         yield repro.slug, repro.title
 
@@ -78,7 +77,7 @@ def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _families(_: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((repro.family, "") for repro in load(catalogue_places()))
+    yield from ((repro.family, "") for repro in read_catalogue())
 
 
 def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
+import copyreg
+from functools import cache, partial
 from pathlib import Path
 
+import packaging
+from packaging.requirements import Requirement
+
+from repros.cache.snapshot import files_below, remember
 from repros.cli.shared.output import console, show_text
-from repros.engine.catalogue import load
 from repros.errors import ReprosError
 from repros.model.catalogue import Catalogue
 from repros.settings import catalogue_places
@@ -14,6 +18,10 @@ from repros.stacks import stack_clashes
 
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
+_PACKAGE = Path(__file__).parents[2]
+_OWN = ("engine/catalogue.py", "engine/header", "engine/signature.py", "errors.py", "model", "settings.py")
+READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
+"""The code that makes a catalogue of scripts."""
 
 
 def load_catalogue() -> Catalogue:
@@ -23,14 +31,37 @@ def load_catalogue() -> Catalogue:
         ReprosError: there is no script.
         HeaderError: a script's header is refused.
     """
-    paths = catalogue_places()
-    catalogue = load(paths)
+    catalogue = read_catalogue()
     for clash in (*catalogue.clashes, *stack_clashes()):
         show_text(console(stderr=True), f"left out: {clash}", "yellow")
     if not catalogue.repros:
-        below = ", ".join(map(str, paths))
+        below = ", ".join(map(str, catalogue_places()))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")
     return catalogue
+
+
+def read_catalogue() -> Catalogue:
+    """Return the catalogues in use, read anew only if a script has changed.
+
+    Raises:
+        HeaderError: a script's header is refused.
+    """
+    places = catalogue_places()
+    files = [file for place in (*places, *READERS) for file in files_below(place, ".py")]
+    return remember("catalogue", files, partial(_load, places))
+
+
+def _load(places: tuple[Path, ...]) -> Catalogue:
+    from repros.engine.catalogue import load  # noqa: PLC0415 - only what has changed is read
+
+    copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement),)))
+    return load(places)
+
+
+@cache
+def make_requirement(text: str) -> Requirement:
+    """Return a requirement of a kept catalogue, of which many are equal."""
+    return Requirement(text)
 
 
 def choose_interpreter(given: Path) -> Path:
@@ -51,6 +82,8 @@ def find_interpreter(given: Path) -> Path:
     Raises:
         ReprosError: a folder that is not an environment.
     """
+    import shutil  # noqa: PLC0415 - the same
+
     given = given.expanduser()
     if given.is_dir():
         # venv, uv and conda all have this path.

@@ -3,33 +3,81 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from rich.segment import Segment
+from rich.text import Text as RichText
 
-from repros.cli.shared.output import show_text
+from repros.cli.shared.output import Page, show_text
+from repros.cli.shared.streams import OutputError
 from repros.engine import record
 from repros.engine.pipeline import Observer
 from repros.engine.results_file import begin_results
 from repros.model import Cell, Result, Unavailable, Verdict, cell_label
 from repros.text import table
+from repros.text.control import remove_controls
 from repros.text.explain import explain
+from repros.text.styled import Text
 from repros.text.wording import count, relative_to_cwd
+
+
+class _SafeConsole(Console):
+    """A console that removes control characters from everything it renders, live displays included."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render without control characters; rich's own, such as those for colours, are added later."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(remove_controls(text), style)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line to end the program; rich would exit with 1."""
+        raise BrokenPipeError
+
+    def _write_buffer(self) -> None:
+        try:
+            super()._write_buffer()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            del self._buffer[:]  # or the next output would write it again
+            raise OutputError(error) from error
+
+
+class _LivePage(Page):
+    """A page with a live display at its end: what is printed goes above it."""
+
+    def __init__(self, page: Page) -> None:
+        """Take the place of a page."""
+        super().__init__(stderr=page.is_stderr)
+        self.console = _SafeConsole(
+            file=self.stream,
+            width=self.width,
+            color_system="standard" if self.has_colours else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    def show(self, text: Text | str = "", style: str = "") -> None:
+        """Print lines above the live display."""
+        parts = text.parts if isinstance(text, Text) else [(text, style)]
+        self.console.print(RichText.assemble(*((part, own or style) for part, own in parts)), soft_wrap=True)
 
 
 class LiveReporter(Observer):
     """Reporter that shows a run on a console and keeps its record lines for the table at the end."""
 
-    def __init__(self, out: Console, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
+    def __init__(self, out: Page, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
         """Report on `out`.
 
         Args:
-            out: console.
+            out: the page.
             results: results file; begun once the plan is known, so that a typo does not empty it.
             append: whether results are added to the file.
             verbose: whether cells that cannot be run here get a line each, and failures that agree their message.
@@ -39,7 +87,7 @@ class LiveReporter(Observer):
         self.lines: list[record.RecordLine] = []
         self.lost = 0
         """Number of results that could not be written to the file."""
-        self._out = out
+        self._out = out = _LivePage(out)
         self._results = results
         self._append = append
         self._verbose = verbose
@@ -50,7 +98,8 @@ class LiveReporter(Observer):
         self._running: dict[str, None] = {}
         # `isatty` and not `is_terminal`, which FORCE_COLOR makes true for logs.
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=out, transient=True, disable=quiet or not out.file.isatty())
+        hidden = quiet or not out.stream.isatty()
+        self._progress = Progress(*columns, console=out.console, transient=True, disable=hidden)
         self._task = self._progress.add_task("probing the environment")
 
     def __enter__(self) -> Self:
@@ -124,7 +173,7 @@ class LiveReporter(Observer):
         if self.lines and self._quiet:
             show_text(self._out, table.counts_line(record.latest(self.lines)))
         elif self.lines and (summary or interrupted):
-            self._out.print()
+            show_text(self._out, "")
             show_text(self._out, table.summary_table(self.lines, self._out.width, verbose=self._verbose))
         if interrupted:
             show_text(self._out, f"interrupted after {self._done} of {count(self._total, 'cell')}", "yellow")

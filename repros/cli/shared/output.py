@@ -1,63 +1,92 @@
-"""Consoles for the commands' text, and files that must not be overwritten.
+"""The pages that the commands print on, and files that must not be overwritten.
 
-All that a command prints goes through the consoles made here or through :mod:`repros.cli.shared.streams`, without what
-a terminal would obey; `tests/cli/test_hostile_text.py` checks that there is no other way.
+All that a command prints goes through the pages made here or through :mod:`repros.cli.shared.streams`, without what a
+terminal would obey; `tests/cli/test_hostile_text.py` checks that there is no other way. Colours are click's: rich takes
+long to import, and is for live displays only.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.text import Text
+import click
 
-from repros.cli.shared.streams import OutputError
+from repros.cli.shared.streams import echo_styled
 from repros.errors import ReprosError
 from repros.text.control import remove_controls
+from repros.text.styled import Text
 
 _LOG_WIDTH = 100
 """Columns of a log or a pipe, which has no width of its own."""
+_UNKNOWN_WIDTH = 80
+"""Columns of a terminal that does not state them."""
+_WEIGHTS = ("bold", "dim")
+_PLAIN_TERMINALS = ("dumb", "unknown")
+"""Values of `TERM` for terminals without colours."""
 
 
-class _SafeConsole(Console):
-    """A console that removes control characters from everything it renders, live displays included."""
+class Page:
+    """Standard output or error: as wide as its terminal, with colours there unless `NO_COLOR` is set."""
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render without control characters; rich's own, such as those for colours, are added later."""
-        for segment in super().render(renderable, options):
-            text, style, control = segment
-            yield segment if control else Segment(remove_controls(text), style)
+    def __init__(self, *, stderr: bool = False) -> None:
+        """Take the stream as it is now."""
+        self.is_stderr = stderr
+        self.stream: TextIO = sys.stderr if stderr else sys.stdout
+        self.width = _width(self.stream)
+        self.has_colours = _has_colours(self.stream)
 
-    def on_broken_pipe(self) -> None:
-        """Leave it to the command line to end the program; rich would exit with 1."""
-        raise BrokenPipeError
-
-    def _write_buffer(self) -> None:
-        try:
-            super()._write_buffer()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            del self._buffer[:]  # or the next output would write it again
-            raise OutputError(error) from error
+    def show(self, text: Text | str = "", style: str = "") -> None:
+        """Print lines as they are, without wrapping them again: they fit the width already, and paths stay whole."""
+        whole = text if isinstance(text, Text) else Text(text, style)
+        echo_styled(
+            paint(whole, style) if self.has_colours else remove_controls(whole.plain),
+            err=self.is_stderr,
+            color=self.has_colours,
+        )
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return the console for stdout or stderr: as wide as the terminal, coloured there unless `NO_COLOR` is set."""
-    stream = sys.stderr if stderr else sys.stdout
+def _width(stream: TextIO) -> int:
+    """Return the columns of `COLUMNS`, of the terminal, or of a log."""
     columns = os.environ.get("COLUMNS", "")
-    measured = stream.isatty() or columns
-    width = _LOG_WIDTH if not measured or (columns.isdigit() and int(columns) == 0) else None
-    return _SafeConsole(highlight=False, markup=False, emoji=False, width=width, stderr=stderr)
+    if columns.isdigit():
+        return int(columns) or _LOG_WIDTH
+    if not stream.isatty():
+        return _LOG_WIDTH
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _UNKNOWN_WIDTH
+    except OSError:  # its terminal is gone
+        return _UNKNOWN_WIDTH
 
 
-def show_text(out: Console, text: Text | str, style: str = "") -> None:
-    """Print lines without wrapping them again: they fit the width already, and paths must stay whole."""
-    out.print(text, style=style or None, soft_wrap=True)
+def _has_colours(stream: TextIO) -> bool:
+    """Return whether to send colours: https://no-color.org, https://force-color.org and `TERM` decide."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") not in _PLAIN_TERMINALS)
+
+
+def paint(text: Text, style: str = "") -> str:
+    """Return text in a terminal's colours, without control characters of its own; the style is that of bare parts."""
+    shown = []
+    for part, own in text.parts:
+        words = (own or style).split()
+        colour = next((word for word in words if word not in _WEIGHTS), None)
+        weights = {word: True for word in words if word in _WEIGHTS}
+        shown.append(click.style(remove_controls(part), fg=colour, **weights) if words else remove_controls(part))
+    return "".join(shown)
+
+
+def console(*, stderr: bool = False) -> Page:
+    """Return the page for stdout or stderr."""
+    return Page(stderr=stderr)
+
+
+def show_text(out: Page, text: Text | str, style: str = "") -> None:
+    """Print lines on a page; the style is that of the parts without one."""
+    out.show(text, style)
 
 
 def write_new(file: Path, text: str, *, force: bool = False) -> None:

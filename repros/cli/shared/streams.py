@@ -24,10 +24,16 @@ class OutputError(ReprosError):
 
 def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
     """Print text for other programs and sentences for the user, without control characters."""
+    echo_styled(remove_controls(str(text)), nl=nl, err=err)
+
+
+def echo_styled(text: str, *, nl: bool = True, err: bool = False, color: bool | None = None) -> None:
+    """Print text whose control characters are colours of the caller's own."""
     try:
-        click.echo(remove_controls(str(text)), nl=nl, err=err)
+        # Not click's own stream, which writes UTF-8 where the user asked for another encoding.
+        click.echo(text, file=sys.stderr if err else sys.stdout, nl=nl, color=color)
     except BrokenPipeError:
-        raise
+        raise BrokenPipeError from None  # without a number, by which click would end the program with 1
     except OSError as error:
         raise OutputError(error) from error
 

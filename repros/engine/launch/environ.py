@@ -7,9 +7,8 @@ import re
 import socket
 from pathlib import Path
 
-from repros import inside
+from repros import cache, inside
 from repros.engine.launch import reaper
-from repros.environments import cache
 from repros.model import Cell, Device
 
 INSIDE = Path(inside.__file__).parent

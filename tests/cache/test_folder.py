@@ -8,11 +8,11 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from repros import cache
 from repros.engine.launch import cold
 from repros.engine.launch.environ import for_device
 from repros.engine.launch.supervise import CellDirs
 from repros.engine.probe import probe
-from repros.environments import cache
 from repros.model import Device
 from tests.factories import cell, environment, repro
 

@@ -1,0 +1,95 @@
+"""Snapshots: what was read from many files, kept in one file of the cache folder until one of them changes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from repros.cache import VARIABLE, cache_folder
+from repros.errors import ReprosError
+
+T = TypeVar("T")
+
+_MOST_KEPT = 32
+"""Snapshots that are kept, the newest; those of other checkouts and catalogues, whose files may be gone."""
+
+
+def remember(name: str, files: Iterable[str | Path], read: Callable[[], T]) -> T:
+    """Return what `read` returns, from its snapshot if no file has changed since that was written.
+
+    A file has changed if its size, its inode or one of its times has. Files that came or went count, too. A snapshot
+    that is damaged, or of another user, counts as none. Where none can be written, `read` is called each time.
+
+    Args:
+        name: what is kept, in one word.
+        files: everything that the value depends on: the files that are read, and the code that reads them.
+        read: its value can be pickled; what it raises is raised, and not kept.
+    """
+    state = (sys.version, sorted(map(_state, files)))
+    paths = "\0".join(path for path, *_ in state[1])
+    try:
+        file = _folder() / f"{name}-{zlib.crc32(paths.encode('utf-8', 'surrogateescape')):08x}"
+    except (ReprosError, RuntimeError, OSError):  # no folder for a cache, which whoever needs one reports
+        return read()
+    with suppress(Exception):  # whatever reading a damaged pickle raises
+        kept: T = _load(file, state)
+        return kept
+    value = read()
+    with suppress(OSError):
+        _save(file, state, value)
+    return value
+
+
+def files_below(folder: Path, ending: str) -> Iterator[Path]:
+    """Yield the files in a folder and its subfolders whose names have an ending; a file itself."""
+    if not folder.is_dir():
+        yield folder
+        return
+    for place, folders, names in os.walk(folder):
+        folders[:] = [one for one in folders if one != "__pycache__"]
+        yield from (Path(place, name) for name in names if name.endswith(ending))
+
+
+def _folder() -> Path:
+    """Return the folder of the snapshots; mostly without platformdirs, whose import takes longer than to read one."""
+    is_usual = sys.platform == "linux" and not os.environ.get(VARIABLE) and not os.environ.get("XDG_CACHE_HOME")
+    return (Path("~/.cache/repros").expanduser() if is_usual else cache_folder()) / "snapshots"
+
+
+def _state(file: str | Path) -> tuple[str, ...]:
+    try:
+        found = os.stat(file)  # noqa: PTH116 - one of hundreds
+    except OSError as error:
+        return str(file), str(error.errno)
+    numbers = (found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    return str(file), *map(str, numbers)
+
+
+def _load(file: Path, state: Any) -> Any:
+    """Return the value of a snapshot of this state; raise anything if there is none."""
+    with file.open("rb") as opened:
+        if os.fstat(opened.fileno()).st_uid != os.geteuid():
+            raise ValueError
+        # A folder of the user's own, like the compiled accelerator beside it, which runs, too.
+        known, checksum = pickle.load(opened)  # noqa: S301
+        data = opened.read()
+    if known != state or zlib.crc32(data) != checksum:
+        raise ValueError
+    return pickle.loads(data)  # noqa: S301 - the same
+
+
+def _save(file: Path, state: Any, value: Any) -> None:
+    """Write a snapshot in one step, and remove the oldest if there are many."""
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
+    temporary.write_bytes(pickle.dumps((state, zlib.crc32(data)), pickle.HIGHEST_PROTOCOL) + data)
+    temporary.replace(file)
+    for other in sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)[:-_MOST_KEPT]:
+        other.unlink()
