@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+from tests.inside.sim.release import TORCH  # noqa: E402 # torch is imported first, or all is skipped
+
 pytestmark = pytest.mark.usefixtures("sim")
 F = torch.nn.functional
 
@@ -48,6 +50,41 @@ def test_a_layer_gives_the_bits_that_the_cpu_gives(name: Any) -> None:
     call, inputs = EXACT[name]
     for here, there in on_both(call, *inputs):
         assert torch.equal(here, there)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(("shape", "normalized"), [((4, 6), (6,)), ((2, 3, 4), (3, 4)), ((5,), (5,))], ids=str)
+@pytest.mark.parametrize("has_weight", [True, False], ids=["weight", "no_weight"])
+def test_rms_norm_has_the_cpu_s_gradients(dtype: Any, shape: Any, normalized: Any, has_weight: bool) -> None:
+    if not hasattr(F, "rms_norm"):
+        pytest.skip("torch has RMSNorm from 2.4 on")
+    inputs = [some(*shape).to(dtype), *([some(*normalized).to(dtype)] if has_weight else [])]
+    for here, there in on_both(lambda x, *weight: F.rms_norm(x, normalized, *weight), *inputs):
+        torch.testing.assert_close(there, here)
+
+
+@pytest.mark.parametrize(
+    ("product", "shapes"),
+    [
+        (torch.mm, [(3, 4), (4, 5)]),
+        (torch.bmm, [(2, 3, 4), (2, 4, 5)]),
+        (torch.addmm, [(3, 5), (3, 4), (4, 5)]),
+        (torch.baddbmm, [(2, 3, 5), (2, 3, 4), (2, 4, 5)]),
+    ],
+    ids=["mm", "bmm", "addmm", "baddbmm"],
+)
+def test_a_product_of_half_types_may_be_wider(product: Any, shapes: Any) -> None:
+    if TORCH < (2, 8):
+        pytest.skip("products have `out_dtype` from 2.8 on")
+    given = [some(*shape).bfloat16().cuda() for shape in shapes]
+    wide = product(*given, out_dtype=torch.float32)
+    assert wide.dtype == torch.float32
+    assert torch.equal(wide, product(*(each.float() for each in given)))
+    out = torch.empty(0, device="cuda")
+    assert product(*given, out_dtype=torch.float32, out=out) is out
+    assert torch.equal(out, wide)
+    with pytest.raises(RuntimeError, match="out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs"):
+        product(*given, out_dtype=torch.float64)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
