@@ -2,5 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 DIFFERENCES: dict[str, str] = {}
 """Reasons by line name."""
+
+
+class OtherWords(NamedTuple):
+    """A line that both refuse, in different words."""
+
+    until: tuple[int, int]
+    """The first version in which the words are the same."""
+    reason: str
+
+
+OTHER_WORDS: dict[str, OtherWords] = {
+    "cpu_sum_out_on_device": OtherWords(
+        (2, 9),
+        "CUDA's guard fails an internal assertion, and tells a line of its source; the device says what is wrong",
+    ),
+}
+"""The refusals whose words differ, by line name; all others are compared word for word."""

@@ -2,7 +2,8 @@
 //
 // Contracts held: in ATen/native, cuda/Indexing.cu (masked_fill__cuda), TensorAdvancedIndexing.cpp (_index_put_impl_, index_fill_),
 // IndexingUtils.h (canDispatchToMaskedFill), Fill.cpp (fill_), TensorCompare.cpp (where_self_out), cuda/DistributionTemplates.h
-// (bernoulli_kernel), BucketizationUtils.h (searchsorted_pre_check), Resize.h (checkSetStorage).
+// (bernoulli_kernel), BucketizationUtils.h (searchsorted_pre_check), Resize.h (checkSetStorage), Normalization.cpp (_batch_norm_impl_index: whether cuDNN's
+// kernel is called), cuda/CUDAApplyUtils.cuh (CUDA_tensor_apply2, which only poisson still uses).
 #include "sim.h"
 
 #include <ATen/Context.h>
@@ -110,6 +111,33 @@ Placement check_set(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IV
   return mine;
 }
 
+bool takes_cudnn_batch_norm(c10::ArrayRef<c10::IValue> arguments) {
+  const auto is_given = [&](size_t at) { return arguments[at].isTensor() && arguments[at].toTensor().defined(); };
+  const auto type = [&](size_t at) { return arguments[at].toTensor().scalar_type(); };
+  const auto& input = arguments[0].toTensor();
+  const bool training = arguments[5].toBool();
+  if (!is_given(1) || !is_given(2) || input.dim() < 3 || input.size(0) > (training ? 880801 : 65535)) {
+    return false;
+  }
+  const bool has_statistics = is_given(3) && is_given(4);
+  return (has_statistics || (!is_given(3) && !is_given(4) && training)) && type(0) != at::kBFloat16 && type(1) != at::kBFloat16 &&
+      (type(0) != at::kHalf || type(1) == at::kFloat);
+}
+
+Placement check_batch_norm(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  return takes_cudnn_batch_norm(arguments) ? check_as("wrapper_CUDA__cudnn_batch_norm", schema, arguments)
+                                           : check_all_but(schema, arguments, "");
+}
+
+// A CPU tensor gets to CUDA's kernel because of the generator.
+Placement check_poisson(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
+  const auto place = arguments[0].toTensor().device();
+  TORCH_CHECK(
+      place.type() == kDevice, "CUDA_tensor_apply2: Expected tensors to have CUDA DeviceType, but got tensors with type ",
+      place.type(), " and ", place.type());
+  return place;
+}
+
 }  // namespace
 
 PlacementCheck kernel_check(const std::string& name) {
@@ -127,6 +155,8 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::searchsorted.Tensor_out", &check_searchsorted},
       {"aten::searchsorted.Scalar", &check_searchsorted},
       {"aten::searchsorted.Scalar_out", &check_searchsorted},
+      {"aten::native_batch_norm", &check_batch_norm},
+      {"aten::poisson", &check_poisson},
       {"aten::set_.source_Tensor", &check_set},
       {"aten::set_.source_Storage", &check_set},
       {"aten::set_.source_Storage_storage_offset", &check_set},

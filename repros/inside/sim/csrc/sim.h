@@ -58,6 +58,9 @@ using Placement = SIM_OPTIONAL<c10::Device>;
 Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 // The check that torchgen generates, of all arguments except the one of that name.
 Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* name);
+// The same in the words of another kernel, which CUDA calls in its place.
+Placement check_as(
+    const char* method, const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* except = "");
 // TensorIterator's check, of all tensors except those that the kernel copies to the device first, or only reads.
 using IsExempt = c10::function_ref<bool(const c10::Argument& argument, const at::Tensor& tensor)>;
 Placement check_iterator(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, IsExempt is_exempt);
