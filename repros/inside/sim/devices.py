@@ -20,7 +20,7 @@ def functions() -> dict[str, Any]:
         "_cuda_getDevice": lambda: extension.get().current_device(),
         "_cuda_setDevice": set_device,
         "_cuda_exchangeDevice": _exchange,
-        "_cuda_maybeExchangeDevice": _exchange,
+        "_cuda_maybeExchangeDevice": _maybe_exchange,
         "_cuda_isInBadFork": _is_in_bad_fork,
         "_cuda_synchronize": lambda: None,
         "_cuda_canDeviceAccessPeer": lambda device, peer: device != peer,
@@ -59,6 +59,11 @@ def set_device(index: int) -> None:
 
 def _exchange(index: int) -> int:
     return -1 if index < 0 else int(extension.get().set_device(index))
+
+
+def _maybe_exchange(index: int) -> int:
+    """Do what `_exchange` does, as a function of its own: torch.compile knows the two by their identity."""
+    return _exchange(index)
 
 
 class DeviceProperties:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import time
+import contextlib
+import functools
+import os
 from typing import Any
 
-from . import extension, nccl, storages
+from . import compilers, extension, nccl, nvml, storages
 from .toolkit import VERSION
 
 
@@ -23,20 +25,38 @@ def finish(torch: Any) -> None:
     # A real GPU that is hidden would be counted.
     if hasattr(torch.cuda, "_device_count_nvml"):
         torch.cuda._device_count_nvml = lambda: -1
+    # What may run without it does not warn that it is missing.
+    torch._C._set_cudnn_enabled(False)
     extension.get().replace_generator_constructor()
+    _keep_whole_states(torch)
     storages.install(torch)
+    compilers.install()
+    nvml.install(torch)
     process_transfer.register()
     nccl.install(torch)
     atexit.register(_let_autograd_end)
 
 
-_GRACE = 0.03
-"""Seconds, which only a process that has used the devices waits at its end."""
+def _keep_whole_states(torch: Any) -> None:
+    """Let `torch.cuda.set_rng_state` restore a state of another process, of which it copies the visible bytes alone."""
+    original = torch.cuda.random.set_rng_state
+
+    @functools.wraps(original)
+    def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+        extension.get().learn_state(new_state)
+        original(new_state, device)
+
+    torch.cuda.random.set_rng_state = torch.cuda.set_rng_state = set_rng_state
+
+
+_PROCESS = os.getpid()
 
 
 def _let_autograd_end() -> None:
     # A device's autograd thread may still free what `backward` held when that has returned. If the interpreter ends
     # meanwhile, the process aborts ("terminate called without an active exception"): seen on 2.13, one run in two of a
-    # script that ends with `backward`.
-    if extension.get().has_allocated():
-        time.sleep(_GRACE)
+    # script that ends with `backward`. A forked process has no such threads.
+    if os.getpid() == _PROCESS and extension.get().has_allocated():
+        # What cannot be computed any more (no memory is left) is no reason to fail at the end.
+        with contextlib.suppress(RuntimeError):
+            extension.get().await_autograd()

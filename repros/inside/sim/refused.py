@@ -6,7 +6,7 @@ from typing import Any
 
 _GRAPHS = "CUDA graphs are not simulated; run without them (torch.compile: no mode='reduce-overhead')"
 _POOLS = "memory pools of CUDA's allocator are not simulated; allocate from the default pool"
-_IPC = "CUDA IPC is not simulated; send tensors through torch.multiprocessing, which copies them"
+IPC = "CUDA IPC is not simulated; send tensors through torch.multiprocessing, which copies them"
 _KERNELS = "CUDA kernels do not run on simulated GPUs; use an operator of torch"
 SINGLE_PROCESS_NCCL = "single-process NCCL calls are not simulated; use torch.distributed with the backend nccl"
 
@@ -43,16 +43,15 @@ _FUNCTIONS = {
 
 def functions() -> dict[str, Any]:
     """Return the functions and classes of `torch._C` that are refused."""
-    functions = {name: _refusing(reason) for name, reason in _FUNCTIONS.items()}
-    classes = {name: type(name, (), {"__new__": _refusing(reason)}) for name, reason in _CLASSES.items()}
+    functions = {name: refusing(reason) for name, reason in _FUNCTIONS.items()}
+    classes = {name: type(name, (), {"__new__": refusing(reason)}) for name, reason in _CLASSES.items()}
     return {**functions, **classes, "_cuda_CUDAAllocator": type("_cuda_CUDAAllocator", (), {})}
 
 
-def _refusing(reason: str) -> Any:
+def refusing(reason: str) -> Any:
+    """Return a function that raises the reason, whatever it is called with."""
+
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError(reason)
 
     return refuse
-
-
-IPC = _IPC

@@ -6,10 +6,11 @@ import functools
 from typing import Any
 
 from . import extension
+from .refused import IPC, refusing
 
 
 def install(torch: Any) -> None:
-    """Let `torch.UntypedStorage` make and resize storages of the simulated allocator."""
+    """Let `torch.UntypedStorage` make and resize storages of the simulated allocator, and refuse CUDA IPC."""
     kind = torch.UntypedStorage
     make, resize = kind.__new__, kind.resize_
 
@@ -33,3 +34,5 @@ def install(torch: Any) -> None:
         return self
 
     kind.__new__, kind.resize_ = new, resize_
+    for name in ("_share_cuda_", "_new_shared_cuda", "_release_ipc_counter_cuda"):
+        setattr(kind, name, staticmethod(refusing(IPC)))

@@ -80,3 +80,64 @@ def test_a_generator_of_the_device() -> None:
 def test_the_cpu_refuses_a_generator_of_the_device() -> None:
     with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
         torch.randperm(5, generator=torch.Generator(device="cuda"))
+
+
+SAVE = """
+import pickle, sys, torch
+torch.cuda.manual_seed(5)
+torch.randn(3, device="cuda"), torch.rand(1001, device="cuda"), torch.randn(5, device="cuda")
+state = torch.cuda.get_rng_state()
+assert state.shape == (16,)
+torch.save({"all": torch.cuda.get_rng_state_all(), "pickled": pickle.dumps(state)}, sys.argv[1])
+print(torch.randn(3, device="cuda").tolist(), torch.rand(40, device="cuda").tolist())
+"""
+RESTORE = """
+import pickle, sys, torch
+kept = torch.load(sys.argv[1])
+torch.rand(7, device="cuda")
+def draw(**options):
+    print(torch.randn(3, device="cuda", **options).tolist(), torch.rand(40, device="cuda", **options).tolist())
+torch.cuda.set_rng_state_all(kept["all"])
+with torch.random.fork_rng(devices=range(2)):
+    torch.randn(9, device="cuda")
+draw()
+torch.cuda.set_rng_state(pickle.loads(kept["pickled"]))
+draw()
+generator = torch.Generator("cuda")
+generator.set_state(kept["all"][0])
+draw(generator=generator)
+"""
+
+
+def test_a_state_restored_in_another_process_goes_on_as_the_first_did(run_python: Any, tmp_path: Any) -> None:
+    file = str(tmp_path / "state.pt")
+    saved, restored = run_python(SAVE, file), run_python(RESTORE, file)
+    assert saved.returncode == restored.returncode == 0, saved.stderr + restored.stderr
+    assert restored.stdout.splitlines() == saved.stdout.splitlines() * 3
+
+
+def test_a_copy_of_a_state_s_bytes_is_restored_in_its_own_process() -> None:
+    torch.cuda.manual_seed(9)
+    torch.rand(5, device="cuda")
+    copied = torch.tensor(torch.cuda.get_rng_state().tolist(), dtype=torch.uint8)
+    first = torch.rand(5, device="cuda")
+    torch.cuda.set_rng_state(copied)
+    assert torch.equal(torch.rand(5, device="cuda"), first)
+
+
+def test_a_rank_s_state_gathered_by_another_is_restored_there(ranks: Any, collectives: Any) -> None:
+    gathered = ranks.call(_gather_states)
+    assert gathered[0] == gathered[1]
+
+
+def _gather_states(rank: int) -> list[Any]:
+    """Draw from each rank's state as rank 0 and rank 1 would."""
+    torch.cuda.manual_seed(rank)
+    torch.randn(rank + 2, device="cuda")
+    states: list[Any] = [None, None]
+    torch.distributed.all_gather_object(states, torch.cuda.get_rng_state().cpu())
+    drawn = []
+    for state in states:
+        torch.cuda.set_rng_state(state)
+        drawn.append(torch.randn(3, device="cuda").tolist())
+    return drawn

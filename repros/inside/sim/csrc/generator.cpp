@@ -10,6 +10,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -58,6 +59,35 @@ class Places {
   std::deque<Place> order_;
 };
 
+// A state, behind whose 16 bytes its storage holds what the host's generator was at this place: a mark, and the host's state. So a state
+// that is saved, pickled or sent as a tensor is restored exactly in another process.
+constexpr char kMark[8] = {'h', 'o', 's', 't', 'l', 'i', 'k', 'e'};
+constexpr size_t kVisible = 2 * sizeof(uint64_t);
+
+at::Tensor make_state(const Place& place, const c10::TensorImpl& host) {
+  const auto bytes = static_cast<size_t>(host.numel());
+  auto whole = at::empty({static_cast<int64_t>(kVisible + sizeof(kMark) + bytes)}, at::TensorOptions(at::kByte));
+  auto* to = static_cast<char*>(whole.data_ptr());
+  const uint64_t values[2] = {place.seed, place.offset};
+  std::memcpy(to, values, kVisible);
+  std::memcpy(to + kVisible, kMark, sizeof(kMark));
+  std::memcpy(to + kVisible + sizeof(kMark), host.data(), bytes);
+  return whole.narrow(0, 0, static_cast<int64_t>(kVisible));
+}
+
+// The host's state behind a state's visible bytes; null if there is none, as in a copy of these bytes.
+c10::intrusive_ptr<c10::TensorImpl> hidden_state(const c10::TensorImpl& state) {
+  const size_t begin = static_cast<size_t>(state.storage_offset()) + kVisible + sizeof(kMark);
+  const size_t end = state.storage().nbytes();
+  const auto* visible = static_cast<const char*>(state.data());
+  if (end <= begin || std::memcmp(visible + kVisible, kMark, sizeof(kMark)) != 0) {
+    return {};
+  }
+  auto host = at::empty({static_cast<int64_t>(end - begin)}, at::TensorOptions(at::kByte));
+  std::memcpy(host.data_ptr(), visible + kVisible + sizeof(kMark), end - begin);
+  return host.getIntrusivePtr();
+}
+
 // Never destroyed: generators outlive static objects when the interpreter ends.
 Places& places() {
   static auto* const all = new Places;
@@ -66,9 +96,20 @@ Places& places() {
 
 }  // namespace
 
+void learn_state(const c10::TensorImpl& state) {
+  if (state.numel() != static_cast<int64_t>(kVisible)) {
+    return;
+  }
+  if (auto host = hidden_state(state)) {
+    uint64_t values[2];
+    std::memcpy(values, state.data(), kVisible);
+    places().remember({values[0], values[1]}, std::move(host));
+  }
+}
+
 // Contract held: ATen/cuda/CUDAGeneratorImpl.cpp. The state is 16 bytes, seed and offset, and a program may set the offset (DTensor
-// does). The numbers are those of the host's generator of that seed. At a place that this process has not seen, as after a resume,
-// they are determined by seed and offset, but are not those that an uninterrupted run draws there.
+// does). The numbers are those of the host's generator of that seed. At a place that no state of this process or another tells, they are
+// determined by seed and offset, but are not those that an uninterrupted run draws there.
 struct GeneratorImpl final : c10::GeneratorImpl {
   GeneratorImpl(c10::DeviceIndex index, at::Generator host)
       : c10::GeneratorImpl(c10::Device(kDevice, index), c10::DispatchKeySet(c10::DispatchKey::CUDA)), host_(std::move(host)) {}
@@ -90,14 +131,13 @@ struct GeneratorImpl final : c10::GeneratorImpl {
     const auto bytes = static_cast<size_t>(state.numel());
     TORCH_CHECK(bytes == sizeof(values) || bytes == sizeof(values[0]), "RNG state is wrong size");
     std::memcpy(values, state.data(), bytes);
+    learn_state(state);
     go_to({values[0], values[1]});
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    places().remember(place_, host_.unsafeGetGeneratorImpl()->get_state());
-    const uint64_t values[2] = {place_.seed, place_.offset};
-    auto state = at::empty({sizeof(values)}, at::TensorOptions(at::kByte));
-    std::memcpy(state.data_ptr(), values, sizeof(values));
-    return state.getIntrusivePtr();
+    const auto host = host_.unsafeGetGeneratorImpl()->get_state();
+    places().remember(place_, host);
+    return make_state(place_, *host).getIntrusivePtr();
   }
   // Virtual from 2.1.
   void set_offset(uint64_t offset) {

@@ -4,8 +4,12 @@
 #include "sim.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <utility>
@@ -49,6 +53,18 @@ void replace_generator_constructor() {
   original_constructor = std::exchange(type->tp_new, &construct_generator);
 }
 
+// Waits until each device's autograd thread has freed what the last `backward` held, which it does after that has returned. A thread
+// does one task after another; this one holds nothing that needs Python to be freed.
+void await_autograd() {
+  const at::AutoGradMode with_gradients(true);
+  const c10::InferenceMode not_for_inference(false);
+  torch::autograd::AnomalyMode::set_enabled(false);
+  for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
+    const auto leaf = at::ones({1}, at::TensorOptions(c10::Device(sim::kDevice, index))).set_requires_grad(true);
+    torch::autograd::backward({leaf.mul(2)});
+  }
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_sim, module) {
@@ -76,9 +92,15 @@ PYBIND11_MODULE(_sim, module) {
     }
     return false;
   });
+  module.def("await_autograd", &await_autograd, py::call_guard<py::gil_scoped_release>());
   module.def("set_device", [](int index) { return static_cast<int>(sim::exchange_device(static_cast<c10::DeviceIndex>(index))); });
   module.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(sim::default_generator(checked(index))));
+  });
+  module.def("learn_state", [](const at::Tensor& state) {
+    if (state.device().is_cpu() && state.scalar_type() == at::kByte && state.is_contiguous()) {
+      sim::learn_state(*state.unsafeGetTensorImpl());
+    }
   });
   // Both take what `UntypedStorage._cdata` and `torch.Generator` are, past bindings that ask CUDA's own runtime.
   module.def("resize_storage", [](uintptr_t address, size_t bytes) {

@@ -49,6 +49,8 @@ bool is_pinned(const void* pointer);
 // --- generator.cpp
 const at::Generator& default_generator(c10::DeviceIndex index);
 at::Generator make_generator(c10::DeviceIndex index);
+// Remembers what a state from another process tells of its place, before somebody copies the visible bytes.
+void learn_state(const c10::TensorImpl& state);
 // The host generator underneath `given` (if undefined: underneath the default generator of `index`).
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index);
 

@@ -1,0 +1,38 @@
+"""What `torch.cuda` asks of NVML, the library of NVIDIA's driver. There is none, so nothing is measured."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import extension
+
+_MEASURED = ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate")
+
+
+def install(torch: Any) -> None:
+    """Refuse what NVML measures; the memory in use is the simulated device's."""
+    for name in _MEASURED:
+        if hasattr(torch.cuda, name):
+            setattr(torch.cuda, name, _refusing(getattr(torch.cuda, name)))
+    if hasattr(torch.cuda, "device_memory_used"):
+        torch.cuda.device_memory_used = _device_memory_used
+
+
+def _refusing(function: Any) -> Any:
+    @functools.wraps(function)
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError(
+            f"torch.cuda.{function.__name__} asks NVML, and simulated GPUs have none; leave out what it measures:"
+            " utilization, temperature, power, clocks"
+        )
+
+    return refuse
+
+
+def _device_memory_used(device: Any = None) -> int:
+    """Return the bytes in use on a device."""
+    import torch
+
+    index = torch.cuda._utils._get_device_index(device, optional=True)
+    return int(extension.get().memory(index)["bytes"]["current"])
