@@ -23,7 +23,10 @@ CHECKS = (
 )
 """The families of checks, each a module of `checks/` with a function `listen(watch)`."""
 
-OBSERVERS = ("backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips", "lightning")
+OBSERVERS = (
+    *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
+    "lightning",
+)
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 
 armed: list[Watch] = []

@@ -6,7 +6,8 @@ Speaks: when a plain `nn.Linear` or convolution is called with gradients on and 
 its weight, which is trained; when gradients are zeroed with gradients off (inside an evaluation) that came after the
 last optimizer step, in parameters that an optimizer holds and nothing has changed since.
 Silent: for subclasses and layers whose weight is computed (weight norm, parametrizations), inside functional calls,
-under `torch.compile`; about gradients that a training loop zeroes itself, such as those of a GAN's other half.
+under `torch.compile`; about gradients that a training loop zeroes itself, such as those of a GAN's other
+half; about optimizers whose steps are compiled.
 Costs: a walk over at most 40 nodes of the graph for each such layer in a step that is looked at; for `zero_grad`, one
 look at the gradients if it is called with gradients off.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..observe.optimizers import parameters_of
+from ..observe.optimizers import parameters_of, steps
 from ..watch import Watch
 
 _MOST_NODES = 40
@@ -44,7 +45,9 @@ class _Erased:
 
         if self._since_step == 0 or torch.is_grad_enabled():
             return
-        held = {id(one) for optimizer in self._optimizers for one in parameters_of(optimizer)}
+        # The steps of a compiled optimizer are not seen.
+        stepping = [one for one in self._optimizers if not self._watch.compiles or steps.get(one, 0)]
+        held = {id(one) for optimizer in stepping for one in parameters_of(optimizer)}
         lost = [one for one in list_parameters() if one.grad is not None and id(one) in held]
         norms = [float(one.grad.norm()) for one in lost if one.grad.layout is torch.strided]
         if any(0 < norm < float("inf") for norm in norms):

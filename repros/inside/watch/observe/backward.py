@@ -11,27 +11,39 @@ from typing import Any
 
 from ...sim.import_hooks import when_imported
 from ..watch import Watch
+from . import compiling
 
 
 def attach(watch: Watch) -> None:
     """Observe backward passes once torch.autograd is imported."""
     depth = 0
 
+    @compiling.unseen
+    def begins() -> None:
+        nonlocal depth
+        depth += 1
+        if depth == 1:
+            watch.tell("before_backward")
+
+    @compiling.unseen
+    def ended(*, returned: bool) -> None:
+        nonlocal depth
+        depth -= 1
+        if depth == 0 and returned:
+            watch.tell("after_backward")
+
     def patch(module: Any) -> None:
         original = module.backward
 
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            nonlocal depth
-            if depth == 0:
-                watch.tell("before_backward")
-            depth += 1
+            begins()
+            returned = False
             try:
                 result = original(*args, **kwargs)
+                returned = True
             finally:
-                depth -= 1
-            if depth == 0:
-                watch.tell("after_backward")
+                ended(returned=returned)
             return result
 
         module.backward = backward

@@ -1,8 +1,8 @@
-"""`calling(module)` and `called(module, output)`: calls of modules, while a close look is taken; `compiled(module)`.
+"""`calling(module)` and `called(module, output)`: calls of modules, while a close look is taken.
 
 The hooks are torch's global ones (`register_module_forward_pre_hook`). They are on until the first optimizer step of
-the process and for each step that is due after it, off in between, and off for good once the program compiles a module,
-since `torch.compile` would compile them with it.
+the process and for each step that is due after it, off in between, and off for good once the program compiles or
+exports, since what is compiled would hold them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ...sim.import_hooks import when_imported
 from ..watch import Watch
-from .patch import around
+from .compiling import unseen
 
 
 class _Hooks:
@@ -27,9 +27,11 @@ class _Hooks:
             return
         tell = self._watch.tell
 
+        @unseen
         def calling(module: Any, _: Any) -> None:
             tell("calling", module)
 
+        @unseen
         def called(module: Any, _: Any, output: Any) -> None:
             tell("called", module, output)
 
@@ -57,16 +59,8 @@ def attach(watch: Watch) -> None:
             else:
                 hooks.off()
 
-        def compiling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            watch.compiles = True
-            hooks.off()
-            target = args[0] if args else kwargs.get("model")
-            target = getattr(target, "__self__", target)  # `module.compile()` compiles a bound method
-            if isinstance(target, module.Module):
-                watch.tell("compiled", target)
-
         watch.observe("begins", hooks.on)
         watch.observe("after_step", after_step)
-        when_imported("torch", lambda torch: around(torch, "compile", before=compiling))
+        watch.observe("compiles", hooks.off)
 
     when_imported("torch.nn.modules.module", patch)

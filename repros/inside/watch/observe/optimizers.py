@@ -11,6 +11,7 @@ from typing import Any
 
 from ...sim.import_hooks import when_imported
 from ..watch import Watch
+from .compiling import unseen
 from .patch import around
 
 steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -29,6 +30,7 @@ def attach(watch: Watch) -> None:
 
 
 def _patch_optimizers(watch: Watch, module: Any) -> None:
+    @unseen
     def before_step(optimizer: Any, *_: Any) -> None:
         try:
             number = steps[optimizer] = steps.get(optimizer, 0) + 1
@@ -37,6 +39,7 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
             return
         watch.tell("before_step", optimizer, number)
 
+    @unseen
     def after_step(optimizer: Any, *_: Any) -> None:
         watch.tell("after_step", optimizer, steps.get(optimizer, 0))
 

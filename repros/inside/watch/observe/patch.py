@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .compiling import unseen
+
 Observer = Callable[..., Any]
 
 
@@ -20,8 +22,10 @@ def around(
     """Call `before(args, kwargs)`, `after(args, kwargs, what before returned)` and `returned(args, kwargs, result)`.
 
     Both of the latter are called only if the original returned. Observers must not raise: they go through `Watch.tell`.
+    What a compiler traces is not observed.
     """
     original = getattr(owner, name)
+    before, after, returned = (one and unseen(one) for one in (before, after, returned))
 
     @functools.wraps(original)
     def observed(*args: Any, **kwargs: Any) -> Any:
