@@ -17,14 +17,24 @@ class EventFolder:
         """Read from `folder`, which exists."""
         self.folder = folder
         self._read: dict[Path, int] = {}
+        self._lost: set[Path] = set()
 
     def poll(self) -> Iterator[Event]:
-        """Yield the events that are new since the last call; a line that is not whole yet is left for the next."""
+        """Yield the events that are new since the last call; a line that is not whole yet is left for the next.
+
+        `lost` is the event of a process that could not write all that it had to say.
+        """
+        for file in {*self.folder.glob("*.lost")} - self._lost:
+            self._lost.add(file)
+            yield {"event": "lost", "pid": int(file.stem)}
         for file in sorted(self.folder.glob("*.jsonl")):
             start = self._read.get(file, 0)
-            with file.open("rb") as opened:
-                opened.seek(start)
-                data = opened.read()
+            try:
+                with file.open("rb") as opened:
+                    opened.seek(start)
+                    data = opened.read()
+            except OSError:
+                continue  # another user's, or the folder is being cleaned
             end = data.rfind(b"\n") + 1
             self._read[file] = start + end
             for line in data[:end].splitlines():

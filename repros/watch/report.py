@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from repros import inside
 from repros.match import Failure
 from repros.model import Raised, Repro
 from repros.watch.compare import Comparison
@@ -16,6 +19,9 @@ Found = tuple[Finding, tuple[Identified, ...]]
 """A finding, and the repros that it may be, the most certain first."""
 
 _LONGEST_MESSAGE = 300
+_OURS = f"{Path(inside.__file__).parent}{os.sep}"
+_PACKAGES = "site-packages"
+"""A part of the paths of libraries; the watch itself lies elsewhere, and is in the stack of a backward."""
 
 
 class Report:
@@ -33,6 +39,8 @@ class Report:
         """The processes of the program that have observed themselves, by pid."""
         self.failures: list[Event] = []
         """Failures of the watch itself."""
+        self.lost: set[int] = set()
+        """The processes that could not write all that they had to say, by pid."""
         self.unknown: Raised | None = None
         """After `finish`: the exception that ended the program, if it is no documented failure."""
         self._catalogue = tuple(catalogue)
@@ -42,13 +50,21 @@ class Report:
         self._said: set[tuple[str, str]] = set()
 
     def take(self, event: Event) -> None:
-        """Take one event of the program."""
+        """Take one event of the program; what cannot be understood counts as a failure of the watch."""
+        try:
+            self._take(event)
+        except Exception as error:  # noqa: BLE001 - the program runs on, and somebody has to wait for its end
+            self.failures.append({"where": "the comparison", "error": f"{type(error).__name__}: {error}"})
+
+    def _take(self, event: Event) -> None:
         self.processes.add(event["pid"])
         match event["event"]:
             case "finding":
                 self._add(from_event(event))
             case "raised":
                 self._raised.append(event)
+            case "lost":
+                self.lost.add(event["pid"])
             case "failed":
                 self.failures.append(event)
             case _:
@@ -78,6 +94,6 @@ class Report:
 
 def _crash(failure: Failure, raised: Raised, event: Event) -> Finding:
     frames = [frame for link in failure.links for frame in link.raised.frames]
-    place = next((frame for frame in reversed(frames) if "site-packages" not in frame), None)
+    place = next((frame for frame in reversed(frames) if not frame.startswith(_OURS) and _PACKAGES not in frame), None)
     text = f"{raised.name}: {' '.join(raised.message.split())[:_LONGEST_MESSAGE]}"
     return from_event({**event, "check": CRASH, "text": text}, place=place)

@@ -52,7 +52,7 @@ def run(command: Sequence[str], options: Options, take: Callable[[Event], None])
     Args:
         command: the program and its arguments.
         options: what to watch for.
-        take: called with each event, soon after it was written.
+        take: called with each event, soon after it was written; it must not raise.
 
     Raises:
         ReprosError: the program cannot be started.

@@ -42,6 +42,9 @@ def format_summary(report: Report) -> Iterator[str]:
     if report.failures:
         failure = report.failures[0]
         yield f"repros: the watch itself failed in {failure['where']} ({failure['error']}); please report it"
+    if report.lost:
+        which = count(len(report.lost), "process")
+        yield f"repros: {which} could not write all events (is the disk full?); set TMPDIR to a folder with room"
     if report.unknown is not None:
         yield f"repros: {report.unknown.name} is no documented failure"
     names = [ids[0].repro.id if ids else finding.check for finding, ids in report.found]

@@ -8,6 +8,7 @@ ends the process), `failed` (the watch itself has failed here).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -41,7 +42,7 @@ class Events:
         self._lock = threading.RLock()
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one event; an error is ignored, since a full disk must not end the program."""
+        """Append one event; one that cannot be written is lost, since a full disk must not end the program."""
         if self.folder is None:
             return
         try:
@@ -53,9 +54,16 @@ class Events:
                     common.update({"versions": imported_versions(), "wrappers": sorted(self.wrappers)})
                 line = json.dumps({**common, **details}, default=str)
                 # A line break first: a line cut by a full disk must not swallow this one.
-                os.write(self._file, f"\n{line}\n".encode("utf-8", "backslashreplace"))
+                data = f"\n{line}\n".encode("utf-8", "backslashreplace")
+                if os.write(self._file, data) < len(data):
+                    self._lose()
         except Exception:
-            pass
+            self._lose()
+
+    def _lose(self) -> None:
+        """Leave an empty file that tells the process outside that an event is lost: it has a place on a full disk."""
+        with contextlib.suppress(Exception):
+            os.close(os.open(os.path.join(self.folder or "", f"{os.getpid()}.lost"), os.O_WRONLY | os.O_CREAT, 0o600))
 
     def redirect(self, folder: str | None) -> None:
         """Write into another folder from now on; into none for None."""
