@@ -126,3 +126,15 @@ def test_a_full_disk_under_json_costs_lines_and_not_the_program(tmp_path: Path) 
     done = run_watch("--json", "/dev/full", "--", sys.executable, str(script))
     assert done.returncode == 1
     assert done.stderr.endswith("repros: /dev/full takes no more findings (No space left on device)\n")
+
+
+def test_a_full_disk_under_the_events_is_told_and_costs_the_program_nothing() -> None:
+    program = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (0, 0)); print(1); raise KeyError(2)"
+    plain = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_watch("--", sys.executable, "-c", program)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    said = (
+        "repros: 1 process could not write all events (is the disk full?); set TMPDIR to a folder with room\n"
+        "repros: no finding in 1 process\n"
+    )
+    assert done.stderr == plain.stderr + said

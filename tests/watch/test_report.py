@@ -1,0 +1,53 @@
+"""Events become findings, also from processes that fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from repros import inside
+from repros.engine import catalogue
+from repros.watch.events import EventFolder
+from repros.watch.report import Report
+from repros.watch.text import format_summary
+
+RAISED = {
+    "type": "RuntimeError",
+    "bases": ["RuntimeError"],
+    "message": "Expected to have finished reduction in the prior iteration before starting a new one.",
+    "via": None,
+}
+
+
+def report() -> Report:
+    return Report(catalogue.load(), lambda *_: None)
+
+
+def test_a_crash_inside_an_observed_function_is_at_the_users_own_line() -> None:
+    patched = Path(inside.__file__).parent / "watch/observe/backward.py"
+    library = "/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"
+    frames = ["train.py:7 step", f"{patched}:43 backward", library]
+    made = report()
+    made.take({"event": "raised", "pid": 1, "rank": None, "chain": [RAISED | {"frames": frames}], "versions": {}})
+    made.finish()
+    (finding,) = [finding for finding, _ in made.found]
+    assert finding.place == "train.py:7 step"
+
+
+def test_an_event_that_cannot_be_understood_costs_itself_alone() -> None:
+    made = report()
+    made.take({"event": "digest", "pid": 1})
+    made.take({"event": "start", "pid": 2})
+    assert made.processes == {1, 2}
+    assert list(format_summary(made)) == [
+        "repros: the watch itself failed in the comparison (KeyError: 'pending'); please report it",
+        "repros: no finding in 2 processes",
+    ]
+
+
+def test_lost_events_and_files_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
+    (tmp_path / "5.lost").touch()
+    (tmp_path / "6.jsonl").mkdir()
+    (tmp_path / "7.jsonl").write_text('\n{"event": "start", "pid": 7}\n{"cut', "utf-8")
+    folder = EventFolder(tmp_path)
+    assert list(folder.poll()) == [{"event": "lost", "pid": 5}, {"event": "start", "pid": 7}]
+    assert list(folder.poll()) == []
