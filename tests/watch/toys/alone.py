@@ -1,13 +1,8 @@
-"""What programs do besides plain loops, on one process; `alone.py FILE [NAME ...]` writes each one's result to FILE.
-
-Each situation returns a module, a state or numbers; it begins with the same random numbers whichever ran before.
-"""
+"""What programs do besides plain loops, on one process; `alone.py FILE [NAME ...]` writes each one's result to FILE."""
 
 from __future__ import annotations
 
 import copy
-import gc
-import os
 import pickle
 import sys
 import tempfile
@@ -15,144 +10,12 @@ import threading
 import warnings
 from pathlib import Path
 
+import compiled  # noqa: F401 - situations
+import forked  # noqa: F401 - situations
 import torch
+from situations import VERSION, batch, network, run, situation, train
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
-
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-CAN_COMPILE = sys.version_info < (3, 11) or VERSION >= (2, 1)
-SITUATIONS = {}
-
-
-def situation(make, *, when=True):
-    if when:
-        SITUATIONS[make.__name__] = make
-    return make
-
-
-def compiling(make):
-    return situation(make, when=CAN_COMPILE)
-
-
-def network():
-    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 1))
-
-
-def batch():
-    return torch.randn(8, 4)
-
-
-def train(model, optimizer=None, steps=4, forward=None):
-    optimizer = torch.optim.AdamW(model.parameters(), 0.01) if optimizer is None else optimizer
-    forward = model if forward is None else forward
-    for _ in range(steps):
-        optimizer.zero_grad()
-        forward(batch()).square().mean().backward()
-        optimizer.step()
-    return model
-
-
-def counted():
-    """Return how often dynamo broke a graph, and how many it made."""
-    from torch._dynamo.utils import counters
-
-    return sum(counters["graph_break"].values()), counters["stats"]["unique_graphs"]
-
-
-# torch.compile: under fullgraph=True, a graph break that the watch causes ends the program.
-
-
-@compiling
-def compiled_module():
-    model = network()
-    train(model, forward=torch.compile(model, backend="eager", fullgraph=True))
-    return model, counted()
-
-
-@compiling
-def compiled_function():
-    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-
-    @torch.compile(backend="eager", fullgraph=True)
-    def forward(x):
-        return checkpoint(model, x, use_reentrant=False)
-
-    return train(model, forward=forward), counted()
-
-
-@compiling
-def compiled_by_dynamo():
-    import torch._dynamo
-
-    model = network()
-    forward = torch._dynamo.optimize("eager", nopython=True)(model)
-    return train(model, forward=forward), counted()
-
-
-@compiling
-def compiled_after_training():
-    model = network()
-    train(model)
-    return train(model, forward=torch.compile(model, backend="aot_eager", fullgraph=True)), counted()
-
-
-@compiling
-def compiled_step():
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    step = torch.compile(optimizer.step, backend="eager")
-    for _ in range(4):
-        model(batch()).mean().backward()
-        step()
-        with torch.no_grad():
-            optimizer.zero_grad()
-    return model
-
-
-@compiling
-def compiled_loop():
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-
-    @torch.compile(backend="eager")
-    def step(x):
-        optimizer.zero_grad()
-        model(x).mean().backward()
-        optimizer.step()
-
-    for _ in range(3):
-        step(batch())
-    return model
-
-
-@compiling
-def compiled_states():
-    model = network()
-
-    @torch.compile(backend="eager", fullgraph=True)
-    def total(x):
-        return sum(value.sum() for value in model.state_dict().values()) + model.to(torch.float32)(x).sum()
-
-    if VERSION >= (2, 6):
-        return total(batch())
-    return None
-
-
-def exported():
-    model = network().eval()
-    return torch.export.export(model, (batch(),), strict=True).module()(batch())
-
-
-situation(exported, when=VERSION >= (2, 6))
-
-
-@situation
-def scripted_and_traced():
-    model = network().eval()
-    results = [torch.jit.script(model)(batch()), torch.jit.trace(model, batch())(batch())]
-    return [*results, torch.fx.symbolic_trace(model)(batch())]
-
 
 # Graphs of their own.
 
@@ -410,94 +273,6 @@ def patched():
     return model, seen
 
 
-# Processes and streams of data.
-
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        worker = torch.utils.data.get_worker_info()
-        yield from (torch.randn(4) for _ in range(4 if worker is None else 2 + worker.id))
-
-
-@situation
-def loaders():
-    model = network()
-    data = TensorDataset(torch.randn(32, 4))
-    seen = []
-    for source, options in (
-        (data, {"shuffle": True, "num_workers": 2, "multiprocessing_context": "fork", "persistent_workers": True}),
-        (data, {"sampler": torch.utils.data.WeightedRandomSampler(torch.ones(32), 16)}),
-        (Stream(), {"num_workers": 2, "multiprocessing_context": "fork"}),
-    ):
-        loader = DataLoader(source, batch_size=4, **options)
-        for _ in range(2):
-            for one in loader:
-                seen.append(one[0] if isinstance(one, list) else one)
-                train(model, steps=1, forward=lambda _, x=seen[-1]: model(x) if len(x) > 1 else model(batch()))
-    return model, seen
-
-
-@situation
-def forked():
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    train(model, optimizer, 2)
-    with tempfile.TemporaryDirectory() as folder:
-        child = os.fork()
-        if child == 0:
-            train(model, optimizer, 2)
-            torch.save(model.state_dict(), Path(folder, "child.pt"))
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        theirs = torch.load(Path(folder, "child.pt"))
-    return train(model, optimizer, 2), theirs
-
-
-@situation
-def from_a_generator():
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-
-    def losses():
-        while True:
-            optimizer.zero_grad()
-            loss = model(batch()).mean()
-            loss.backward()
-            optimizer.step()
-            yield loss.detach()
-
-    stream = losses()
-    seen = [next(stream) for _ in range(3)]
-    stream.close()
-    return model, seen
-
-
-@situation
-def many_short_lives():
-    for _ in range(20):
-        model = train(network(), steps=2)
-    gc.collect()
-    return model
-
-
-def plain(result):
-    """Return what a situation gave, without classes that a file could not hold."""
-    if isinstance(result, nn.Module):
-        return dict(result.state_dict())
-    return [plain(one) for one in result] if isinstance(result, (list, tuple)) else result
-
-
-def main(file, *names):
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    results = {}
-    for name in names or SITUATIONS:
-        torch.manual_seed(0)
-        if "torch._dynamo" in sys.modules:
-            sys.modules["torch._dynamo"].reset()
-            sys.modules["torch._dynamo.utils"].counters.clear()
-        results[name] = plain(SITUATIONS[name]())
-    torch.save(results, file)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    run(sys.argv[1], sys.argv[2:])

@@ -9,25 +9,13 @@ import copy
 import sys
 from pathlib import Path
 
-import alone
+import situations
 import torch
 import torch.distributed as dist
-from alone import CAN_COMPILE, VERSION, plain
+from situations import batch, compiling, run, since, situation
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
-
-SITUATIONS = {}
-
-
-def situation(make, *, when=True):
-    if when:
-        SITUATIONS[make.__name__] = make
-    return make
-
-
-def since(*version):
-    return lambda make: situation(make, when=version <= VERSION)
 
 
 def network():
@@ -37,13 +25,9 @@ def network():
     return model
 
 
-def batch():
-    return torch.randn(8, 4)
-
-
 def train(model, optimizer=None, steps=4, forward=None):
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9) if optimizer is None else optimizer
-    return alone.train(model, optimizer, steps, forward)
+    return situations.train(model, optimizer, steps, forward)
 
 
 @situation
@@ -51,21 +35,17 @@ def replicated():
     return train(DistributedDataParallel(network(), static_graph=False, gradient_as_bucket_view=True))
 
 
-@situation
+@compiling
 def compiled_replica():
     ddp = DistributedDataParallel(network())
-    return train(ddp, forward=torch.compile(ddp, backend="eager")), alone.counted()
-
-
-if not CAN_COMPILE:
-    del SITUATIONS["compiled_replica"]
+    return train(ddp, forward=torch.compile(ddp, backend="eager")), situations.counted()
 
 
 @since(2, 6)
 def compiled_inside():
     model = network()
     model.forward = torch.compile(model.forward, backend="eager", fullgraph=True)
-    return train(DistributedDataParallel(model)), alone.counted()
+    return train(DistributedDataParallel(model)), situations.counted()
 
 
 @situation
@@ -250,20 +230,13 @@ def tensor_parallel():
     return [one.to_local() if hasattr(one, "to_local") else one for one in train(model).parameters()]
 
 
-def run(rank, folder, names):
+def main(rank, folder, names):
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
-    results = {}
-    for name in names or SITUATIONS:
-        if "torch._dynamo" in sys.modules:
-            sys.modules["torch._dynamo"].reset()
-            sys.modules["torch._dynamo.utils"].counters.clear()
-        print(rank, name, flush=True)
-        results[name] = plain(SITUATIONS[name]())
-    torch.save(results, Path(folder, f"{rank}.pt"))
+    run(Path(folder, f"{rank}.pt"), names)
     dist.barrier()
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    torch.multiprocessing.start_processes(run, (sys.argv[1], sys.argv[2:]), 2, start_method="fork")
+    torch.multiprocessing.start_processes(main, (sys.argv[1], sys.argv[2:]), 2, start_method="fork")
