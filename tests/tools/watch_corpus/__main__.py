@@ -92,8 +92,9 @@ def _environ(python: Path, folder: Path) -> dict[str, str]:
         "HF_HOME": str(folder / "hf"),
         "WANDB_MODE": "disabled",
     }
-    backend = {"ACCELERATE_USE_CPU": "1", "MPLBACKEND": "agg", "TORCH_HOME": str(folder / "torch"), "HOME": str(folder)}
-    return kept | ours | offline | backend | {"MASTER_PORT": free_port()}
+    caches = {"TORCH_HOME": str(folder / "torch"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+    backend = {"ACCELERATE_USE_CPU": "1", "MPLBACKEND": "agg", "HOME": str(folder)}
+    return kept | ours | offline | caches | backend | {"MASTER_PORT": free_port()}
 
 
 class _started_in:  # noqa: N801 - used as a context
