@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import reprlib
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,10 @@ _RULES: Mapping[str, Mapping[str, Key]] = {
 }
 """The header's rules by table and key."""
 _WIDTH = 115
+_QUOTED = reprlib.Repr()
+"""Quotes a value whole if a sentence has room for it."""
+_QUOTED.maxstring = _QUOTED.maxother = 200
+_QUOTED.maxlist = 20
 _CODE = """\
 def {name}(strategy, accelerator):
 {body}
@@ -86,13 +91,13 @@ def _value_problem(place: HeaderKey, value: Value) -> str | None:
     """Return why the header rejects a value, or None if it accepts it."""
     table, key = place
     if key == "home" and value not in load_stacks():
-        return f"home = {toml_value(value)}: no such stack; known: {', '.join(load_stacks())}"
+        return f"home = {_QUOTED.repr(value)}: no such stack; known: {', '.join(load_stacks())}"
     rule = _RULES[table][key]
     try:
         rule.parse(value)
     except (ValueError, TypeError, InvalidRequirement):
         heading = f" in [{table}]" if table else ""
-        return f"{key} = {value!r}{heading}; expected {rule.expected}"
+        return f"{key} = {_QUOTED.repr(value)}{heading}; expected {rule.expected}"
     return None
 
 

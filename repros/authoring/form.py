@@ -16,8 +16,8 @@ Value = str | int | bool | list[str]
 _NO_ANSWER = "_No response_"
 """GitHub's text for an empty field."""
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""Control characters and uncommon line separators, which neither Python nor TOML allows in a line."""
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, uncommon line separators and halves of characters: no line of Python or TOML may have them."""
 _SILENT = "a wrong result without an error"
 _EVERY_RELEASE = "every release"
 

@@ -102,7 +102,7 @@ WRONG = {
     "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),
     "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: auto"),
     "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected text of the message"),
-    "Stack": ("mine", 'home = "mine": no such stack; known: 2023-05'),
+    "Stack": ("mine", "home = 'mine': no such stack; known: 2023-05"),
     "Dependencies": ("torch at 2", "dependencies = ['torch at 2']; expected a list of requirements"),
     "Failing code": ("def (", "the code of failing is not valid Python"),
     "Fixed code": ('x = """a\nb"""', "the code of fixed cannot be indented without changing it"),
@@ -117,6 +117,14 @@ def test_rejected_values_are_reported_and_the_rest_is_used(label: str, tmp_path:
     assert repro.packages == ("lightning",)
     assert len(rejected) == 1
     assert sentence in rejected[0]
+
+
+@pytest.mark.parametrize("label", ["Processes", "Affected releases", "Stack", "Where the fix is documented"])
+def test_a_long_rejected_value_is_cut(label: str, tmp_path: Path) -> None:
+    _, rejected = filled(tmp_path, {"Title": "It breaks", label: "9" * 5_000})
+    assert len(rejected) == 1
+    assert "99...99" in rejected[0]
+    assert len(rejected[0]) < 500
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+
+import pytest
 
 from tests.cli.command import Command
 
@@ -36,6 +39,14 @@ def test_from_a_filled_form(repros: Command, here: Path) -> None:
     assert repros("show", "it_breaks_twice", "--catalogue", ".")[1].startswith("LOCAL-0001 It breaks, twice\n")
     assert repros("new", "again", "--from-issue", "issue.md", "--family", "other", "--catalogue", ".")[0] == 0
     assert (here / "other/again.py").is_file()
+
+
+def test_bytes_that_are_no_text_are_left_out(repros: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = b"### Title\n\nIt breaks \xed\xb2\x80\xff\n\n### Family\n\ntoys\n\n### Symptom\n\n\xff it broke\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(form.decode("utf-8", "surrogateescape")))
+    code, out, _ = repros("new", "--from-issue", "-", "--catalogue", ".")
+    assert (code, out.splitlines()[0]) == (0, "toys/it_breaks.py")
+    assert '# title = "It breaks"\n' in (here / "toys/it_breaks.py").read_text("utf-8")
 
 
 def test_refusals(repros: Command, here: Path) -> None:
