@@ -15,17 +15,19 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from repros.engine import record
 from repros.engine.cells import JOBS, run_cells
 from repros.engine.environment import Where, prepare
-from repros.engine.plan import CellSpec, Selection, plan, select
+from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
+from repros.environments.use import find_loss, hold
 from repros.errors import ReprosError
-from repros.model import Cell, Device, Launch, Result, Unavailable
+from repros.model import Cell, Device, Launch, Result, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
+from repros.stacks import stack
 
 LOG_FOLDERS = 50
 """Number of runs whose logs are kept; `nox -s repro` makes one run per strategy."""
@@ -96,6 +98,15 @@ def run_specs(
     options: RunOptions = RunOptions(),
 ) -> Iterator[Result]:
     """Run cell specs and yield each result as soon as it is recorded; :func:`run_selection` explains the arguments."""
+    names = {name for spec in specs for name in stack_names(spec.repro, where.stacks)} if where.python is None else ()
+    with hold(stack(name) for name in sorted(names)):
+        yield from _run_held(specs, where, out, observer, options)
+
+
+def _run_held(
+    specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
+) -> Iterator[Result]:
+    """Run cell specs while no other process removes their environments."""
     cells = plan(specs, prepare(specs, where, observer.say))
     _check_required_devices(cells, options.require)
     observer.planned(cells)
@@ -107,12 +118,24 @@ def run_specs(
         repeat=options.repeat,
         started=observer.started,
     )
-    for result in results:
+    for result in map(without_loss, results):
         try:
             record.append(out, result)
         except OSError as error:
             observer.unrecorded(result, error)
         yield result
+
+
+def without_loss(result: Result) -> Result:
+    """Return the result, or that nothing can be judged if a stack's environment lost files while its cell ran."""
+    name = result.cell.environment.stack
+    if name is None or result.verdict not in {Verdict.DIFFERENT, Verdict.FLAKY}:
+        return result
+    loss = find_loss(stack(name))
+    if loss is None:
+        return result
+    reason = f"the environment of stack {name} is no longer what it was when the run began: {loss}"
+    return replace(result, verdict=Verdict.INFRA, reason=reason)
 
 
 def _check_required_devices(cells: Sequence[Cell | Unavailable], require: Sequence[Device]) -> None:

@@ -12,6 +12,7 @@ from repros.engine import record
 from repros.engine.cells import JOBS
 from repros.engine.environment import Where
 from repros.engine.pipeline import Observer, RunOptions, run_specs
+from repros.environments.use import drop_unless_held
 from repros.evidence import Measurement, Unit
 from repros.matrix.worklist import Worklist, WorklistEntry, pending
 from repros.model import Result, Stack, Verdict
@@ -95,5 +96,10 @@ def _drop_environment_after(stack: Stack, observer: Observer, *, keep: bool) -> 
     finally:
         if environments.ready(stack) and not was_ready:
             marker.touch()
-        if marker.exists() and not keep and environments.drop(stack):
-            observer.say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
+        if marker.exists() and not keep:
+            if drop_unless_held(stack):
+                observer.say(
+                    f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'"
+                )
+            else:
+                observer.say(f"kept the environment of stack {stack.name}, which another process uses")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from repros.engine import record
 from repros.engine.cells import is_warm, run_cell
 from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers
-from repros.engine.pipeline import new_log_folder
-from repros.engine.plan import CellSpec, plan
+from repros.engine.pipeline import new_log_folder, without_loss
+from repros.engine.plan import CellSpec, plan, stack_names
 from repros.engine.results_file import begin_results
 from repros.environments.bytecode import write_no_bytecode
+from repros.environments.use import hold
 from repros.model import Device, Environment, Launch, Result
+from repros.stacks import stack as find_stack
 from repros.text.control import remove_controls
 
 
@@ -31,7 +34,8 @@ class Runner:
         """Take the options and hold the results file; nothing else is made before the first cell needs it."""
         self._config = config
         self._results = Path(config.getoption("repro_results"))
-        self._held = begin_results(self._results, append=True, option="--repro-results")
+        self._held = ExitStack()
+        self._held.enter_context(begin_results(self._results, append=True, option="--repro-results"))
         launch = config.getoption("repro_launch")
         self._launch = None if launch == "auto" else Launch(launch)
         self._environments: dict[tuple[str, bool], Environment] = {}
@@ -47,12 +51,12 @@ class Runner:
         self._count += 1
         runs = self._runs_folder() / f"{self._count:03}"
         servers = self._warm_servers() if is_warm(planned, self._launch) else None
-        result = run_cell(planned, runs, servers=servers)
+        result = without_loss(run_cell(planned, runs, servers=servers))
         record.append(self._results, result)
         return result
 
     def close(self) -> None:
-        """End the warm servers, and let other runs have the results file."""
+        """End the warm servers, and let other runs have the results file and the environments."""
         if self._servers is not None:
             self._servers.close()
         self._held.close()
@@ -65,6 +69,8 @@ class Runner:
             if python is not None:
                 write_no_bytecode()
             where = Where(stacks=(stack,), python=Path(python) if python else None)
+            if python is None:
+                self._held.enter_context(hold(map(find_stack, stack_names(spec.repro, where.stacks))))
             self._environments[key] = prepare([spec], where, self._show_progress)(spec.repro)[0]
         return self._environments[key]
 

@@ -14,6 +14,7 @@ from repros import environments, stacks
 from repros.engine import catalogue
 from repros.engine.pipeline import Observer
 from repros.engine.plan import Selection, select
+from repros.environments.use import hold
 from repros.evidence import Measurement, Unit, read, write
 from repros.matrix.measure import measure
 from repros.matrix.worklist import Worklist, build_worklist, estimate_seconds
@@ -44,7 +45,8 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     lock.write_text(f"--no-index\n--find-links {tmp_path}\ntorch==1.0\n")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     stack = Stack("tiny", "for tests", python, (), dt.date(2026, 1, 1), lock, Size(2, 2))
-    monkeypatch.setattr("repros.engine.environment.stack", lambda _: stack)
+    for module in ("environment", "pipeline"):
+        monkeypatch.setattr(f"repros.engine.{module}.stack", lambda _: stack)
     assert "tiny" not in stacks.load_stacks()
     return stack
 
@@ -146,6 +148,30 @@ def test_an_interrupted_run_drops_its_environment_and_can_be_continued(plan: Pla
     assert not environments.place(tiny).exists()
     assert read(tmp_path / "evidence") == {}
     assert len(run(plan(), tmp_path)) == 3
+
+
+@pytest.mark.slow
+def test_an_environment_that_goes_while_its_cells_run_gives_no_evidence(tiny: Stack, tmp_path: Path) -> None:
+    script = tmp_path / "raises.py"
+    gone = "import shutil\nshutil.rmtree(sys.prefix)\nimport a_module_that_is_gone\n"
+    script.write_text((TOYS / "raises.py").read_text("utf-8").replace("import sys\n", f"import sys\n{gone}"), "utf-8")
+    specs = select(catalogue.load([script]), Selection(variants=("failing",)))
+    (result,) = run(build_worklist(specs, [tiny], {}), tmp_path)
+    why = "the environment of stack tiny is no longer what it was when the run began"
+    assert (result.verdict, result.reason) == (Verdict.INFRA, f"{why}: {environments.place(tiny)} was removed")
+    assert read(tmp_path / "evidence") == {}
+
+
+@pytest.mark.slow
+def test_an_environment_that_another_process_uses_is_kept(
+    plan: Plan, tiny: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Observer, "say", lambda _, line: said.append(line))
+    with hold([tiny]):
+        run(plan(), tmp_path)
+    assert environments.ready(tiny)
+    assert said[-1] == "kept the environment of stack tiny, which another process uses"
 
 
 def test_a_stack_that_cannot_be_made_gives_no_evidence(plan: Plan, tiny: Stack, tmp_path: Path) -> None:

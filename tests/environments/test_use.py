@@ -1,0 +1,65 @@
+"""Environments that a process holds are not removed by another one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from repros.environments import ensure, place, ready
+from repros.environments.use import drop_unless_held, find_loss, hold
+from tests.tiny_stack import MakeStack
+
+HOLDS = """\
+    import fcntl, sys
+    file = open(sys.argv[1], "ab")
+    fcntl.flock(file, fcntl.LOCK_SH)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_another_process_keeps_what_it_holds_until_it_ends(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_library")
+    ensure(stack, print)
+    command = [sys.executable, "-c", textwrap.dedent(HOLDS), f"{place(stack)}.used"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert not drop_unless_held(stack)
+        assert ready(stack)
+        holder.kill()
+    assert drop_unless_held(stack)
+    assert not ready(stack)
+    assert not drop_unless_held(stack)
+
+
+def test_several_hold_one_and_the_last_lets_it_go(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_library")
+    ensure(stack, print)
+    with hold([stack]):
+        with hold([stack]):
+            assert not drop_unless_held(stack)
+        assert not drop_unless_held(stack)
+    assert drop_unless_held(stack)
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPROS_CACHE_DIR", "/proc/nowhere")
+    with hold([make_stack("tiny_library")]):
+        pass
+
+
+def test_what_is_lost_is_named(make_stack: MakeStack) -> None:
+    stack = make_stack("tiny_library")
+    python = ensure(stack, print)
+    assert find_loss(stack) is None
+    (module,) = Path(python).parents[1].glob("lib/python*/site-packages/tiny_library.py")
+    module.unlink(missing_ok=True)
+    lost = find_loss(stack)
+    assert lost is None or str(module) in lost
+    drop_unless_held(stack)
+    assert find_loss(stack) == f"{place(stack)} was removed"
