@@ -165,6 +165,13 @@ def describes_variants_in_a_line(script: Script) -> Iterator[str]:
             yield f"write about of variant {variant.name} as one line without a full stop"
 
 
+def names_where_a_claim_is_made(script: Script) -> Iterator[str]:
+    """Check that every solution that does not work is one that somebody documented."""
+    for variant in script.repro.variants:
+        if variant.claim and not variant.source:
+            yield f"add source to variant {variant.name}: the address at which its claim is made"
+
+
 def has_a_home(script: Script) -> Iterator[str]:
     """Check that the home stack exists, can run the script and is affected."""
     repro, stacks = script.repro, load_stacks()
@@ -236,6 +243,7 @@ RULES: tuple[Rule, ...] = (
     is_short,
     quotes_the_wrong_value,
     describes_variants_in_a_line,
+    names_where_a_claim_is_made,
     has_a_home,
     names_its_dependencies,
     runs_bare,

@@ -59,6 +59,11 @@ def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
             "match = 'expected': quote the wrong value after 'got'",
         ),
         ('about = "what it does differently"', 'about = "adds."', "write about of variant fixed as one line"),
+        (
+            "# [tool.repro.variants.fixed]",
+            '# [tool.repro.variants.no]\n# outcome="fails"\n# about="x"\n# claim="y"\n# [tool.repro.variants.fixed]',
+            "add source to variant no: the address at which its claim is made",
+        ),
         ('home = "current"', 'home = "currant"', "home = 'currant': expected one of 2023-05,"),
         (
             'dependencies = ["torch>=2.0"]',
