@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from repros.docs.generator import run_generator
 from repros.engine.catalogue import load
 from repros.match import Candidate, Confidence, match_log
 from repros.match.log import decode_lines
@@ -212,4 +213,5 @@ def _search_rows(catalogue: Iterable[Repro]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(fill_page(PAGE.read_text("utf-8"), load()), "utf-8")
+    about = "Write how the matcher does on the wild logs into docs/matching.md."
+    run_generator("tests.match.wild_logs", about, PAGE, lambda page: fill_page(page, load()))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from repros import inside
+from repros.docs.generator import run_generator
 from repros.engine import catalogue
 from repros.inside.watch.arm import CHECKS
 from repros.watch.identify import checks_of
@@ -126,4 +127,5 @@ def read_measured() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(fill(PAGE.read_text("utf-8"), read_measured()), "utf-8")
+    about = "Write the checks of the watch and what they find into docs/watch.md."
+    run_generator("tests.tools.watch_table", about, PAGE, lambda page: fill(page, read_measured()))
