@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -181,6 +182,22 @@ venv  python 3.11.9, torch 2.13.0 (/usr/venv/bin/python)
 1 result could not be recorded
 """
     )
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_the_line_that_runs_a_script_by_hand(device: str, current_python: Path) -> None:
+    # A process: the command's fixture replaces the probe, which finds out whether there is a simulated accelerator.
+    words = [sys.executable, "-m", "repros", "run", "RPR-0052", "--by-hand", "--python", str(current_python)]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
+    printed = subprocess.run(
+        [*words, "--variant", "failing", "--device", device], env=environ, capture_output=True, text=True, check=True
+    ).stdout
+    done = subprocess.run(["sh", "-c", printed], env=environ, capture_output=True, text=True, check=False)
+    assert ("REPROS_SIM=cuda" in printed) is (device == "sim")
+    assert done.returncode == 1
+    assert done.stderr.endswith("AssertionError: No inf checks were recorded for this optimizer.\n")
 
 
 def test_a_missing_interpreter(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,10 @@ def test_pins_direct_and_transitive_dependencies(own: Repro, tmp_path: Path) -> 
     )
 
 
+def test_a_stack_without_a_measurement_is_not_called_measured(own: Repro) -> None:
+    assert export.pins_of_stack(own, stack("2023-12"), measured=False).source == "stack 2023-12"
+
+
 def test_pins_of_an_environment_have_no_local_part(own: Repro) -> None:
     pins = export.pins_of_environment(own, factories.environment(python_version="3.10.2"))
     assert (pins.python, pins.direct) == ("3.10", ("torch==2.13.0", "lightning==2.1.3"))
