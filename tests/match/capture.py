@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from uv import find_uv_bin
+
 from repros import environments
 from repros.authoring.by_hand import MOST_BYTES, anonymise, clean_environ, run_command
 from repros.engine.catalogue import load
@@ -81,8 +83,8 @@ def _install_tool(name: str) -> Path:
     place = (TOOLS / name).resolve()
     if not place.exists():
         wanted = {"pytest": ["pytest"], "jupyter": ["ipython", "ipykernel", "nbconvert"]}[name]
-        command = ["uv", "pip", "install", "--quiet", "--python", sys.executable, "--target", str(place), *wanted]
-        subprocess.run(command, check=True)
+        command = [find_uv_bin(), "pip", "install", "--quiet", "--python", sys.executable, "--target", str(place)]
+        subprocess.run([*command, *wanted], check=True)
     return place
 
 
