@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 _ANNOUNCED = "REPROS_SIM_ANNOUNCED"
 """Set once a process of this job has said what the devices are; its children inherit it."""
-_ARMED = "_simulated_gpus_armed_by"
-"""An attribute of `sys`, which two copies of this package share: the first that arms a process is the one that does."""
 
 
 def install() -> None:
@@ -24,14 +22,17 @@ def install() -> None:
     Raises:
         SimUnavailableError: torch is already imported, and has decided that there is no GPU.
     """
-    if hasattr(sys, _ARMED):
+    if _installed:
         return
     if "torch" in sys.modules:
         raise SimUnavailableError("torch is already imported; simulated GPUs must be armed before it is")
-    setattr(sys, _ARMED, __name__)
+    _installed.append(True)
     before_import("torch._C", _load_kernels)
     when_imported("torch._C", _provide_bindings)
     when_imported("torch", _finish)
+
+
+_installed: list[bool] = []
 
 
 def _load_kernels(_spec: ModuleSpec) -> None:

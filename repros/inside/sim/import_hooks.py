@@ -7,7 +7,6 @@ return, so the action runs right after the module's own code and before any othe
 from __future__ import annotations
 
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,34 +50,19 @@ def _install_finder() -> None:
 class _Finder:
     """A finder that asks the finders behind it and wraps the loader of what they find."""
 
-    def __init__(self) -> None:
-        self._asked: set[tuple[int, str]] = set()
-        """The threads that this finder is asking the others for, and the names of the modules."""
-
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        asked = (threading.get_ident(), name)
-        # Another finder of this kind, of another copy of this module, asks this one back.
-        if asked in self._asked or (name not in _actions and name not in _first):
+        if name not in _actions and name not in _first:
             return None
-        self._asked.add(asked)
-        try:
-            spec = self._ask_others(name, path, target)
-        finally:
-            self._asked.discard(asked)
-        if spec is not None:
-            for action in _first.pop(name, ()):
-                action(spec)
-            if spec.loader is not None:
-                spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
-        return spec
-
-    def _ask_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
+                for action in _first.pop(name, ()):
+                    action(spec)
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
                 return spec
         return None
 

@@ -28,7 +28,7 @@ except SimUnavailableError as unavailable:
 else:
     WHY_NOT = ""
     os.environ.update(REPROS_SIM="cuda", REPROS_SIM_ANNOUNCED="1")
-    if not hasattr(sys, "_simulated_gpus_armed_by"):  # a worker of pytest-xdist is armed from its start
+    if "repros_inside.sim.arm" not in sys.modules:  # a worker of pytest-xdist is armed from its start
         os.environ["PYTHONPATH"] = os.pathsep.join([str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])])
         arm.install()
 
