@@ -31,7 +31,7 @@ from repros.match.log import decode_lines
 from repros.matrix.measure import measure
 from repros.matrix.ranges import find_contradictions
 from repros.matrix.worklist import build_worklist
-from repros.model import Outcome, Repro, Result, Stack
+from repros.model import Outcome, Repro, Result, Stack, Verdict
 from repros.model.catalogue import Catalogue
 from repros.settings import CATALOGUE, catalogue_words, folder_of
 from repros.stacks import load_stacks, stack
@@ -139,7 +139,8 @@ def _measure(checked: _Check, stacks: Sequence[Stack]) -> None:
             observer.finished(result)
             results.append(result)
     observer.close(interrupted=False, summary=False)
-    failed = [result for result in results if result.cell.variant.name == "failing" and result.observation]
+    judged = [result for result in results if result.observation and result.verdict is not Verdict.INFRA]
+    failed = [result for result in judged if result.cell.variant.name == "failing"]
     for line in suggest_signature(failed):
         show_text(checked.out, f"  {line}")
     checked.disagrees = any(result.verdict.disagrees for result in results)
@@ -155,7 +156,9 @@ def _run_problems(repro: Repro, stacks: Sequence[Stack], results: Sequence[Resul
     if repro.home not in names:
         yield f"run it on its home: repros check {repro.id} --stack {repro.home}"
     for result in results:
-        if result.verdict.disagrees:
+        if result.verdict is Verdict.INFRA:
+            yield f"run {result.cell.label} again, which could not be judged: {result.reason}"
+        elif result.verdict.disagrees:
             yield f"mend {result.cell.label}: it is {result.verdict}; its evidence is not kept"
 
 
@@ -173,7 +176,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
         checked.report([], f"not captured: {why}")
         return
     if repro.home not in names:
-        checked.report([f"capture the log on the home stack {repro.home}, which is not ready"], "")
+        checked.report([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"], "")
         return
     golden = Golden(repro, repro.home, folder)
     text = capture(golden, environments.ensure(stack(repro.home), lambda line: show_text(checked.out, line, "dim")))
