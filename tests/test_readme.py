@@ -155,7 +155,7 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
 
 def test_the_package_installs_the_command() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["scripts"] == {"repros": "repros.cli:main"}
+    assert project["scripts"] == {"repros": "repros.__main__:run"}
     assert isinstance(cli, click.Group)
 
 

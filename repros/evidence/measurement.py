@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from repros.engine.record import RecordLine
 from repros.evidence.unit import Unit
 from repros.model import Verdict
+
+if TYPE_CHECKING:
+    from repros.engine.record import RecordLine  # for the types alone; `repros list` starts without it
 
 
 @dataclass(frozen=True)
