@@ -56,6 +56,8 @@ class _Modes:
         for module in list(self._compiled) if is_due else ():
             for inner in module.modules():
                 self._note(inner)
+        if not is_due and not self._training:
+            return
         called = list(self._training)
         self._training.clear()
         if is_due and self._evaluating:

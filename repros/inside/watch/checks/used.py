@@ -60,11 +60,11 @@ class _Used:
         self._probes: weakref.WeakKeyDictionary[Any, _Probe] = weakref.WeakKeyDictionary()
 
     def before_backward(self) -> None:
-        for probe in list(self._probes.values()):
+        for probe in list(self._probes.values()) if self._probes else ():
             probe.before_backward()
 
     def after_backward(self) -> None:
-        for probe in list(self._probes.values()):
+        for probe in list(self._probes.values()) if self._probes else ():
             probe.after_backward()
 
     def after_step(self, optimizer: Any, number: int) -> None:
