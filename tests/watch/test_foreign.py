@@ -11,7 +11,7 @@ from tests.tools.watch_corpus.__main__ import KEPT, run
 from tests.tools.watch_corpus.programs import Program, read_programs
 
 LINES = [json.loads(line) for line in KEPT.read_text("utf-8").splitlines()]
-FEWEST = 20
+FEWEST = 40
 SHORT = [program for program in read_programs() if program.tested]
 
 
