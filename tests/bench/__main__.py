@@ -23,6 +23,7 @@ from repros.model.catalogue import Catalogue
 from tests.bench import figures, machine, table
 from tests.bench.measure import Bench, measure_interleaved, memory_of, time_epochs
 from tests.bench.startup import startup_figures, time_startup
+from tests.bench.watched import measure_watch
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
 CELLS = (("RPR-0005", "fixed", "ddp", "cpu"), ("RPR-0001", "fixed", "ddp", "sim"))
@@ -66,6 +67,8 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     if not no_sim:
         click.echo("measuring epochs on sim and on the CPU", err=True)
         report["epochs"] = figures.epoch_figures(time_epochs(environment.python, rounds))
+    click.echo("measuring trainings under repros watch", err=True)
+    report["watch"] = measure_watch(environment.python, rounds)
     signatures = [variant.signature for repro in catalogue for variant in repro.variants]
     report["signature_matches_per_second"] = figures.measure_matches_per_second(signatures)
     report["log_matching"] = figures.measure_log_matching()

@@ -16,6 +16,7 @@ from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from repros.model.affected import AnyOf
 from tests.bench.measure import Sample, Series
 from tests.bench.startup import compare_startup
+from tests.bench.watched import compare_watch
 from tests.factories import repro, variant
 from tests.match.golden_logs import GOLDEN
 
@@ -92,7 +93,8 @@ def compare_with_targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         what = f"repros match, {log['bytes'] / 1e6:.1f} MB with {log['signatures']:,} signatures"
         measured = f"{log['seconds']:.2f} s"
         compared.append({"what": what, "wanted": "under 0.2 s", "measured": measured, "met": log["seconds"] < 0.2})
-    return compared + compare_startup(report.get("startup", {}))
+    watched = compare_watch(report["watch"]) if "watch" in report else []
+    return compared + compare_startup(report.get("startup", {})) + watched
 
 
 def _at_least(what: str, wanted: float, measured: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.bench.startup import startup_table
+from tests.bench.watched import watch_table
 
 
 def report(figures: Mapping[str, Any]) -> Group:
@@ -31,6 +32,8 @@ def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     if "epochs" in figures:
         yield _epochs(figures["epochs"])
     yield startup_table(figures["startup"])
+    if "watch" in figures:
+        yield watch_table(figures["watch"])
     yield _targets(figures)
     yield _machine(figures["machine"])
 

@@ -11,6 +11,7 @@ from repros.model import Signature
 from tests.bench import figures, machine, table
 from tests.bench.measure import Sample, Series
 from tests.bench.startup import PASS, compare_startup, startup_figures, time_startup
+from tests.bench.watched import compare_watch, watched_figures
 
 
 def series(*seconds: float) -> Series:
@@ -74,6 +75,29 @@ def test_each_command_answers() -> None:
     assert {len(samples) for samples in time_startup(1).values()} == {1}
 
 
+STEP_SECONDS = [9.0, 1.0, 0.5, 1.0, 0.5, 0.5, 0.5, 1.0]  # steps 2, 4 and 8 are looked at
+TRAINED = {"seconds": {"wall": STEP_SECONDS, "processor": STEP_SECONDS}, "peak_bytes": 3_000_000}
+SLOWED = [2 * one if one == 1.0 else 1.01 * one for one in STEP_SECONDS]
+WATCHED = {"seconds": {"wall": SLOWED, "processor": SLOWED}, "peak_bytes": 4_000_000}
+ACCOUNTED = {"seconds": {"processor": STEP_SECONDS, "own": [0.05 * one for one in STEP_SECONDS]}}
+WATCH = {
+    "networks": {"transformer, 2": watched_figures([{"without": TRAINED, "with": WATCHED, "accounted": ACCOUNTED}])}
+}
+
+
+def test_a_run_under_the_watch_is_weighted_by_how_many_steps_are_looked_at() -> None:
+    one = WATCH["networks"]["transformer, 2"]
+    assert one["peak_bytes"] == {"without": 3_000_000, "with": 4_000_000}
+    clock = one["processor"]
+    assert clock["seconds"] == 0.5
+    # 11 of 1000 steps are looked at.
+    run = (11 * 2.0 + 989 * 0.505) / (11 * 1.0 + 989 * 0.5)
+    assert [clock[step]["median"] for step in ("between", "looked at", "run")] == [1.01, 2.0, round(run, 4)]
+    assert one["own"] == {"between": 0.05, "looked at": 0.05, "run": 0.05}
+    (target,) = compare_watch(WATCH)
+    assert (target["measured"], target["met"]) == ("+3.2 %", False)
+
+
 def test_targets_are_met_or_missed() -> None:
     assert [(target["measured"], target["met"]) for target in figures.compare_with_targets(REPORT)] == [
         ("8.4x", False),
@@ -89,6 +113,7 @@ def test_the_tables_contain_every_figure() -> None:
         "servers": {"cpu-2": 250_000_000},
         "signature_matches_per_second": {"new": 16_000, "known": 170_000},
         "epochs": EPOCHS,
+        "watch": WATCH,
         "startup": STARTUP,
         "log_matching": {"signatures": 1_000, "bytes": 1_048_576, "seconds": 0.152},
         "machine": {"processors": 2, "before": load, "after": load, "busy": True},
@@ -108,6 +133,8 @@ def test_the_tables_contain_every_figure() -> None:
         "as a ratio to python -c pass",
         "0.220",
         "1.0 MB with 1,000 signatures: 0.15 s",
+        "+3.2 %",
+        "transformer, 2",
         "was BUSY",
     ):
         assert words in text

@@ -1,8 +1,8 @@
 """The generated parts of `docs/watch.md`, which `python -m tests.tools.watch_table` writes into it.
 
 The table of what `repros watch` finds comes from the measurements in `tests/watch/measured.jsonl`, those of reported
-errors and of healthy programs from `reported.json` and `foreign.jsonl` beside it, the section of each family of checks
-from its module's docstring.
+errors and of healthy programs from `reported.json` and `foreign.jsonl` beside it, that of its cost from the kept
+benchmark, the section of each family of checks from its module's docstring.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from repros import inside
 from repros.docs.generator import run_generator
 from repros.engine import catalogue
 from repros.inside.watch.arm import CHECKS
+from repros.text.wording import count
 from repros.watch.identify import checks_of
+from tests.bench.watched import KEPT as BENCH
+from tests.bench.watched import watch_rows
 from tests.tools.watch_corpus.__main__ import KEPT as FOREIGN
 from tests.tools.watch_reported import read_reported
 
@@ -105,9 +108,26 @@ def foreign() -> str:
     return head + "\n".join(rows) + "\n"
 
 
+def cost() -> str:
+    """Return the table of what the watch costs, from the kept benchmark."""
+    kept = json.loads(BENCH.read_text("utf-8"))["watch"]
+    rounds = min(one["rounds"] for one in kept["networks"].values())
+    where = f"{kept['machine']['processors']} processors, {count(rounds, 'round')}, {kept['at'][:10]}"
+    busy = ", while other programs used the machine, too" if kept["machine"]["busy"] else ""
+    head, *body = watch_rows(kept)
+    lines = [head, ["---"] * len(head), *body]
+    return f"Measured on {where}{busy}.\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def fill(page: str, lines: list[dict[str, Any]]) -> str:
     """Return the page with each generated part between its marks."""
-    parts = {"checks": "\n" + sections(), "measured": table(lines), "reported": reported(), "foreign": foreign()}
+    parts = {
+        "checks": "\n" + sections(),
+        "measured": table(lines),
+        "reported": reported(),
+        "foreign": foreign(),
+        "cost": cost(),
+    }
     for name, body in parts.items():
         begin, end = f"<!-- {name}: begin (python -m tests.tools.watch_table) -->\n", f"<!-- {name}: end -->"
         head, _, rest = page.partition(begin)
