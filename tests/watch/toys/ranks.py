@@ -136,7 +136,7 @@ def local_sgd():
     from torch.distributed.optim import PostLocalSGDOptimizer
 
     ddp = DistributedDataParallel(network())
-    own, _ = dist.new_subgroups(group_size=1)
+    own = [dist.new_group([rank]) for rank in range(2)][dist.get_rank()]
     ddp.register_comm_hook(hooks.PostLocalSGDState(None, own, start_localSGD_iter=2), hooks.post_localSGD_hook)
     inner = torch.optim.SGD(ddp.parameters(), 0.1)
     return train(ddp, PostLocalSGDOptimizer(inner, PeriodicModelAverager(2, warmup_steps=2)), 6)
