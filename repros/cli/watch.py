@@ -11,6 +11,7 @@ from repros.cli.shared.inputs import find_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.errors import ReprosError
+from repros.simulate import variables
 from repros.watch import session
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
@@ -27,6 +28,7 @@ FOUND = 3
     epilog=example(
         "repros watch -- python train.py",
         "repros watch --strict -- torchrun --nproc-per-node 2 train.py",
+        "repros watch --gpus 2 -- python train.py",
     ),
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
@@ -36,6 +38,7 @@ FOUND = 3
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check or family; repeatable.")
 @click.option("--skip", multiple=True, metavar="CHECK", help="Not this check or family; repeatable.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run.")
+@click.option("--gpus", type=int, metavar="N", help="Run it on N simulated GPUs, as `repros simulate` does.")
 @catalogue_option
 def watch(
     command: tuple[str, ...],
@@ -44,6 +47,7 @@ def watch(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     python: Path | None,
+    gpus: int | None,
     *,
     strict: bool,
 ) -> int:
@@ -58,6 +62,7 @@ def watch(
     finding; 2 if COMMAND cannot be started.
     """
     interpreter = find_interpreter(python) if python is not None else None
+    simulated = variables(gpus) if gpus is not None else {}
     out = console(stderr=True)
     lines = _create(json_file) if json_file is not None else None
 
@@ -67,7 +72,7 @@ def watch(
             lines.write(finding, ids)
 
     report = Report(load_catalogue(), show)
-    code = session.run(command, session.Options(every, only, skip, interpreter), report.take)
+    code = session.run(command, session.Options(every, only, skip, interpreter, simulated), report.take)
     report.finish()
     for line in format_summary(report):
         show_text(out, line)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -35,6 +35,8 @@ class Options:
     skip: tuple[str, ...] = ()
     python: Path | None = None
     """An interpreter whose folder comes first on the program's PATH."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables of the program: those of simulated GPUs."""
 
     def environ(self, folder: Path) -> dict[str, str]:
         """Return the environment variables of the program."""
@@ -43,7 +45,7 @@ class Options:
         ours["PYTHONPATH"] = os.pathsep.join([str(SITE), *filter(None, [kept.get("PYTHONPATH")])])
         if self.python is not None:
             ours["PATH"] = os.pathsep.join([str(self.python.parent), *filter(None, [kept.get("PATH")])])
-        return kept | ours
+        return kept | ours | dict(self.variables)
 
 
 def run(command: Sequence[str], options: Options, take: Callable[[Event], None]) -> int:

@@ -79,6 +79,14 @@ def test_a_documented_exception_is_named_without_a_log(tmp_path: Path) -> None:
     assert line["place"] == f"{script}:5 training_step"
 
 
+def test_a_program_may_run_on_simulated_gpus() -> None:
+    script = "import os; print({k: v for k, v in os.environ.items() if k.startswith('REPROS_SIM')})"
+    ended = run_watch("--gpus", "3", "--", sys.executable, "-c", script)
+    assert ended.stdout == "{'REPROS_SIM': 'cuda', 'REPROS_SIM_DEVICES': '3'}\n"
+    refused = run_watch("--gpus", "0", "--", sys.executable, "-c", script)
+    assert (refused.returncode, "--gpus 0: expected a number from 1 to 64." in refused.stderr) == (2, True)
+
+
 def test_a_program_that_cannot_be_started_is_one_sentence() -> None:
     done = run_watch("--", "no-such-program")
     assert done.returncode == 2

@@ -1,0 +1,43 @@
+"""A pytest plugin: `pytest -p repros.simulate.pytest_gpus --gpus 2` runs the tests on simulated GPUs.
+
+Pytest loads it only where it is named, on the command line or in `addopts`, so its option is in nobody's way. It acts
+before a `conftest.py` is imported. What a test starts has the same devices, and so have the workers of pytest-xdist.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from repros.errors import ReprosError
+from repros.inside.sim import SimUnavailableError, arm
+from repros.simulate import python_path, variables
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option `--gpus`."""
+    group = parser.getgroup("simulated GPUs")
+    group.addoption("--gpus", type=int, metavar="N", help="run the tests on N simulated GPUs, in the place of cuda")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Arm this process, and let those that it starts be armed."""
+    gpus = early_config.known_args_namespace.gpus
+    if gpus is None:
+        return
+    try:
+        os.environ.update(variables(gpus, hide_gpus=os.environ.get("REPROS_SIM_HIDE_GPUS") == "1"))
+        os.environ["PYTHONPATH"] = python_path(os.environ)
+        arm.install()
+    except ReprosError as error:
+        raise pytest.UsageError(str(error)) from error
+    except SimUnavailableError as error:
+        raise pytest.UsageError(f"{error}; another way: repros simulate --gpus {gpus} -- pytest") from error
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what the devices are."""
+    gpus = config.getoption("gpus")
+    return None if gpus is None else f"simulated GPUs in the place of cuda: {gpus} (host memory)"
