@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from repros import inside
 from repros.errors import ReprosError, refuse_unknown
+from repros.inside.sim import arm
 from repros.inside.sim.profiles import PROFILES
 from repros.inside.sim.real_gpus import real_gpu_count
 
@@ -52,6 +54,18 @@ def python_path(environ: Mapping[str, str]) -> str:
     """Return a `PYTHONPATH` that arms every Python process, with the present one behind it."""
     present = environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join([str(SITE), *(place for place in present if place and place != str(SITE))])
+
+
+def arm_this_process() -> None:
+    """Give this process, which has not imported torch yet, and its children the devices that the variables choose.
+
+    Raises:
+        SimUnavailableError: torch is already imported.
+    """
+    if "repros_inside.sim.arm" not in sys.modules:  # as the site folder names it: this process is armed already
+        arm.install()
+    os.environ["REPROS_SIM"] = "cuda"
+    os.environ["PYTHONPATH"] = python_path(os.environ)
 
 
 def parse_memory(text: str) -> int:

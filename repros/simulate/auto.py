@@ -6,13 +6,6 @@ The variables of `repros.inside.sim` choose them: `REPROS_SIM_DEVICES` (2 if not
 
 from __future__ import annotations
 
-import os
-import sys
+from repros.simulate import arm_this_process
 
-from repros.inside.sim import arm
-from repros.simulate import python_path
-
-if "repros_inside.sim.arm" not in sys.modules:  # as the site folder names it: this process is armed already
-    arm.install()
-os.environ["REPROS_SIM"] = "cuda"
-os.environ["PYTHONPATH"] = python_path(os.environ)
+arm_this_process()

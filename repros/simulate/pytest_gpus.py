@@ -11,8 +11,8 @@ import os
 import pytest
 
 from repros.errors import ReprosError
-from repros.inside.sim import SimUnavailableError, arm
-from repros.simulate import python_path, variables
+from repros.inside.sim import SimUnavailableError
+from repros.simulate import arm_this_process, variables
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,8 +29,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     try:
         os.environ.update(variables(gpus, hide_gpus=os.environ.get("REPROS_SIM_HIDE_GPUS") == "1"))
-        os.environ["PYTHONPATH"] = python_path(os.environ)
-        arm.install()
+        arm_this_process()
     except ReprosError as error:
         raise pytest.UsageError(str(error)) from error
     except SimUnavailableError as error:

@@ -40,18 +40,3 @@ def test_a_forked_and_a_spawned_process_have_it_too(sim: Any, armed: Any) -> Non
     """
     ended = armed(script)
     assert ended.stdout.splitlines() == ["fork [2.0, 2.0, 2.0]", "spawn [2.0, 2.0, 2.0]"], ended.stderr
-
-
-def test_a_second_copy_of_the_package_leaves_the_first_alone(sim: Any, root: Any, armed: Any) -> None:
-    script = f"""
-        import sys
-        sys.path.insert(0, {str(root)!r})
-        from repros.inside.sim import arm
-        arm.install()
-        import torch
-        arm.install()
-        import repros.simulate.auto
-        print(torch.ones(1, device="cuda:1").device, torch.cuda.device_count())
-    """
-    ended = armed(script)
-    assert ended.stdout.strip() == "cuda:1 2", ended.stderr
