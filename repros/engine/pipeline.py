@@ -131,7 +131,7 @@ def without_loss(result: Result) -> Result:
     name = result.cell.environment.stack
     if name is None or result.verdict not in {Verdict.DIFFERENT, Verdict.FLAKY}:
         return result
-    loss = find_loss(stack(name))
+    loss = find_loss(stack(name), result.cell.environment.python)
     if loss is None:
         return result
     reason = f"the environment of stack {name} is no longer what it was when the run began: {loss}"

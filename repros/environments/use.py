@@ -39,8 +39,15 @@ def drop_unless_held(stack: Stack) -> bool:
     return drop(stack)
 
 
-def find_loss(stack: Stack) -> str | None:
-    """Return what a stack's environment, which was complete when a run began, has lost since; None if nothing."""
+def find_loss(stack: Stack, python: Path) -> str | None:
+    """Return what a stack's environment, which was complete when a run began, has lost since; None if nothing.
+
+    Args:
+        stack: the stack.
+        python: the interpreter of the run. If that is another environment's, nothing is known of it.
+    """
+    if not python.is_relative_to(place(stack)):
+        return None
     return find_damage(place(stack)) if ready(stack) else f"{place(stack)} was removed"
 
 

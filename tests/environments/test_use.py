@@ -55,11 +55,13 @@ def test_a_folder_that_cannot_be_written_is_no_error(make_stack: MakeStack, monk
 
 def test_what_is_lost_is_named(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_library")
-    python = ensure(stack, print)
-    assert find_loss(stack) is None
-    (module,) = Path(python).parents[1].glob("lib/python*/site-packages/tiny_library.py")
+    python = Path(ensure(stack, print))
+    assert find_loss(stack, Path(sys.executable)) is None
+    assert find_loss(stack, python) is None
+    (module,) = python.parents[1].glob("lib/python*/site-packages/tiny_library.py")
     module.unlink(missing_ok=True)
-    lost = find_loss(stack)
-    assert lost is None or str(module) in lost
+    lost = find_loss(stack, python)
+    assert lost is not None
+    assert str(module) in lost
     drop_unless_held(stack)
-    assert find_loss(stack) == f"{place(stack)} was removed"
+    assert find_loss(stack, python) == f"{place(stack)} was removed"
