@@ -19,7 +19,6 @@ needs_dynamo = pytest.mark.skipif(TORCH < (2, 1), reason="torch 2.0 compiles not
 @needs_dynamo
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_torch_compile_runs_operator_by_operator_and_says_so(mode: str) -> None:
-    torch._dynamo.reset()
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).cuda()
     given = torch.ones(2, 4, device="cuda")
     compiled = torch.compile(model, mode=mode)
@@ -32,7 +31,6 @@ def test_torch_compile_runs_operator_by_operator_and_says_so(mode: str) -> None:
 
 @needs_dynamo
 def test_torch_compile_for_another_backend_is_as_it_was() -> None:
-    torch._dynamo.reset()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="torch.compile")
         compiled = torch.compile(lambda x: (x * 2).relu(), backend="aot_eager")

@@ -35,6 +35,7 @@ def test_a_process_has_the_same_devices():
 
 @pytest.fixture
 def project(tmp_path: Path, root: Path) -> Any:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")  # or pytest takes the project around the folder for its own
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_gpus.py").write_text(TESTS)
 
