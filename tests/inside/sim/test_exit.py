@@ -65,7 +65,15 @@ if child:
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+NOT_AWAITED = pytest.mark.xfail(
+    reason="without memory the wait for autograd's threads cannot be computed, and the process may abort at its end",
+    strict=False,  # it depends on which thread ends first
+)
+
+
+@pytest.mark.parametrize(
+    "ending", [pytest.param(one, marks=NOT_AWAITED if one == "with no memory left" else ()) for one in ENDINGS]
+)
 def test_a_process_ends(ending: str, run_python: Any) -> None:
     script, code = ENDINGS[ending]
     ended = run_python(f"import torch\n{script}")
