@@ -142,14 +142,18 @@ def local_sgd():
     return train(ddp, PostLocalSGDOptimizer(inner, PeriodicModelAverager(2, warmup_steps=2)), 6)
 
 
+def average_parameters(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.data)
+        parameter.data /= dist.get_world_size()
+
+
 @situation
 def local_sgd_by_hand():
     model = network()
     for _ in range(3):
         train(model, steps=2)
-        for parameter in model.parameters():
-            dist.all_reduce(parameter.data)
-            parameter.data /= dist.get_world_size()
+        average_parameters(model)
     return model
 
 
@@ -159,9 +163,7 @@ def local_sgd_without_sync():
     for _ in range(3):
         with ddp.no_sync():
             train(ddp, steps=2)
-        for parameter in ddp.parameters():
-            dist.all_reduce(parameter.data)
-            parameter.data /= dist.get_world_size()
+        average_parameters(ddp)
     return ddp
 
 
