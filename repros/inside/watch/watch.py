@@ -39,8 +39,8 @@ class Watch:
         """Whether the program compiles modules: hooks on modules would be compiled with them, so they are off."""
         self._listeners: dict[str, list[Listener]] = {}
         self._observers: dict[str, list[Listener]] = {}
-        self._told: dict[str, tuple[Listener, ...]] = {}
-        """Who is told of each observation: made once, since some are made many times in a step."""
+        self._receivers: dict[str, tuple[Listener, ...]] = {}
+        """What receives each observation: looked up once, since some are made many times in a step."""
         self._said: set[tuple[Any, ...]] = set()
 
     def begin(self, options: Options) -> None:
@@ -49,7 +49,7 @@ class Watch:
         self.options = options
         self.events.wrappers.clear()
         self._listeners.clear()
-        self._told.clear()
+        self._receivers.clear()
         self._said.clear()
         self.tell("begins")
 
@@ -61,22 +61,22 @@ class Watch:
     def listen(self, observation: str, listener: Listener) -> None:
         """Call `listener`, which belongs to a check, with each observation of that name."""
         self._listeners.setdefault(observation, []).append(listener)
-        self._told.pop(observation, None)
+        self._receivers.pop(observation, None)
 
     def observe(self, observation: str, observer: Listener) -> None:
         """Call `observer`, which itself makes observations, with each observation of that name, for good."""
         self._observers.setdefault(observation, []).append(observer)
-        self._told.pop(observation, None)
+        self._receivers.pop(observation, None)
 
     def tell(self, observation: str, *facts: Any) -> None:
         """Offer an observation to all checks; a check that fails is silent, and the program goes on."""
         if self.options is None or self.events.failures > MOST_FAILURES:
             return
-        told = self._told.get(observation)
-        if told is None:
-            told = (*self._listeners.get(observation, ()), *self._observers.get(observation, ()))
-            self._told[observation] = told
-        for listener in told:
+        receivers = self._receivers.get(observation)
+        if receivers is None:
+            receivers = (*self._listeners.get(observation, ()), *self._observers.get(observation, ()))
+            self._receivers[observation] = receivers
+        for listener in receivers:
             try:
                 listener(*facts)
             except Exception as error:
