@@ -23,7 +23,7 @@ from repros.text.wording import count
 from repros.watch.identify import checks_of
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
-from tests.tools.watch_corpus.__main__ import KEPT as FOREIGN
+from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
 from tests.tools.watch_reported import read_reported
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.watch_corpus.__main__ import KEPT, run
-from tests.tools.watch_corpus.programs import Program, read_programs
+from tests.tools.foreign_programs.programs import Program, read_programs
+from tests.tools.foreign_programs.under_watch import KEPT, run
 
 LINES = [json.loads(line) for line in KEPT.read_text("utf-8").splitlines()]
 FEWEST = 40

@@ -1,0 +1,37 @@
+"""Run the programs: `python -m tests.tools.foreign_programs`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from tests.tools.foreign_programs import place, under_watch
+from tests.tools.foreign_programs.programs import read_programs
+
+WAYS = {"watch": under_watch}
+"""How a program can be run."""
+
+
+def main() -> None:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("way", choices=WAYS)
+    parser.add_argument("--python", type=Path, required=True, help="an interpreter with what the programs need")
+    parser.add_argument("--sources", type=Path, default=Path("build/sources"), help="the clones of the repositories")
+    parser.add_argument("--deadline", type=int, help="seconds for one program")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("names", nargs="*", help="programs, or repositories")
+    asked = parser.parse_args()
+    way = WAYS[asked.way]
+    deadline = asked.deadline or way.DEADLINE
+    for program in read_programs():
+        if not asked.names or {program.name, program.source} & set(asked.names):
+            line = way.run(program, asked.python.absolute(), asked.sources.absolute(), deadline)
+            print(json.dumps(line), flush=True)
+            if asked.keep:
+                place.keep(way.KEPT, line)
+
+
+if __name__ == "__main__":
+    main()
