@@ -57,8 +57,7 @@ def test_the_device_agrees_with_cuda(file: Any) -> None:
 
 def is_alike(line: Any) -> bool:
     """Return whether the device's outcome must equal CUDA's, word for word."""
-    reason = differences.OTHER_WORDS.get(line.name)
-    return not (line.expected.by_kernel or (reason and reason.until > observe.TORCH) or differs(line.name))
+    return not (line.expected.by_kernel or differences.explanation(line.name, observe.TORCH))
 
 
 def test_a_record_is_compared_with_the_lines_that_it_covers() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import platform
-import re
 import sys
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.tools.json_rows import dumps_by_row
+from tests.tools.page import fill_part
 
 from .known import entries_for, uncovered
 from .run import Found
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "figures"
 PREFIXES = {"cpu": "torch", "cuda": "cuda-of-torch"}
 """Prefixes of the files' names by reference."""
-_PLACE = re.compile(r"(<!-- conformance: begin .*-->\n).*(<!-- conformance: end -->)", re.DOTALL)
 
 
 def make_figures(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str, Any]:
@@ -103,10 +102,8 @@ def load_all(reference: str = "cpu") -> list[dict[str, Any]]:
 
 def table() -> str:
     """Return the kept figures as a Markdown table."""
-    lines = [
-        "| torch | operators | samples that the CPU passes | equal on `sim` | known to differ | laid out as on CUDA |",
-        "|---|--:|--:|--:|---|--:|",
-    ]
+    heads = ("torch", "operators", "samples that the CPU passes", "equal on the simulated GPU", "known to differ")
+    lines = [f"| {' | '.join(heads)} | laid out as on CUDA |", "|---|--:|--:|--:|---|--:|"]
     laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in load_all("cuda")}
     for figures in load_all():
         cpu, sim = total(figures)
@@ -118,16 +115,8 @@ def table() -> str:
 
 
 def fill_page(text: str) -> str:
-    """Return a page with the current table between its markers.
-
-    Raises:
-        ValueError: the page does not have the markers once.
-    """
-    filled, places = _PLACE.subn(lambda place: f"{place[1]}{table()}{place[2]}", text)
-    if places != 1:
-        msg = f"the markers of the table occur {places} times, not once"
-        raise ValueError(msg)
-    return filled
+    """Return a page with the current table between its markers."""
+    return fill_part(text, "conformance", table())
 
 
 def main() -> None:

@@ -23,3 +23,14 @@ OTHER_WORDS: dict[str, OtherWords] = {
     ),
 }
 """The refusals whose words differ, by line name; all others are compared word for word."""
+
+
+def explanation(name: str, torch: tuple[int, int]) -> str:
+    """Return why a line's outcome need not be CUDA's word for word; empty if it must be.
+
+    Args:
+        name: the line's name.
+        torch: torch's version.
+    """
+    other = OTHER_WORDS.get(name)
+    return DIFFERENCES.get(name) or (other.reason if other and other.until > torch else "")

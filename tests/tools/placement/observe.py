@@ -17,14 +17,9 @@ from torch.nn import functional
 
 from tests.tools.json_rows import dumps_by_row
 
-from . import elementwise, generators, indexing, layers, lists, losses, optimizers, products, reductions
 from .line import Line
+from .table import LINES
 
-LINES: list[Line] = [
-    line
-    for group in (elementwise, reductions, losses, products, layers, indexing, lists, generators, optimizers)
-    for line in group.LINES
-]
 TORCH: tuple[int, int] = tuple(int(part) for part in torch.__version__.split(".")[:2])  # type: ignore[assignment]
 
 
