@@ -52,7 +52,7 @@ def test_a_run_is_counted_by_the_outcome_of_each_test() -> None:
     ]
     made = results.make_results("fabric", "1.0", tests, not_run=["tests/test_long.py"])
     assert made["counts"] == {
-        "passed on sim": 1, "passed elsewhere": 1, "failed": 2, "fails without sim, too": 1, "skipped": 1
+        "passed on a simulated GPU": 1, "passed elsewhere": 1, "failed": 2, "fails without GPUs, too": 1, "skipped": 1
     }  # fmt: skip
     assert made["failed"] == [
         {"test": "c", "message": "Error: of ... at ..."},
@@ -81,7 +81,7 @@ def test_the_page_counts_failures_by_cause_and_lists_those_not_investigated(
     }  # fmt: skip
     assert results.fill_page("<!-- results: begin (how) -->\n<!-- results: end -->\n", [made]).splitlines() == [
         "<!-- results: begin (how) -->",
-        "| Tests of | run with | on | passed on sim | passed elsewhere | failed | fails without sim, too | skipped |",
+        f"| Tests of | run with | on | {' | '.join(results.KINDS)} |",
         "|---|---|---|--:|--:|--:|--:|--:|",
         "| Fabric 1.0 | torch 2.0, lightning 3.0 | 2026-01-01 | 3 | 3 | 3 | 3 | 3 |",
         "",

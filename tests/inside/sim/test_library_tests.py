@@ -19,8 +19,8 @@ def test_without_one():
 def test_with_a_process_of_its_own():
     subprocess.run([sys.executable, "-c", "import torch; torch.ones(2, device='cuda:1')"], check=True)
 
-def test_that_only_sim_fails():
-    assert not torch.cuda.is_available(), "sim is here"
+def test_that_only_a_gpu_fails():
+    assert not torch.cuda.is_available(), "a GPU is here"
 
 def test_that_fails():
     raise ValueError("anyhow")
@@ -53,55 +53,55 @@ def ran(sim: Any, checkout: Path, tmp_path: Path) -> Any:
     """Run the tests; return the kind and the message of each result."""
     from tests.tools.library_tests import results
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
+    from tests.tools.library_tests.libraries import Library, find_tests
 
     def run(**settings: Any) -> dict[str, tuple[str, str]]:
-        library = Library("tests", ("test_*.py",), LIBRARIES["fabric"].substitutions, **settings)
-        (file, *_) = copy_tests(library, checkout, tmp_path / "copy")
-        found = Run(library, checkout, tmp_path / "copy", deadline=250).run_file(file)
+        library = Library("tests", ("test_*.py",), **settings)
+        (file, *_) = find_tests(library, checkout)
+        found = Run(library, checkout, deadline=250).run_file(file)
         return {test["test"].partition("::")[2]: (results.kind(test), test["message"]) for test in found}
 
     return run
 
 
-def test_failures_are_run_again_without_sim_and_child_processes_count(ran: Any) -> None:
+def test_failures_are_run_again_without_gpus_and_child_processes_count(ran: Any) -> None:
     found = ran()
     assert {name: kind for name, (kind, _) in found.items()} == {
-        "test_on_a_device": "passed on sim",
+        "test_on_a_device": "passed on a simulated GPU",
         "test_without_one": "passed elsewhere",
-        "test_with_a_process_of_its_own": "passed on sim",
-        "test_that_only_sim_fails": "failed",
-        "test_that_fails": "fails without sim, too",
-        "test_of_a_rank_that_fails": "fails without sim, too",
+        "test_with_a_process_of_its_own": "passed on a simulated GPU",
+        "test_that_only_a_gpu_fails": "failed",
+        "test_that_fails": "fails without GPUs, too",
+        "test_of_a_rank_that_fails": "fails without GPUs, too",
         "test_alone": "skipped",
         "test_of_more": "skipped",
     }
-    assert "sim is here" in found["test_that_only_sim_fails"][1]
+    assert "a GPU is here" in found["test_that_only_a_gpu_fails"][1]
     assert found["test_of_a_rank_that_fails"][1] == "KeyError: 'what it was'"
 
 
-def test_tests_that_need_a_device_are_not_run_without_sim_and_standalone_ones_run(ran: Any) -> None:
+def test_tests_that_need_a_device_are_not_run_without_gpus_and_standalone_ones_run(ran: Any) -> None:
     found = ran(marker="cuda", standalone_variable="ALONE")
-    assert found["test_alone"] == ("passed on sim", "")
+    assert found["test_alone"] == ("passed on a simulated GPU", "")
     assert found["test_that_fails"][0] == "failed"
     assert "GPUs>=4" in found["test_of_more"][1]
 
 
 def test_files_that_need_no_device_are_left_out(checkout: Path, tmp_path: Path) -> None:
-    from tests.tools.library_tests.substitute import Library, copy_tests
+    from tests.tools.library_tests.libraries import Library, find_tests
 
     library = Library("tests", ("test_*.py",), marker="cuda")
-    assert [file.name for file in copy_tests(library, checkout, tmp_path / "copy")] == ["test_devices.py"]
+    assert [file.name for file in find_tests(library, checkout)] == ["test_devices.py"]
 
 
 def test_a_run_past_its_deadline_is_reported(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.substitute import Library, copy_tests
+    from tests.tools.library_tests.libraries import Library, find_tests
 
     (checkout / "tests" / "test_devices.py").write_text("import time\ntime.sleep(60)\n")
     library = Library("tests", ("test_*.py",))
-    (file, _) = copy_tests(library, checkout, tmp_path / "copy")
-    (test,) = Run(library, checkout, tmp_path / "copy", deadline=1).run_file(file)
+    (file, _) = find_tests(library, checkout)
+    (test,) = Run(library, checkout, deadline=1).run_file(file)
     assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "message": "exceeded 1 s"}
 
 
@@ -109,21 +109,21 @@ def test_a_run_that_could_not_start_is_reported(
     sim: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.substitute import Library, copy_tests
+    from tests.tools.library_tests.libraries import Library, find_tests
 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "pytest.py").write_text("raise SystemExit('there is no pytest')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=":")
     library = Library("tests", ("test_*.py",))
-    (file, _) = copy_tests(library, checkout, tmp_path / "copy")
-    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).run_file(file)
+    (file, _) = find_tests(library, checkout)
+    (test,) = Run(library, checkout, deadline=250).run_file(file)
     assert (test["outcome"], "there is no pytest" in test["message"]) == ("broken", True)
 
 
-def test_the_tests_may_be_a_package_and_have_extra_files(sim: Any, checkout: Path, tmp_path: Path) -> None:
+def test_the_tests_may_be_a_package_and_import_files_beside_it(sim: Any, checkout: Path) -> None:
     from tests.tools.library_tests import results
     from tests.tools.library_tests.__main__ import Run
-    from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
+    from tests.tools.library_tests.libraries import Library, find_tests
 
     (checkout / "devices.py").write_text('DEVICE = "cuda"\n')
     (checkout / "tests" / "__init__.py").touch()
@@ -132,7 +132,7 @@ def test_the_tests_may_be_a_package_and_have_extra_files(sim: Any, checkout: Pat
         "import torch\nfrom tests.helpers import DEVICE\n"
         "def test_it(): assert torch.ones(1, device=DEVICE).device.type == DEVICE\n"
     )
-    library = Library("tests", ("test_d*.py",), LIBRARIES["fabric"].substitutions, extra_files=("devices.py",))
-    (file,) = copy_tests(library, checkout, tmp_path / "copy")
-    (test,) = Run(library, checkout, tmp_path / "copy", deadline=250).run_file(file)
-    assert results.kind(test) == "passed on sim", test["message"]
+    library = Library("tests", ("test_d*.py",))
+    (file,) = find_tests(library, checkout)
+    (test,) = Run(library, checkout, deadline=250).run_file(file)
+    assert results.kind(test) == "passed on a simulated GPU", test["message"]

@@ -1,8 +1,8 @@
-"""`python -m tests.tools.library_tests LIBRARY CHECKOUT`: run a library's own tests on sim, in its environment.
+"""`python -m tests.tools.library_tests LIBRARY CHECKOUT`: run a library's own tests on simulated GPUs, unmodified.
 
-Each file runs in a process of its own, with sim, and each standalone test in another. Failed tests run once more
-without sim and without substitutions: a test that fails there too shows nothing about sim. The environment needs
-pytest, pytest-timeout and the packages that the tests import. `--keep VERSION` saves the results as those of the tests
+Each file runs in a process of its own, and each standalone test in another. Failed tests run once more without GPUs: a
+test that fails there too shows nothing about the simulated ones. The environment needs pytest, pytest-timeout and the
+packages that the tests import. `--keep VERSION` saves the results as those of the tests
 of that version; `python -m tests.tools.library_tests.results` writes them to RESULTS.md.
 """
 
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tools.library_tests import plugin, results
+from tests.tools.library_tests.libraries import LIBRARIES, Library, find_tests
 from tests.tools.library_tests.results import Test
-from tests.tools.library_tests.substitute import LIBRARIES, Library, copy_tests
 from tests.tools.simulated import SITE, simulated_environ
 
 ROOT = Path(__file__).parents[3]
@@ -42,11 +42,11 @@ def main() -> None:
     out = options.out or Path(os.devnull)
     tests: list[Test] = [json.loads(line) for line in out.read_text().splitlines()] if out.is_file() else []
     done = {test["test"].partition("::")[0] for test in tests}
-    with tempfile.TemporaryDirectory() as folder, out.open("a") as lines:
-        run = Run(LIBRARIES[options.library], options.checkout.absolute(), Path(folder), options.deadline)
-        not_run = []
-        for file in copy_tests(run.library, run.checkout, run.folder):
-            name = str(file.relative_to(folder))
+    run = Run(LIBRARIES[options.library], options.checkout.absolute(), options.deadline)
+    not_run = []
+    with out.open("a") as lines:
+        for file in find_tests(run.library, run.checkout):
+            name = str(file.relative_to(run.checkout))
             if name in done:
                 continue
             if not any(text in name for text in options.files):
@@ -70,13 +70,11 @@ class Run:
     library: Library
     checkout: Path
     """The library's checkout."""
-    folder: Path
-    """The folder of the copy with substitutions."""
     deadline: int
     """Seconds for one file."""
 
     def run_file(self, file: Path) -> Sequence[Test]:
-        """Run one file's tests, then its standalone tests, then the failed ones without sim."""
+        """Run one file's tests, then its standalone tests, then the failed ones without GPUs."""
         tests = {test["test"]: test for test in self._pytest([str(file)])}
         for name in [
             name for name, test in tests.items() if self.library.standalone_variable and results.is_standalone(test)
@@ -85,7 +83,7 @@ class Run:
             tests.update({test["test"]: test for test in again})
         failed = {name: test for name, test in tests.items() if test["outcome"] == "failed"}
         if failed and not self.library.marker:
-            again = self._pytest([str(self.checkout / file.relative_to(self.folder))], bare=True)
+            again = self._pytest(list(failed), bare=True)
             broken = {test["test"] for test in again if test["outcome"] == "failed"}
             for name, test in failed.items():
                 test["bare_fails"] = name in broken
@@ -94,7 +92,7 @@ class Run:
     def _pytest(
         self, tests: Sequence[str], settings: Mapping[str, str] | None = None, *, bare: bool = False
     ) -> list[Test]:
-        place = self.checkout if bare else self.folder
+        place = self.checkout
         with tempfile.TemporaryDirectory() as notes:
             report, ranks = Path(notes, "tests"), Path(notes, "ranks")
             report.touch()
@@ -103,7 +101,7 @@ class Run:
             environment = {**kept, **self.library.environ, **(settings or {})}
             environment.update({plugin.REPORT: str(report), plugin.RANKS: str(ranks)})
             environment.update({} if bare else simulated_environ())
-            # Processes that the tests start need the environment's commands, and sim once torch is imported.
+            # Processes that the tests start need the environment's commands.
             environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
             sites = [] if bare else [SITE, Path(__file__).parent / "site"]
             paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]

@@ -15,33 +15,36 @@ from pathlib import Path
 from typing import Any
 
 from tests.tools.library_tests.causes import cause_of
+from tests.tools.page import fill_part
 
 Test = dict[str, Any]
-"""One line of the plugin's report: `test`, `outcome`, `on_sim`, `message`; `bare_fails` if it was run without sim."""
+"""One line of the plugin's report: `test`, `outcome`, `on_sim`, `message`; `bare_fails` if it was run without GPUs."""
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "results"
 PAGE = HERE / "RESULTS.md"
 """The page with all results."""
-_PLACE = re.compile(r"(<!-- results: begin .*-->\n).*(<!-- results: end -->)", re.DOTALL)
-KINDS = ("passed on sim", "passed elsewhere", "failed", "fails without sim, too", "skipped")
+KINDS = ("passed on a simulated GPU", "passed elsewhere", "failed", "fails without GPUs, too", "skipped")
 """The kinds of results, in the order of the table."""
 _NAMES = {
     "accelerate": "accelerate",
     "bitsandbytes": "bitsandbytes",
     "c10d": "torch's collectives",
     "fabric": "Fabric",
+    "peft": "PEFT",
     "pytorch": "Lightning",
+    "torch": "torch",
+    "torchmetrics": "torchmetrics",
 }
 
 
 def kind(test: Test) -> str:
     """Return the kind of a test's result; a file that did not finish counts as one failed test."""
     if test["outcome"] == "passed":
-        return "passed on sim" if test["on_sim"] else "passed elsewhere"
+        return "passed on a simulated GPU" if test["on_sim"] else "passed elsewhere"
     if test["outcome"] == "skipped":
         return "skipped"
-    return "fails without sim, too" if test.get("bare_fails") else "failed"
+    return "fails without GPUs, too" if test.get("bare_fails") else "failed"
 
 
 def count_kinds(tests: Iterable[Test]) -> Counter[str]:
@@ -70,7 +73,7 @@ def make_results(
     return {
         "library": library,
         "tests": version,
-        "versions": _versions("torch", "lightning", "accelerate", "transformers", "bitsandbytes"),
+        "versions": _versions("torch", "lightning", "accelerate", "transformers", "torchmetrics", "peft"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "not_run": list(not_run),
         "counts": {name: counts[name] for name in KINDS},
@@ -123,11 +126,7 @@ def load_all() -> list[dict[str, Any]]:
 
 
 def fill_page(text: str, results: Sequence[Mapping[str, Any]]) -> str:
-    """Return a page with the current results between its markers: a table, and the causes of each library's failures.
-
-    Raises:
-        ValueError: the page does not have the markers once.
-    """
+    """Return a page with the current results between its markers: a table, and the causes of each failure."""
     lines = [f"| Tests of | run with | on | {' | '.join(KINDS)} |", f"|---|---|---|{'--:|' * len(KINDS)}"]
     lines += [_row(made) for made in results]
     for made in results:
@@ -136,12 +135,7 @@ def fill_page(text: str, results: Sequence[Mapping[str, Any]]) -> str:
         lines.append(f"and {made['counts']['skipped']} were skipped: {_reasons(made)}.")
         if made["not_run"]:
             lines += ["", f"Not run: {', '.join(f'`{Path(name).name}`' for name in made['not_run'])}."]
-    filled_part = "".join(f"{line}\n" for line in lines)
-    filled, places = _PLACE.subn(lambda place: f"{place[1]}{filled_part}{place[2]}", text)
-    if places != 1:
-        msg = f"the markers of the results occur {places} times, not once"
-        raise ValueError(msg)
-    return filled
+    return fill_part(text, "results", "".join(f"{line}\n" for line in lines))
 
 
 def _row(made: Mapping[str, Any]) -> str:

@@ -1,0 +1,72 @@
+"""The libraries' tests that are run; the tests themselves are not kept here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Library:
+    """One library's tests."""
+
+    tests: str
+    """The tests' folder in the checkout or source distribution."""
+    files: Sequence[str]
+    """Patterns, relative to that folder, of the files to run."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that select the tests that need a device."""
+    options: Sequence[str] = ()
+    """Further options for pytest."""
+    marker: str = ""
+    """Text of files with tests that need a GPU; other files are left out, and no test is run again without one."""
+    standalone_variable: str = ""
+    """The environment variable that enables the tests that need a process each."""
+
+
+_TIMEOUT = ("--timeout", "120")
+# Settings of this checkout must not apply to PyTorch's tests, nor its fixtures.
+_PLAIN = ("-c", os.devnull, "--noconftest")
+
+
+def _of_lightning(tests: str) -> Library:
+    # Lightning's variable, under both names that it has had, selects the tests that need a GPU.
+    settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
+    options = (*_TIMEOUT, "--import-mode=prepend")
+    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS")
+
+
+LIBRARIES = {
+    # Some fill the device's memory.
+    "accelerate": Library(
+        "tests", ("test_*.py",), {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)}, _TIMEOUT
+    ),
+    # Part of torch's wheel, but for the class that starts their ranks: the checkout is that of this project.
+    "c10d": Library(
+        "tests/tools/library_tests",
+        ("ranks.py",),
+        {"BACKEND": "nccl", "WORLD_SIZE": "2", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "60"},
+        (*_TIMEOUT, *_PLAIN),
+        marker="DistributedTest",
+    ),
+    "fabric": _of_lightning("tests/tests_fabric"),
+    "peft": Library("tests", ("test_gpu_examples.py", "test_common_gpu.py"), {"HF_HUB_OFFLINE": "1"}, _TIMEOUT, "cuda"),
+    "pytorch": _of_lightning("tests/tests_pytorch"),
+    # Files of PyTorch's repository; the variable selects CUDA's copies of the tests that are made for each device type.
+    "torch": Library(
+        "test",
+        ("test_*.py",),
+        {"PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_TEST_WITH_SLOW": "0"},
+        (*_TIMEOUT, *_PLAIN),
+        marker="cuda",
+    ),
+    "torchmetrics": Library("tests/unittests", ("**/test_*.py",), {}, _TIMEOUT, "gpu"),
+}
+
+
+def find_tests(library: Library, checkout: Path) -> list[Path]:
+    """Return the files with tests that need a device."""
+    folder = checkout / library.tests
+    return sorted({file for name in library.files for file in folder.glob(name) if library.marker in file.read_text()})
