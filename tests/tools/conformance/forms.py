@@ -1,4 +1,4 @@
-"""The forms of a call: forward, `out=`, in place, backward."""
+"""The forms of a call: forward, `out=`, in place, backward, and under autocast where CUDA's code is the reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .compare import difference
 from .samples import DEVICE, DTYPES, HOST, NotDenseError, NotSupportedError, operators, place_sample, samples, seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 UNDEFINED = frozenset(
     [
@@ -59,11 +59,20 @@ def backward(operator: Any, first: Any, others: list[Any], named: dict[str, Any]
     return torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
 
 
+def autocast(operator: Any, first: Any, others: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result under CUDA's autocast, which leaves tensors on the CPU as they are."""
+    with torch.autocast("cuda", dtype=torch.float16):
+        return operator.op(first, *others, **named)
+
+
 FORMS = {"forward": forward, "out": out, "in place": in_place, "backward": backward}
+"""The forms whose results on the CPU and on CUDA are alike."""
+CUDA_FORMS = {**FORMS, "autocast": autocast}
+"""All forms, for comparisons of CUDA with CUDA."""
 
 
 def combinations(
-    begin: int, end: int, after: Sequence[str] | None = None
+    begin: int, end: int, after: Sequence[str] | None = None, chosen: Iterable[str] = FORMS
 ) -> Iterator[tuple[list[str], Any, torch.dtype]]:
     """Yield operator, variant, type and form by their names, with the operator and the type, of a range of operators.
 
@@ -71,11 +80,12 @@ def combinations(
         begin: the number of the first operator.
         end: the number behind the last one.
         after: the names of the combination to go on behind, which ended an earlier process.
+        chosen: names in `CUDA_FORMS`.
     """
-    skipping = after is not None
+    skipping, forms = after is not None, tuple(chosen)
     for operator in operators()[begin:end]:
         for name, dtype in DTYPES.items():
-            for form in FORMS:
+            for form in forms:
                 combination = [operator.name, operator.variant_test_name, name, form]
                 if skipping:
                     skipping = combination != after
@@ -90,6 +100,7 @@ def is_supported(operator: Any, dtype: torch.dtype, form: str) -> bool:
         "out": operator.supports_out,
         "in place": operator.inplace_variant is not None,
         "backward": operator.supports_autograd and dtype is torch.float32,
+        "autocast": dtype is torch.float32,
     }
     return bool(has[form] and operator.supports_dtype(dtype, "cpu"))
 

@@ -94,10 +94,11 @@ def compare_with_cuda(indices: list[int], jobs: int, each: Callable[[list[Found]
     Raises:
         NoRuntimeError: CUDA's own code cannot be run here.
     """
+    worker = (*LAYOUTS, "--autocast")
     with tempfile.TemporaryDirectory() as folder:
         stub = cuda_stub.stub_environ(cuda_stub.build_stub(Path(folder)))
-        expected = run_operators(indices, jobs, each, LAYOUTS, stub)
-    found = {one[:3]: one for one in run_operators(indices, jobs, each, LAYOUTS)}
+        expected = run_operators(indices, jobs, each, worker, stub)
+    found = {one[:3]: one for one in run_operators(indices, jobs, each, worker)}
     return [compare_layouts(one, found[one[:3]]) for one in expected if one[:3] in found]
 
 

@@ -31,13 +31,15 @@ def main() -> None:
     parser.add_argument("begin", type=int)
     parser.add_argument("end", type=int)
     parser.add_argument("--after", nargs=4)
+    parser.add_argument("--autocast", action="store_true", help="also call each operator under autocast")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.cuda.init()
     if torch.cuda.get_device_name() == "CUDA stub":
         torch.backends.cudnn.enabled = False  # needs a driver; CUDA's own kernels replace it
-    for combination, operator, dtype in forms.combinations(options.begin, options.end, options.after):
+    chosen = forms.CUDA_FORMS if options.autocast else forms.FORMS
+    for combination, operator, dtype in forms.combinations(options.begin, options.end, options.after, chosen):
         faulthandler.dump_traceback_later(_TIMEOUT, exit=True)
         _write({"begin": combination})
         _write(_run(operator, dtype, combination[-1]) | {"end": combination})
@@ -46,7 +48,7 @@ def main() -> None:
 
 def _run(operator: Any, dtype: torch.dtype, form: str) -> dict[str, Any]:
     """Return the samples that the CPU passes, how many of them differ on the device, and each result's layout."""
-    call, layouts, wrong = forms.FORMS[form], [], []
+    call, layouts, wrong = forms.CUDA_FORMS[form], [], []
     for sample in list(samples.samples(operator, dtype, requires_grad=form == "backward")):
         try:
             here = forms.call_on(call, operator, sample, samples.HOST)
