@@ -29,6 +29,10 @@ class HungError(Exception):
     """A run did not end; the message has what its processes wrote, and their stacks."""
 
 
+class EndedError(Exception):
+    """A run ended with an error; the message has what its processes wrote."""
+
+
 def find(name: str, python: Path) -> list[str]:
     """Run a program under the watch; return the checks that spoke.
 
@@ -72,7 +76,7 @@ def _run(command: list[str], environ: dict[str, str]) -> str:
     """Run a command to its end; return what it wrote.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        EndedError: it failed.
         HungError: it did not end in time.
     """
     with tempfile.TemporaryFile("w+") as written:
@@ -88,7 +92,7 @@ def _run(command: list[str], environ: dict[str, str]) -> str:
         written.seek(0)
         text = written.read()
         if code:
-            raise subprocess.CalledProcessError(code, command, stderr=text)
+            raise EndedError(f"{command} ended with {code}:\n{text}")
         return text
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import sys
+import tempfile
 
 import torch
 import trainings
@@ -46,9 +45,9 @@ def nested():
     return [names(outer), names(inner)]
 
 
-def rank_main(rank, port, kind):
-    os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": "2"})
-    distributed.init_process_group("gloo")
+def rank_main(rank, folder, kind):
+    # A file and not a port: one that is free now may be taken when a rank has imported torch.
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     data = torch.arange(16.0).view(8, 2)
     share = 0 if kind == "same_share" else rank
     loader = DataLoader(data, sampler=DistributedSampler(data, num_replicas=2, rank=share, shuffle=False))
@@ -66,11 +65,8 @@ def rank_main(rank, port, kind):
 
 
 def ranks(kind):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    with watching() as findings:
-        multiprocessing.spawn(rank_main, (port, kind), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder, watching() as findings:
+        multiprocessing.spawn(rank_main, (folder, kind), nprocs=2)
     return [names(findings)]
 
 

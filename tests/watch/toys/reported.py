@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
+import tempfile
 
 import torch
 from torch import distributed, multiprocessing, nn
@@ -167,9 +166,9 @@ ALONE = []
 """The group of rank 0 by itself."""
 
 
-def rank_main(rank, port, name):
-    os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": "2"})
-    distributed.init_process_group("gloo")
+def rank_main(rank, folder, name):
+    # A file and not a port: one that is free now may be taken when a rank has imported torch.
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     ALONE.append(distributed.new_group([0]))
     torch.manual_seed(rank)
     globals()[name](rank)
@@ -182,10 +181,8 @@ def main(name):
     if not program.__code__.co_argcount:
         program()
         return
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    multiprocessing.spawn(rank_main, (port, name), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.spawn(rank_main, (folder, name), nprocs=2)
 
 
 if __name__ == "__main__":
