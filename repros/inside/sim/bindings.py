@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import devices, memory, parallel, refused, streams, toolkit
+from . import devices, memory, parallel, refused, streams, toolkit, tunable
 
 
 def provide(c: Any) -> None:
@@ -14,7 +14,7 @@ def provide(c: Any) -> None:
     Args:
         c: the module `torch._C`.
     """
-    for part in (devices, memory, parallel, refused, toolkit):
+    for part in (devices, memory, parallel, refused, toolkit, tunable):
         for name, function in part.functions().items():
             setattr(c, name, function)
     for name, function in streams.functions(c).items():
@@ -22,6 +22,9 @@ def provide(c: Any) -> None:
     for name, module in toolkit.modules(c).items():
         setattr(c, name, module)
         sys.modules[f"torch._C.{name}"] = module
+    for name in [name for name in vars(c) if name.startswith("_gds_")]:
+        delattr(c, name)  # GPUDirect Storage hangs without a driver; PyTorch says itself that it is missing
+    c._has_gds = False
     c._has_cuda = True
     # cuDNN is not simulated: what has a fallback takes it.
     c._has_cudnn = False

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any
 
 from . import extension
 from .profiles import chosen_profile
 
 _initialised_by: list[int] = []
+_NOTHING_WAITS = (
+    "simulated GPUs do not see which operators wait for a GPU; torch.cuda.set_sync_debug_mode finds them on a real one"
+)
 
 
 def functions() -> dict[str, Any]:
@@ -27,8 +31,8 @@ def functions() -> dict[str, Any]:
         "_cuda_hasPrimaryContext": lambda _device: bool(_initialised_by),
         "_cuda_lock_mutex": lambda: None,
         "_cuda_unlock_mutex": lambda: None,
-        "_cuda_set_sync_debug_mode": lambda _mode: None,
-        "_cuda_get_sync_debug_mode": lambda: 0,
+        "_cuda_set_sync_debug_mode": _set_sync_debug_mode,
+        "_cuda_get_sync_debug_mode": lambda: _sync_debug_mode[-1],
         "_cuda_sleep": lambda _cycles: None,
         "_CudaDeviceProperties": DeviceProperties,
     }
@@ -64,6 +68,16 @@ def _exchange(index: int) -> int:
 def _maybe_exchange(index: int) -> int:
     """Do what `_exchange` does, as a function of its own: torch.compile knows the two by their identity."""
     return _exchange(index)
+
+
+_sync_debug_mode = [0]
+
+
+def _set_sync_debug_mode(mode: int) -> None:
+    """Keep the mode: 0 is silent, 1 warns of operators that wait for a GPU, 2 refuses them."""
+    if mode:
+        warnings.warn(_NOTHING_WAITS, stacklevel=3)
+    _sync_debug_mode[:] = [mode]
 
 
 class DeviceProperties:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import os
 from typing import Any
@@ -22,6 +21,9 @@ def finish(torch: Any) -> None:
 
     if torch.version.cuda is None:
         torch.version.cuda = VERSION
+        for tensor_type in torch._tensor_classes:
+            if tensor_type.is_cuda:
+                extension.get().allow_tensor_type(tensor_type)
     # A real GPU that is hidden would be counted.
     if hasattr(torch.cuda, "_device_count_nvml"):
         torch.cuda._device_count_nvml = lambda: -1
@@ -57,6 +59,4 @@ def _let_autograd_end() -> None:
     # meanwhile, the process aborts ("terminate called without an active exception"): seen on 2.13, one run in two of a
     # script that ends with `backward`. A forked process has no such threads.
     if os.getpid() == _PROCESS and extension.get().has_allocated():
-        # What cannot be computed any more (no memory is left) is no reason to fail at the end.
-        with contextlib.suppress(RuntimeError):
-            extension.get().await_autograd()
+        extension.get().await_autograd()

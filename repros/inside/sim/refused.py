@@ -45,7 +45,9 @@ def functions() -> dict[str, Any]:
     """Return the functions and classes of `torch._C` that are refused."""
     functions = {name: refusing(reason) for name, reason in _FUNCTIONS.items()}
     classes = {name: type(name, (), {"__new__": refusing(reason)}) for name, reason in _CLASSES.items()}
-    return {**functions, **classes, "_cuda_CUDAAllocator": type("_cuda_CUDAAllocator", (), {})}
+    # Of the allocator and its checkpoints nothing but the names is needed, by `torch.cuda.memory` and torch._inductor.
+    named = {name: type(name, (), {}) for name in ("_cuda_CUDAAllocator", "_cuda_CUDAAllocator_AllocatorState")}
+    return {**functions, **classes, **named}
 
 
 def refusing(reason: str) -> Any:

@@ -25,9 +25,6 @@ def functions() -> dict[str, Any]:
         "_cuda_get_cudnn_benchmark_limit": lambda: 10,
         "_cuda_set_cudnn_benchmark_limit": lambda _limit: None,
         "_cuda_get_conv_benchmark_empty_cache": lambda: True,
-        "_cuda_tunableop_is_enabled": lambda: False,
-        "_cuda_tunableop_tuning_is_enabled": lambda: False,
-        "_cuda_record_untuned_is_enabled": lambda: False,
     }
 
 

@@ -30,6 +30,11 @@ def test_torch_compile_runs_operator_by_operator_and_says_so(mode: str) -> None:
 
 
 @needs_dynamo
+def test_dynamo_can_be_reset() -> None:
+    torch._dynamo.reset()
+
+
+@needs_dynamo
 def test_torch_compile_for_another_backend_is_as_it_was() -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="torch.compile")

@@ -47,6 +47,27 @@ def test_a_tensor_is_on_cuda(in_place: Run) -> None:
     ]
 
 
+def test_tensor_types_make_tensors(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import numpy, torch
+        kind = torch.cuda.FloatTensor
+        print(kind([1, 2]).tolist(), kind(2, 3).shape, kind(numpy.ones(2)).device, kind().device)
+        print(torch.ones(2, dtype=torch.int64).type(kind).type(), torch.ones(2).type("torch.cuda.HalfTensor").device)
+        print(torch.cuda.LongTensor([3]).dtype)
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+        print(torch.ones(2).device, torch.Tensor(2).device, torch.tensor([1.0]).device, torch.eye(2).device)
+        torch.set_default_tensor_type(torch.FloatTensor)
+        print(torch.ones(2).device)
+    """))  # fmt: skip
+    assert lines == [
+        "[1.0, 2.0] torch.Size([2, 3]) cuda:0 cuda:0",
+        "torch.cuda.FloatTensor cuda:0",
+        "torch.int64",
+        "cuda:0 cuda:0 cuda:0 cuda:0",
+        "cpu",
+    ]
+
+
 def test_it_says_once_that_it_is_simulated(in_place: Run) -> None:
     ended = in_place("""
         import subprocess, sys, torch

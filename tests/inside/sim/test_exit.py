@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import pytest
@@ -74,10 +73,7 @@ def test_a_process_ends(ending: str, run_python: Any) -> None:
     )
 
 
-def test_a_process_without_memory_has_done_its_work(run_python: Any) -> None:
+def test_a_process_without_memory_ends(run_python: Any) -> None:
     full = "torch.cuda.set_per_process_memory_fraction(1e-12)"
-    ended = run_python(f"import torch\n{STEP}\n{full}\nprint('done', flush=True)")
-    assert ended.stdout == "done\n"
-    # Without memory the wait for autograd's threads cannot be computed, so that one may outlive the interpreter.
-    assert ended.returncode in {0, -signal.SIGABRT}
-    assert not {"Traceback", "ignored"} & {*ended.stderr.split()}
+    ended = run_python(f"import torch\n{STEP}\nheld = torch.ones(2, device='cuda')\n{full}\nprint('done', flush=True)")
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr

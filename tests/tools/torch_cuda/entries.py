@@ -28,10 +28,8 @@ class Entry(NamedTuple):
 
 def _types() -> list[Entry]:
     made = "torch.ones(2, 2, device='cuda', dtype=torch.{})"
-    tensors = [
-        Entry(f"{name}Tensor", RIGHT, f"isinstance({made.format(dtype)}, cuda.{name}Tensor)")
-        for name, dtype in _TYPES.items()
-    ]
+    holds = "isinstance({0}, cuda.{1}Tensor) and cuda.{1}Tensor(3).is_cuda"
+    tensors = [Entry(f"{name}Tensor", RIGHT, holds.format(made.format(dtype), name)) for name, dtype in _TYPES.items()]
     storages = [
         Entry(f"{name}Storage", RIGHT, f"len(cuda.{name}Storage(3)) == 3 and cuda.{name}Storage(3).is_cuda")
         for name in [*_TYPES, "ComplexFloat", "ComplexDouble"]

@@ -112,7 +112,7 @@ void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
 
 void Account::check_room(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_.bytes.current + size_of_block(bytes) > memory_.limit) {
+  if (bytes > 0 && memory_.bytes.current + size_of_block(bytes) > memory_.limit) {
     throw_out_of_memory(bytes, memory_.bytes.current);
   }
 }
@@ -121,7 +121,7 @@ void Account::allocate(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   add(memory_.bytes, size_of_block(bytes));
   add(memory_.requested, bytes);
-  add(memory_.blocks, 1);
+  add(memory_.blocks, bytes > 0 ? 1 : 0);
 }
 
 void Account::check_limit(uint64_t bytes) {
@@ -135,7 +135,7 @@ void Account::free(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   memory_.bytes.current -= size_of_block(bytes);
   memory_.requested.current -= bytes;
-  --memory_.blocks.current;
+  memory_.blocks.current -= bytes > 0 ? 1 : 0;
 }
 
 Memory Account::memory() {

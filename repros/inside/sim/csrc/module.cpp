@@ -4,7 +4,6 @@
 #include "sim.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
 #include <torch/csrc/Generator.h>
@@ -12,6 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <string>
 #include <utility>
 
 namespace {
@@ -53,15 +53,30 @@ void replace_generator_constructor() {
   original_constructor = std::exchange(type->tp_new, &construct_generator);
 }
 
+// What begins a tensor type such as `torch.cuda.FloatTensor` (torch/csrc/tensor/python_tensor.cpp, `PyTensorType`).
+struct TensorType {
+  PyTypeObject type;
+  void* dtype;
+  void* layout;
+  bool is_cuda;
+};
+
+// A CPU build refuses to make a tensor of a type of CUDA's, and to have it as the default; it asks nothing but this flag.
+void allow_tensor_type(const py::handle& type) {
+  auto* found = reinterpret_cast<TensorType*>(type.ptr());
+  TORCH_CHECK(py::str(type.get_type().attr("__name__")).cast<std::string>() == "tensortype" && found->is_cuda, "not a tensor type of CUDA's");
+  found->is_cuda = false;
+}
+
 // Waits until each device's autograd thread has freed what the last `backward` held, which it does after that has returned. A thread
-// does one task after another; this one holds nothing that needs Python to be freed.
+// does one task after another; this one holds nothing that needs Python to be freed, and no memory: there may be none left.
 void await_autograd() {
   const at::AutoGradMode with_gradients(true);
   const c10::InferenceMode not_for_inference(false);
   torch::autograd::AnomalyMode::set_enabled(false);
   for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
-    const auto leaf = at::ones({1}, at::TensorOptions(c10::Device(sim::kDevice, index))).set_requires_grad(true);
-    torch::autograd::backward({leaf.mul(2)});
+    const auto nothing = at::empty({0}, at::TensorOptions(c10::Device(sim::kDevice, index)));
+    torch::autograd::backward({nothing.detach().set_requires_grad(true).mul(2)}, {nothing});
   }
 }
 
@@ -108,6 +123,7 @@ PYBIND11_MODULE(_sim, module) {
     sim::resize_storage(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl)), bytes);
   });
   module.def("replace_generator_constructor", &replace_generator_constructor);
+  module.def("allow_tensor_type", &allow_tensor_type);
 
 #if SIM_HAS_COLLECTIVES
   module.def("collectives", [](const c10::intrusive_ptr<c10d::Backend>& host) -> c10::intrusive_ptr<c10d::Backend> {
