@@ -176,8 +176,9 @@ def build(session: nox.Session) -> None:
     """Build the sdist and the wheel into `dist`, check them, and test the installed wheel [-- pytest's options]."""
     install(session, "build")
     shutil.rmtree(HERE / "dist", ignore_errors=True)
-    session.run("uv", "build", "--quiet", "--out-dir", "dist")
-    made = sorted(str(file) for file in (HERE / "dist").glob("repros-*"))
+    for source in (".", "repros/inside/sim"):
+        session.run("uv", "build", "--quiet", "--out-dir", "dist", source)
+    made = sorted(str(file) for file in (HERE / "dist").glob("*-*"))
     session.run("twine", "check", "--strict", *made)
     session.run(
         "pytest", "--timeout", "600", "tests/test_distributions.py", *session.posargs, env={"REPROS_DIST": "dist"}

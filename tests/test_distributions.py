@@ -22,6 +22,7 @@ from tests.match.golden_logs import GOLDEN
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+SIM = ROOT / "repros/inside/sim"
 NOT_IN_THE_WHEEL = ("repros/site/",)
 AT_THE_TOP = {
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md"),
@@ -43,13 +44,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if given := os.environ.get("REPROS_DIST"):
         return (ROOT / given).resolve()
     folder = tmp_path_factory.mktemp("dist")
-    call(find_uv_bin(), "build", "--quiet", "--out-dir", folder, cwd=ROOT)
+    for source in (ROOT, SIM):
+        call(find_uv_bin(), "build", "--quiet", "--out-dir", folder, source, cwd=ROOT)
     return folder
 
 
 @pytest.fixture(scope="module")
 def wheel(built: Path) -> Path:
-    return next(built.glob("*.whl"))
+    return next(built.glob("repros-*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def test_the_wheel_states_what_an_index_shows(wheel: Path) -> None:
 
 
 def test_the_sdist_has_the_project(built: Path) -> None:
-    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+    with tarfile.open(next(built.glob("repros-*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {name.partition("/")[0] for name in names} == AT_THE_TOP
     assert {name for name in tracked("repros") | tracked("tests") if name not in names} == set()
@@ -116,3 +118,24 @@ def test_a_cell_runs_from_the_installed_wheel(environment: Path, current_python:
     ]
     output = call(repros, "run", *cell, cwd=tmp_path)
     assert "2 agree, 0 news, 0 trouble" in output
+
+
+def test_the_accelerator_is_a_distribution_of_its_own(built: Path, current_python: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("simulated_gpus-*.whl")
+    call(find_uv_bin(), "venv", "--quiet", "--python", current_python.resolve(), "env", cwd=tmp_path)
+    call(find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", "env/bin/python", wheel, cwd=tmp_path)
+    packages = current_python.parents[1] / "lib" / current_python.resolve().name / "site-packages"
+    (place,) = (tmp_path / "env/lib").glob("python*/site-packages")
+    (place / "torch.pth").write_text(f"{packages}\n")
+    script = "import torch; print(torch.cuda.device_count(), torch.ones(2, device='cuda:2').sum())"
+    (tmp_path / "train.py").write_text(script)
+    program = ["env/bin/python", "train.py"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_SIM", "PYTHONPATH"))}
+    chosen = {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": "3"}
+    ended = [
+        subprocess.run(program, cwd=tmp_path, env=plain | more, capture_output=True, text=True, check=False)
+        for more in (chosen, {})
+    ]
+    assert ended[0].stdout == "3 tensor(2., device='cuda:2')\n", ended[0].stderr
+    assert ended[1].returncode == 1
+    assert ended[1].stderr.endswith("AssertionError: Torch not compiled with CUDA enabled\n")

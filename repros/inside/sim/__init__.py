@@ -16,3 +16,6 @@ from __future__ import annotations
 from .errors import SimUnavailableError
 
 __all__ = ["SimUnavailableError"]
+
+__version__ = "0.1.0"
+"""Of the distribution `simulated-gpus`, which is built from this folder alone."""
