@@ -25,9 +25,12 @@ from repros.simulate import parse_memory, python_path, variables
 @click.option("--gpus", type=int, required=True, metavar="N", help="Number of simulated GPUs.")
 @click.option("--memory", metavar="SIZE", help="Memory of each, such as 24GB; more raises torch.OutOfMemoryError.")
 @click.option("--like", metavar="NAME", help=f"Name, memory and capability of a GPU: {', '.join(PROFILES)}.")
+@click.option("--cpu-random", is_flag=True, help="Draw the CPU's random numbers, to compare losses with its run.")
 @click.option("--hide-gpus", is_flag=True, help="Simulate even where there are real GPUs, which stay unused.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def simulate(gpus: int, memory: str | None, like: str | None, command: tuple[str, ...], *, hide_gpus: bool) -> None:
+def simulate(
+    gpus: int, memory: str | None, like: str | None, command: tuple[str, ...], *, cpu_random: bool, hide_gpus: bool
+) -> None:
     """Run a program unmodified on simulated GPUs.
 
     In every Python process of the program, `cuda` is the simulated accelerator: host memory that follows CUDA's rules,
@@ -35,7 +38,7 @@ def simulate(gpus: int, memory: str | None, like: str | None, command: tuple[str
     fast. The program needs torch 2.0 or newer in its own environment, and a C++ compiler the first time.
     """
     size = None if memory is None else parse_memory(memory)
-    chosen = variables(gpus, memory=size, like=like, hide_gpus=hide_gpus)
+    chosen = variables(gpus, memory=size, like=like, cpu_random=cpu_random, hide_gpus=hide_gpus)
     program = shutil.which(command[0])
     if program is None:
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")

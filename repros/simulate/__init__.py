@@ -21,7 +21,12 @@ _UNITS = {"MB": 20, "GB": 30, "TB": 40}
 
 
 def variables(
-    gpus: int, *, memory: int | None = None, like: str | None = None, hide_gpus: bool = False
+    gpus: int,
+    *,
+    memory: int | None = None,
+    like: str | None = None,
+    cpu_random: bool = False,
+    hide_gpus: bool = False,
 ) -> dict[str, str]:
     """Return the variables that give a program simulated GPUs; it and its children must start with them.
 
@@ -29,6 +34,7 @@ def variables(
         gpus: how many, 1 to 64.
         memory: bytes of each; the profile's or the machine's memory if not given.
         like: the name of a profile, `h100`.
+        cpu_random: whether the devices draw the random numbers that the CPU would draw next, as without GPUs.
         hide_gpus: whether real GPUs may be hidden.
 
     Raises:
@@ -45,6 +51,8 @@ def variables(
         chosen["REPROS_SIM_MEMORY"] = str(memory)
     if like is not None:
         chosen["REPROS_SIM_LIKE"] = like
+    if cpu_random:
+        chosen["REPROS_SIM_RANDOM"] = "cpu"
     if hide_gpus:
         chosen["REPROS_SIM_HIDE_GPUS"] = "1"
     return chosen

@@ -32,7 +32,7 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_program_gets_the_devices_and_the_folder_that_arms_it() -> None:
     ended = run(
-        "--gpus", "3", "--memory", "24GB", "--like", "h100", "--", sys.executable, "-c", SHOW,
+        "--gpus", "3", "--memory", "24GB", "--like", "h100", "--cpu-random", "--", sys.executable, "-c", SHOW,
         PYTHONPATH="mine", REPROS_SIM_DEVICES="7", REPROS_SIM="1",
     )  # fmt: skip
     given = json.loads(ended.stdout)
@@ -41,6 +41,7 @@ def test_the_program_gets_the_devices_and_the_folder_that_arms_it() -> None:
         "REPROS_SIM_DEVICES": "3",
         "REPROS_SIM_MEMORY": str(24 * 2**30),
         "REPROS_SIM_LIKE": "h100",
+        "REPROS_SIM_RANDOM": "cpu",
     }
     assert given["PYTHONPATH"] == os.pathsep.join([SITE, "mine"])
 

@@ -209,3 +209,19 @@ def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path)
         outputs.append(printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}")))
     assert outputs[0] == outputs[1]
     assert len(outputs[0]) == 1
+
+
+def test_the_devices_can_draw_the_cpu_s_random_numbers(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import torch
+
+        def drawn(*devices):
+            torch.manual_seed(3)
+            ones = [torch.ones(50, device=device) for device in devices]
+            return [torch.nn.functional.dropout(each + torch.rand_like(each)).tolist() for each in ones]
+
+        print(drawn("cuda", "cpu", "cuda:1") == drawn("cpu", "cpu", "cpu"))
+        own = [torch.rand(2, device="cuda", generator=torch.Generator("cuda").manual_seed(5)).tolist() for _ in "12"]
+        print(own[0] == own[1])
+    """, REPROS_SIM_RANDOM="cpu"))  # fmt: skip
+    assert lines == ["True", "True"]

@@ -11,10 +11,12 @@
 #include <ATen/ops/empty.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -193,10 +195,26 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
   return generators->at(static_cast<size_t>(real));
 }
 
+namespace {
+
+// `REPROS_SIM_RANDOM=cpu`: for programs whose losses are compared with those of a run without GPUs.
+bool draws_from_cpu() {
+  static const bool asked = [] {
+    const char* text = std::getenv("REPROS_SIM_RANDOM");
+    return text != nullptr && std::string(text) == "cpu";
+  }();
+  return asked;
+}
+
+}  // namespace
+
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index) {
   const at::Generator& used = given.has_value() && given->defined() ? *given : default_generator(index);
   TORCH_CHECK(
       used.device().type() == kDevice, "Expected a 'cuda' device type for generator but found '", used.device().type(), "'");
+  if (draws_from_cpu() && used == default_generator(index)) {
+    return at::detail::getDefaultCPUGenerator();
+  }
   return static_cast<GeneratorImpl*>(used.unsafeGetGeneratorImpl())->draw();
 }
 
