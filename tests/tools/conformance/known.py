@@ -50,6 +50,13 @@ KNOWN: tuple[Known, ...] = (
         )
         for variant in ("chunked", "chunked_none")
     ),
+    Known(
+        "renorm",
+        "torch/csrc/autograd/FunctionsManual.cpp, renorm_backward, takes `at::toAccumulateType`: float64 on the"
+        " CPU, float32 on `cuda`.",
+        dtypes=frozenset({"float32"}),
+        forms=frozenset({"backward"}),
+    ),
     *(
         Known(operator, "A kernel counts its size, and on the CUDA stub no kernel runs.", against="cuda")
         for operator in (

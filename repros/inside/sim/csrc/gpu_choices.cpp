@@ -1,5 +1,5 @@
-// What PyTorch asks CUDA alone: which algorithm to take. For attention it is always the "math" one, which is made of operators; the
-// CTC loss is not cuDNN's.
+// What PyTorch asks CUDA alone: which algorithm to take. For attention that attention.cpp leaves to PyTorch it is always the "math"
+// one, which is made of operators; the CTC loss is not cuDNN's.
 //
 // Contracts held: ATen/native/transformers/attention.cpp asks the device for its choice, and for a fused one it calls CUDA's fused
 // kernels, of which the host has none with CUDA's signature. ATen/native/LossCTC.cpp asks `_use_cudnn_ctc_loss`. The files are compiled in
