@@ -168,8 +168,8 @@ def simulated_variables() -> dict[str, str]:
 
 
 _KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
-"""glibc keeps freed memory. By default it returns some to the system and gets it again, page by page: up to a third of the
-time of a step, now on one device and now on the other, as the blocks happen to lie."""
+"""glibc keeps freed memory. By default it returns some to the system and gets it again, page by page: up to a third of
+the time of a step, now on one device and now on the other, as the blocks happen to lie."""
 
 
 def time_epochs(python: Path, rounds: int) -> dict[str, Any]:
