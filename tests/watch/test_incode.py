@@ -66,6 +66,13 @@ def test_a_program_on_simulated_gpus_watches_itself(current_python: Path, tmp_pa
     assert done.stdout.splitlines() == ["cuda:0", "steps_without_gradients"], done.stderr
 
 
+def test_a_watched_program_gives_itself_simulated_gpus(current_python: Path, tmp_path: Path) -> None:
+    script = "import repros.simulate.auto, torch; print(torch.ones(2, device='cuda').device)"
+    variables = {"REPROS_WATCH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0"}
+    done = run(current_python, tmp_path, "-c", script, places=(simulate.SITE,), variables=variables)
+    assert done.stdout == "cuda:0\n", done.stderr
+
+
 TESTS = """
 import torch, trainings
 
