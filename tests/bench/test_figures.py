@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from repros.engine.cells import JOBS
-from repros.model import Signature
 from repros.engine.digest.inputs import SIM
+from repros.model import Signature
 from tests.bench import figures, machine, simulated_table, table
 from tests.bench.measure import Sample, Series
 from tests.bench.startup import PASS, compare_startup, startup_figures, time_startup
