@@ -6,10 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from tests.tools.foreign_programs import place, under_watch
+from tests.tools.foreign_programs import place, simulated, under_watch
 from tests.tools.foreign_programs.programs import read_programs
 
-WAYS = {"watch": under_watch}
+WAYS = {"watch": under_watch, "simulate": simulated}
 """How a program can be run."""
 
 
@@ -21,12 +21,14 @@ def main() -> None:
     parser.add_argument("--sources", type=Path, default=Path("build/sources"), help="the clones of the repositories")
     parser.add_argument("--deadline", type=int, help="seconds for one program")
     parser.add_argument("--keep", action="store_true")
-    parser.add_argument("names", nargs="*", help="programs, or repositories")
-    asked = parser.parse_args()
+    parser.add_argument("names", nargs="*", help="programs, repositories, or both: 'pytorch/examples mnist'")
+    asked = parser.parse_intermixed_args()
     way = WAYS[asked.way]
     deadline = asked.deadline or way.DEADLINE
     for program in read_programs():
-        if not asked.names or {program.name, program.source} & set(asked.names):
+        if program.needs_gpu if asked.way == "watch" else not program.uses_gpu:
+            continue
+        if not asked.names or {program.name, program.source, f"{program.source} {program.name}"} & set(asked.names):
             line = way.run(program, asked.python.absolute(), asked.sources.absolute(), deadline)
             print(json.dumps(line), flush=True)
             if asked.keep:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _RANDOM = random.Random(0)  # noqa: S311 - contents of files, not secrets
-_TRAIN, _TEST = 1280, 256
-"""Images of the random MNIST."""
 
 _TINY_MODEL = """
 import sys, transformers
@@ -31,6 +29,11 @@ size = words.get_vocab_size()
 if kind == "bert":
     config = transformers.BertConfig(size, 32, 2, 2, 64, max_position_embeddings=64, pad_token_id=0)
     model = transformers.BertForSequenceClassification(config)
+elif kind == "llama":
+    config = transformers.LlamaConfig(
+        size, 32, 64, 2, 2, max_position_embeddings=64, pad_token_id=0, bos_token_id=2, eos_token_id=3
+    )
+    model = transformers.LlamaForCausalLM(config)
 else:
     config = transformers.GPT2Config(size, 64, 32, 2, 2, pad_token_id=0, bos_token_id=2, eos_token_id=3)
     model = transformers.GPT2LMHeadModel(config)
@@ -54,16 +57,21 @@ class Glue(evaluate.Metric):
 """
 
 
-def write_mnist(folder: Path, _python: Path) -> None:
+def write_mnist(folder: Path, _python: Path, most: int = 1280) -> None:
     """Write `MNIST/raw` as torchvision keeps it; also gzipped, as it is downloaded."""
     raw = folder / "MNIST/raw"
     raw.mkdir(parents=True)
-    for name, count in (("train", _TRAIN), ("t10k", _TEST)):
+    for name, count in (("train", most), ("t10k", most // 5)):
         images = struct.pack(">IIII", 2051, count, 28, 28) + _RANDOM.randbytes(count * 784)
         labels = struct.pack(">II", 2049, count) + bytes(_RANDOM.randrange(10) for _ in range(count))
         for kind, data in (("images-idx3", images), ("labels-idx1", labels)):
             (raw / f"{name}-{kind}-ubyte").write_bytes(data)
             (raw / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(data))
+
+
+def write_few_mnist(folder: Path, python: Path) -> None:
+    """Write a quarter of it."""
+    write_mnist(folder, python, 320)
 
 
 def write_demo_mnist(folder: Path, python: Path) -> None:
@@ -152,8 +160,55 @@ def write_glue(folder: Path, python: Path) -> None:
     (folder / "lines.json").write_text("\n".join(json.dumps(one) for one in questions), "utf-8")
 
 
+def write_instructions(folder: Path, python: Path) -> None:
+    """Write a tiny Llama, `instructions` in Alpaca's columns, and `preferences` with a chosen and a rejected answer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = folder / "words.txt"
+    write_text(text, python)
+    subprocess.run([python, "-c", _TINY_MODEL, "llama", folder / "tiny-llama", text], check=True, capture_output=True)
+    columns = {
+        "instructions": ("instruction", "input", "output", "text", "query", "response"),
+        "texts": ("text",),
+        "preferences": ("prompt", "chosen", "rejected"),
+    }
+    for name, keys in columns.items():
+        (folder / name).mkdir()
+        for split, count in (("train", 48), ("test", 8)):
+            rows = [{key: _sentence() for key in keys} for _ in range(count)]
+            (folder / name / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+            (folder / f"{name}-{split}.json").write_text(json.dumps(rows), "utf-8")
+
+
+def write_coco(folder: Path, python: Path) -> None:
+    """Write images with boxes as COCO keeps them."""
+    boxes = [(8, 8, 24, 24), (16, 20, 40, 30)]
+    for split, count in (("train", 4), ("val", 2)):
+        write_image_folder(folder / f"{split}2017", python, [str(number) for number in range(count)])
+        images = [{"id": n, "file_name": f"{n}.jpg", "width": 64, "height": 64} for n in range(count)]
+        marks = [
+            {"id": 2 * n + m, "image_id": n, "category_id": m + 1, "bbox": box, "area": box[2] * box[3], "iscrowd": 0}
+            for n in range(count)
+            for m, box in enumerate(boxes)
+        ]
+        kinds = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+        (folder / "annotations").mkdir(exist_ok=True)
+        told = json.dumps({"images": images, "annotations": marks, "categories": kinds})
+        (folder / f"annotations/instances_{split}2017.json").write_text(told, "utf-8")
+
+
+def write_resnet18(folder: Path, python: Path) -> None:
+    """Write random weights of ResNet-18 where torchvision keeps those that it has downloaded."""
+    make = (
+        "import sys, os, torch, torchvision as tv\nos.makedirs(sys.argv[1])\n"
+        "name = tv.models.ResNet18_Weights.IMAGENET1K_V1.url.rpartition('/')[2]\n"
+        "torch.save(tv.models.resnet18().state_dict(), os.path.join(sys.argv[1], name))\n"
+    )
+    subprocess.run([python, "-c", make, folder], check=True)
+
+
 WRITERS: dict[str, Callable[[Path, Path], None]] = {
     "mnist": write_mnist,
+    "few_mnist": write_few_mnist,
     "demo_mnist": write_demo_mnist,
     "bsds": write_bsds,
     "pets": write_pets,
@@ -162,6 +217,9 @@ WRITERS: dict[str, Callable[[Path, Path], None]] = {
     "wikitext": write_wikitext,
     "images": write_images,
     "glue": write_glue,
+    "instructions": write_instructions,
+    "coco": write_coco,
+    "resnet18": write_resnet18,
 }
 """By the name in `programs.toml`; each writes to a path with the help of an interpreter with torchvision."""
 

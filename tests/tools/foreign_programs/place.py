@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,16 @@ CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "1"}
 """Environment variables that keep a program off GPUs."""
 
 
-def prepare(program: Program, python: Path, sources: Path, folder: Path) -> Path:
-    """Copy the program and write its data; return where it runs, deep enough for data in the folders above."""
+def prepare(program: Program, python: Path, sources: Path, folder: Path, *, is_short: bool = False) -> Path:
+    """Copy the program and write its data; return where it runs, deep enough for data in the folders above.
+
+    Args:
+        program: the program.
+        python: an interpreter with what it needs.
+        sources: the folder of the clones.
+        folder: where to put it.
+        is_short: whether fewer data will do, where there is a writer of fewer.
+    """
     place = folder / "work/two/three/program"
     if program.is_package:
         place.mkdir(parents=True)
@@ -32,9 +41,11 @@ def prepare(program: Program, python: Path, sources: Path, folder: Path) -> Path
     for name, where in program.data.items():
         target = (place / where).resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
-        WRITERS[name](target, python)
+        fewer = f"few_{name}"
+        WRITERS[fewer if is_short and fewer in WRITERS else name](target, python)
     if program.first:
-        subprocess.run(shlex.split(program.first), cwd=place, env=environ(python, folder) | CPU_ONLY, check=True)
+        variables = environ(python, folder) | CPU_ONLY
+        subprocess.run(shlex.split(program.first), cwd=place, env=variables, stdout=sys.stderr, check=True)
     return place
 
 

@@ -25,8 +25,30 @@ class Program:
     """What `data.py` writes where, relative to that folder."""
     first: str = ""
     """A command that the repository asks for before, such as one that prepares the data."""
+    on_gpus: dict[str, str] = field(default_factory=dict)
+    """What to replace in the command on GPUs: the options that ask for the CPU."""
+    gpus: int = 0
+    """How many GPUs it is given; one for each process if not said."""
+    uses_gpu: bool = True
+    """Whether it uses a GPU if there is one."""
+    needs_gpu: bool = False
+    """Whether it refuses to run without a GPU."""
     tested: bool = False
-    """Whether the tests run it: it is in a package of the stack `current`, and short."""
+    """Whether the tests run it under the watch: it is in a package of the stack `current`, and short."""
+    tested_on_gpus: bool = False
+    """Whether the tests run it on simulated GPUs."""
+
+    def __post_init__(self) -> None:
+        if not self.gpus:
+            object.__setattr__(self, "gpus", self.processes)
+
+    @property
+    def gpu_command(self) -> str:
+        """Return the command on GPUs."""
+        command = self.command
+        for words, others in self.on_gpus.items():
+            command = command.replace(words, others)
+        return command
 
     @property
     def is_package(self) -> bool:
@@ -37,7 +59,7 @@ class Program:
 def read_programs() -> Iterator[Program]:
     """Yield all programs; one that runs on two processes too (`command_of_two`) gives two."""
     for source in tomllib.loads(FILE.read_text("utf-8"))["source"]:
-        common = {name: source[name] for name in ("folder", "data", "first") if name in source}
+        common = {name: source[name] for name in ("folder", "data", "first", "on_gpus") if name in source}
         for one in source["programs"]:
             entry = common | one
             both = entry.pop("command_of_two", None)

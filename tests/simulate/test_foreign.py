@@ -1,0 +1,86 @@
+"""Programs that nobody here wrote run unmodified on simulated GPUs and print what they print on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools import simulate_table
+from tests.tools.foreign_programs.numbers import compare, numbers
+from tests.tools.foreign_programs.programs import Program, read_programs
+from tests.tools.foreign_programs.simulated import error_line, run
+
+LINES = simulate_table.read_lines()
+CAUSES = simulate_table.read_causes()
+FEWEST = 12
+SHORT = [program for program in read_programs() if program.tested_on_gpus]
+
+
+def test_enough_programs_ran_on_the_devices() -> None:
+    assert sum(simulate_table.kind(line) != "failed" for line in LINES) >= FEWEST
+
+
+def test_each_failure_has_a_cause_and_each_cause_a_failure() -> None:
+    unexplained = {"failed", "different"}
+    assert {(line["source"], line["program"]) for line in LINES if simulate_table.kind(line) in unexplained} == set(
+        CAUSES
+    )
+
+
+def test_results_belong_to_listed_programs() -> None:
+    listed = {(program.source, program.name, program.gpu_command) for program in read_programs()}
+    assert {(line["source"], line["program"], line["command"]) for line in LINES} <= listed
+
+
+def test_the_pages_show_the_kept_results() -> None:
+    page = simulate_table.PAGE.read_text("utf-8")
+    assert simulate_table.fill(page, simulate_table.summary(LINES)) == page
+    page = simulate_table.EVERY_PROGRAM.read_text("utf-8")
+    assert simulate_table.fill(page, simulate_table.every_program(LINES, CAUSES)) == page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", SHORT, ids=[program.name for program in SHORT])
+def test_a_short_one_prints_the_cpu_s_numbers(program: Program, current_python: Path, tmp_path: Path) -> None:
+    line = run(program, current_python, tmp_path)
+    assert (line["exit"], line["cpu_exit"], line["error"]) == (0, 0, "")
+    assert line["on_device"] >= program.processes
+    assert line["outcome"] in {"equal", "close", "no numbers"}, line
+
+
+def test_numbers_are_found_by_the_word_before_them() -> None:
+    text = "step 3: loss 4.2100, time 23.45ms, mfu -1.00%\n\x1b[31mlr=1e-05\x1b[0m torch 2.9.1 cuda:0 acc: 0.5 (0.25)\n"
+    assert numbers(text) == {"loss": ["4.2100"], "lr": ["1e-05"], "acc": ["0.5", "0.25"]}
+
+
+def test_what_a_progress_bar_overwrites_is_no_number() -> None:
+    assert numbers("  0%| loss=1.5\r 50%| loss=1.25\r100%| 10/10 [00:01<00:00, 9.5it/s, loss=1.125]\n") == {
+        "loss": ["1.125"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("here", "outcome", "difference"),
+    [
+        ("loss 1.50 1.25", "equal", 0.0),
+        ("loss 1.50 1.25 gpu 0.5", "equal", 0.0),
+        ("loss 1.50 1.2500003", "close", 2e-7),
+        ("loss 1.25 1.50", "different", 0.25 / 1.5),
+        ("loss 1.50", "different", float("inf")),
+        ("loss nan 1.25", "different", float("inf")),
+    ],
+)
+def test_numbers_are_compared(here: str, outcome: str, difference: float) -> None:
+    result = compare(numbers(here), numbers("loss 1.50 1.25"), in_order=True)
+    assert result.outcome == outcome
+    assert result.difference == pytest.approx(difference)
+
+
+def test_several_processes_may_print_in_any_order() -> None:
+    assert compare(numbers("loss 1.25\nloss 1.5"), numbers("loss 1.5\nloss 1.25"), in_order=False).outcome == "equal"
+
+
+def test_the_last_error_of_a_rank_is_named() -> None:
+    said = "[rank1]: RuntimeError: no\nW1 warning\ntorch.distributed.elastic.multiprocessing.ChildFailedError: \n"
+    assert error_line(said) == "RuntimeError: no"
