@@ -129,16 +129,16 @@ class _Bench:
         begun = time.monotonic()
         started = subprocess.Popen(words, cwd=place, env=variables, stdout=PIPE, stderr=PIPE, start_new_session=True)
         try:
-            streams = started.communicate(timeout=self.deadline)
+            out, err = started.communicate(timeout=self.deadline)
         except subprocess.TimeoutExpired:
             os.killpg(started.pid, signal.SIGKILL)
-            late = f"\nTimeoutError: exceeded {self.deadline} s".encode()
-            streams = tuple(stream + late for stream in started.communicate())
+            out, err = started.communicate()
+            err += f"\nTimeoutError: exceeded {self.deadline} s".encode()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(started.pid, signal.SIGKILL)
         on_device = len(set(notes.read_text("utf-8").split()))
-        printed, said = (stream.decode(errors="replace") for stream in streams)  # "\r" is kept, which ends no line
+        printed, said = (stream.decode(errors="replace") for stream in (out, err))  # "\r" is kept, which ends no line
         shown = numbers(printed) or numbers(said)
         return Ended(started.returncode, shown, error_line(said), on_device, time.monotonic() - begun)
 
