@@ -11,7 +11,7 @@ import click
 from repros.cli.shared.options import example
 from repros.errors import ReprosError
 from repros.inside.sim.profiles import PROFILES
-from repros.simulate import parse_memory, python_path, variables
+from repros.simulate import parse_memory, program_path, python_path, variables
 
 
 @click.command(
@@ -39,9 +39,10 @@ def simulate(
     """
     size = None if memory is None else parse_memory(memory)
     chosen = variables(gpus, memory=size, like=like, cpu_random=cpu_random, hide_gpus=hide_gpus)
-    program = shutil.which(command[0])
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
+    chosen |= {"PYTHONPATH": python_path(environ), "PATH": program_path(environ)}
+    program = shutil.which(command[0], path=chosen["PATH"])
     if program is None:
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
     sys.stdout.flush()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
-    os.execve(program, list(command), {**environ, **chosen, "PYTHONPATH": python_path(environ)})  # noqa: S606 - the user's own command
+    os.execve(program, list(command), {**environ, **chosen})  # noqa: S606 - the user's own command

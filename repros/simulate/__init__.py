@@ -16,6 +16,8 @@ from repros.inside.sim.real_gpus import real_gpu_count
 
 SITE = Path(inside.__file__).parent / "site"
 """The folder whose `sitecustomize.py` arms every Python process that has it on its path."""
+BIN = Path(inside.__file__).parent / "sim/bin"
+"""A folder with an `nvidia-smi` that lists the simulated GPUs."""
 MOST_GPUS = 64
 _UNITS = {"MB": 20, "GB": 30, "TB": 40}
 
@@ -60,8 +62,18 @@ def variables(
 
 def python_path(environ: Mapping[str, str]) -> str:
     """Return a `PYTHONPATH` that arms every Python process, with the present one behind it."""
-    present = environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.pathsep.join([str(SITE), *(place for place in present if place and place != str(SITE))])
+    return _before(SITE, environ.get("PYTHONPATH", ""))
+
+
+def program_path(environ: Mapping[str, str]) -> str:
+    """Return a `PATH` on which `nvidia-smi` is that of the simulated GPUs, with the present one behind it."""
+    return _before(BIN, environ.get("PATH", os.defpath))
+
+
+def _before(folder: Path, path: str) -> str:
+    return os.pathsep.join(
+        [str(folder), *(place for place in path.split(os.pathsep) if place not in {"", str(folder)})]
+    )
 
 
 def arm_this_process() -> None:

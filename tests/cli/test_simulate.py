@@ -25,7 +25,7 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -44,6 +44,28 @@ def test_the_program_gets_the_devices_and_the_folder_that_arms_it() -> None:
         "REPROS_SIM_RANDOM": "cpu",
     }
     assert given["PYTHONPATH"] == os.pathsep.join([SITE, "mine"])
+
+
+def test_nvidia_smi_lists_the_simulated_gpus() -> None:
+    listed = run("--gpus", "2", "--like", "h100", "--", "nvidia-smi", "-L")
+    assert listed.stdout.splitlines() == [
+        f"GPU {index}: Simulated NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-00000000000{index})"
+        for index in range(2)
+    ]
+    queried = run("--gpus", "2", "--", "nvidia-smi", "--query-gpu=count,name", "--format=csv,noheader")
+    assert queried.stdout == "2, Simulated CUDA device\n" * 2
+    asked = run("--gpus", "1", "--", "nvidia-smi")
+    assert (asked.returncode, asked.stdout) == (1, "")
+    why = "the GPUs are simulated (Simulated CUDA device): no driver, and nothing to measure. Try nvidia-smi -L."
+    assert asked.stderr == f"nvidia-smi: {why}\n"
+
+
+@pytest.mark.slow
+def test_a_report_of_the_environment_says_that_they_are_simulated(current_python: Path) -> None:
+    command = [str(current_python), "-m", "torch.utils.collect_env"]
+    ended = run("--gpus", "2", "--like", "h100", "--", *command, CUDA_VISIBLE_DEVICES="0,1")
+    assert "Is CUDA available: True\n" in ended.stdout, ended.stderr
+    assert "GPU models and configuration: \nGPU 0: Simulated NVIDIA H100" in ended.stdout
 
 
 def test_the_program_s_exit_code_is_the_command_s() -> None:
