@@ -41,7 +41,11 @@ EXACT = {
     "mse_loss": (F.mse_loss, (some(50), some(50))),
     "conv2d": (F.conv2d, (some(2, 3, 8, 8), some(4, 3, 3, 3), some(4))),
     "conv_transpose2d": (F.conv_transpose2d, (some(2, 3, 8, 8), some(3, 4, 3, 3), some(4))),
+    "ldexp": (lambda x: torch.ldexp(x, torch.tensor([1, 0, -2], device=x.device)), (some(4, 3),)),
 }
+if hasattr(F, "rms_norm"):
+    EXACT["rms_norm"] = (lambda x, w: F.rms_norm(x, (7,), w), (some(5, 7), some(7)))
+    EXACT["rms_norm without weight"] = (lambda x: F.rms_norm(x, (5, 7)), (some(3, 5, 7),))
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -86,6 +90,13 @@ def test_a_product_of_half_types_may_be_wider(product: Any, shapes: Any) -> None
         product(*given, out_dtype=torch.float64)
 
 
+def test_a_power_of_two_mixes_devices_as_other_operators_do() -> None:
+    x, exponents = some(3).cuda(), torch.tensor([1, 0, -2])
+    assert torch.equal(torch.ldexp(x, torch.tensor(2)).cpu(), x.cpu() * 4)
+    with pytest.raises(RuntimeError, match="found at least two devices, cuda:0 and cpu!"):
+        torch.ldexp(x, exponents)
+
+
 MASKS = {"bools": some(6, 6) > 0.5, "numbers": some(6, 6)}
 MASKS["bools"][:, 0] = True  # a row without any would be NaN
 
@@ -93,10 +104,11 @@ MASKS["bools"][:, 0] = True  # a row without any would be NaN
 @pytest.mark.parametrize("mask", [None, *MASKS])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("is_causal", [False, True], ids=["whole", "causal"])
-def test_attention_gives_the_bits_that_the_cpu_gives(is_causal: bool, dtype: Any, mask: Any) -> None:
+@pytest.mark.parametrize("shape", [(4, 4, 6, 8), (4, 6, 8)], ids=["batch", "no_batch"])
+def test_attention_gives_the_bits_that_the_cpu_gives(shape: Any, is_causal: bool, dtype: Any, mask: Any) -> None:
     if is_causal and mask:
         pytest.skip("PyTorch takes one of them")
-    inputs = [some(4, 4, 6, 8).to(dtype) for _ in range(3)]
+    inputs = [some(*shape).to(dtype) for _ in range(3)]
 
     def call(q: Any, k: Any, v: Any) -> Any:
         given = {"bools": lambda kind: kind, "numbers": lambda kind: kind.to(dtype)}

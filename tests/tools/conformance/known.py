@@ -36,19 +36,10 @@ class Known(NamedTuple):
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "nn.functional.scaled_dot_product_attention",
-        "The strides and the last bits depend on the algorithm, which aten/src/ATen/native/transformers/attention.cpp"
-        " chooses by device type: a fused one on `cuda` and `cpu`, before 2.4 the general one on other devices.",
-        versions=("2.1.",),
-    ),
-    *(
-        Known(
-            f"nn.functional.linear_cross_entropy.{variant}",
-            "torch/nn/modules/linear_cross_entropy_options.py accumulates bfloat16 in float32 on the device types that"
-            " it lists, `cuda` and `cpu`, and in bfloat16 on all others.",
-            dtypes=frozenset({"bfloat16"}),
-        )
-        for variant in ("chunked", "chunked_none")
+        "nn.functional.linear_cross_entropy.chunked",
+        "torch/nn/modules/linear_cross_entropy_options.py chooses other parts of the batch and another accumulation for"
+        " bfloat16 on `cuda` than on `cpu`.",
+        dtypes=frozenset({"bfloat16"}),
     ),
     Known(
         "renorm",
@@ -95,7 +86,7 @@ KNOWN: tuple[Known, ...] = (
         Known(
             operator,
             "CUDA's kernel returns its saved statistics in float32 and in full size. The CPU's kernel, which computes"
-            " on `sim`, returns them in the input's type, and empty for a batch norm in evaluation.",
+            " on the simulated GPU, returns them in the input's type, and empty for a batch norm in evaluation.",
             against="cuda",
         )
         for operator in (
@@ -106,7 +97,11 @@ KNOWN: tuple[Known, ...] = (
         )
     ),
     *(
-        Known(operator, "The strides depend on the algorithm: CUDA's own on CUDA, the CPU's on `sim`.", against="cuda")
+        Known(
+            operator,
+            "The strides depend on the algorithm: CUDA's own, and the CPU's on the simulated GPU.",
+            against="cuda",
+        )
         for operator in (
             "nn.functional.max_unpool2d",
             "nn.functional.max_unpool2d.grad",

@@ -70,6 +70,11 @@ bool host_takes_fused(const Values& arguments) {
   return question.front().toInt() == kFlash;
 }
 
+// Some versions take it for inputs without a batch, too.
+bool is_unbatched(const at::Tensor& query) {
+  return query.dim() == 3;
+}
+
 // Adds -inf where a mask of bools is false.
 at::Tensor to_summand(const at::Tensor& mask, const at::Tensor& query) {
   if (mask.scalar_type() != at::kBool) {
@@ -90,6 +95,12 @@ void attention(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   if (arguments[3].isTensor() && arguments[3].toTensor().defined()) {
     arguments[3] = to_summand(arguments[3].toTensor(), arguments[0].toTensor());
   }
+  const bool unbatched = is_unbatched(arguments[0].toTensor());
+  for (size_t i = 0; unbatched && i < 4; ++i) {
+    if (arguments[i].isTensor() && arguments[i].toTensor().defined() && is_unbatched(arguments[i].toTensor())) {
+      arguments[i] = arguments[i].toTensor().unsqueeze(0);
+    }
+  }
   const auto fused = *fused_host_attention();
   Values given;
   for (const auto& parameter : fused.schema().arguments()) {
@@ -97,7 +108,7 @@ void attention(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
     given.push_back(at.has_value() ? arguments[static_cast<size_t>(*at)] : *parameter.default_value());
   }
   fused.callBoxed(given);
-  stack->push_back(given.front());
+  stack->push_back(unbatched ? c10::IValue(given.front().toTensor().squeeze(0)) : given.front());
 }
 
 }  // namespace

@@ -85,7 +85,19 @@ bool is_without_host_kernel(const char* name, const char* overload) {
   return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
+bool has_composite(const char* name) {
+  const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+  return op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
 }  // namespace
+
+// Where a CUDA build has a fused RMSNorm, its operators are derived one by one nevertheless, as on the CPU: the same bits.
+TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
+  if (has_composite("aten::_fused_rms_norm")) {
+    library.impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&run_composite>());
+  }
+}
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   if (is_without_host_kernel("aten::_fused_rms_norm_backward", "")) {

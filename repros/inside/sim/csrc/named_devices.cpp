@@ -3,6 +3,7 @@
 //
 // - aten/src/ATen/native/ReduceOps.cpp `mode_out`: "mode only supports CPU, CUDA ..."
 // - the same, `nanmean_out`: calls the kernel of `nansum` past the dispatcher
+// - aten/src/ATen/native/BinaryOps.cpp `ldexp`: calls a kernel past the dispatcher for exponents that are integers (seen on 2.15)
 // - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): treats every tensor that is not on the
 //   CPU as CUDA's, where MAGMA wants the results in the CPU's memory
 #include "sim.h"
@@ -13,6 +14,7 @@
 #include <ATen/ops/linalg_eigvals.h>
 #include <torch/library.h>
 
+#include <string>
 #include <tuple>
 
 namespace sim {
@@ -48,11 +50,24 @@ bool eigenvalues_are_composite() {
   return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
+// Other composites are derived operator by operator.
+bool has_own_derivative(const std::string& name) {
+  const auto dot = name.find('.');
+  const auto overload = dot == std::string::npos ? "" : name.substr(dot + 1);
+  const auto op = c10::Dispatcher::singleton().findSchema({"aten::" + name.substr(0, dot), overload});
+  return op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
   library.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+  for (const char* name : {"ldexp.Tensor", "ldexp_", "ldexp.out"}) {
+    if (has_own_derivative(name)) {
+      library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    }
+  }
   if (eigenvalues_are_composite()) {
     library.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
     library.impl("linalg_eigvals", &eigenvalues);

@@ -106,7 +106,8 @@ PlacementCheck find_check(const c10::FunctionSchema& schema) {
   if (const auto own = kernel_check(name)) {
     return own;
   }
-  if (!is_listed(unchecked_operators, name)) {
+  const bool is_ldexp = schema.name() == "aten::ldexp" || schema.name() == "aten::ldexp_";  // a composite with an iterator inside
+  if (!is_listed(unchecked_operators, name) && !is_ldexp) {
     return &check_all;
   }
   if (name.rfind("aten::_fused_", 0) == 0) {
