@@ -102,15 +102,16 @@ def load_all(reference: str = "cpu") -> list[dict[str, Any]]:
 
 def table() -> str:
     """Return the kept figures as a Markdown table."""
-    heads = ("torch", "operators", "samples that the CPU passes", "equal on the simulated GPU", "known to differ")
-    lines = [f"| {' | '.join(heads)} | laid out as on CUDA |", "|---|--:|--:|--:|---|--:|"]
+    heads = ("torch", "on", "operators", "samples that the CPU passes", "equal on the simulated GPU", "known to differ")
+    lines = [f"| {' | '.join(heads)} | laid out as on CUDA |", "|---|---|--:|--:|--:|---|--:|"]
     laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in load_all("cuda")}
     for figures in load_all():
         cpu, sim = total(figures)
         names = ", ".join(f"`{name}`" for name in sorted({one["operator"] for one in figures["different"]}))
         version = figures["torch"].partition("+")[0]
         layout = "{1:,} of {0:,}".format(*laid_out[version]) if version in laid_out else "not run"
-        lines.append(f"| {version} | {figures['operators']} | {cpu:,} | {sim:,} | {names} | {layout} |")
+        row = (version, figures["date"], figures["operators"], f"{cpu:,}", f"{sim:,}", names, layout)
+        lines.append(f"| {' | '.join(map(str, row))} |")
     return "\n".join(lines) + "\n"
 
 
