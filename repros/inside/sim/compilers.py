@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from .import_hooks import when_imported
+from .refused import refusing
 
 _OPERATOR_BY_OPERATOR = (
     "torch.compile: inductor's kernels for CUDA do not run on simulated GPUs;"
@@ -30,7 +31,7 @@ def install() -> None:
     """Arrange it for the modules that a program imports later."""
     when_imported("torch._inductor.compile_fx", _replace_inductor)
     when_imported("triton.runtime.driver", _refuse_triton)  # up to Triton 2.2
-    when_imported("triton.backends.nvidia.driver", _refuse_triton)
+    when_imported("triton.backends", _refuse_triton_backends)
     when_imported("torch.utils.cpp_extension", _refuse_extensions)
 
 
@@ -67,12 +68,15 @@ def _is_on_device(model: Any, example_inputs: Any) -> bool:
     )
 
 
-def _refuse_triton(module: Any) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise RuntimeError(_TRITON)
+def _refuse_triton_backends(module: Any) -> None:
+    for backend in module.backends.values():
+        if backend.driver.__name__ == "CudaDriver":
+            backend.driver.__init__ = refusing(_TRITON)
 
+
+def _refuse_triton(module: Any) -> None:
     if hasattr(module, "CudaDriver"):
-        module.CudaDriver.__init__ = refuse
+        module.CudaDriver.__init__ = refusing(_TRITON)
 
 
 def _refuse_extensions(module: Any) -> None:

@@ -23,6 +23,7 @@ def install(torch: Any) -> None:
         if name == "ProcessGroupNCCL" or hasattr(c10d, name):
             for module in (c10d, dist, torch._C._distributed_c10d):
                 setattr(module, name, group_class)
+    _complete(torch._C._distributed_c10d.Backend)
     c10d._NCCL_AVAILABLE = True
     for module in (c10d, getattr(dist, "constants", c10d)):
         module.default_pg_nccl_timeout = _TIMEOUT
@@ -32,6 +33,19 @@ def install(torch: Any) -> None:
         c10d.Backend._plugins.pop("NCCL", None)
         register()
     _let_gloo_take_device_tensors(c10d, torch.device("cuda"))
+
+
+def _complete(backend: Any) -> None:
+    """Give groups the methods that `torch.distributed` calls of NCCL's alone, where their own class lacks them.
+
+    Work is done when a call returns, so there is nothing to end or to abort; the timeout stays that of the beginning.
+    """
+    for name in (
+        *("shutdown", "_shutdown", "abort", "_abort", "_group_start", "_group_end"),
+        *("_set_default_timeout", "_add_ephemeral_timeout"),
+    ):
+        if not hasattr(backend, name):
+            setattr(backend, name, lambda *_: None)
 
 
 def _group_class(torch: Any) -> Any:

@@ -175,7 +175,7 @@ def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_pa
     )
     assert all(bits.device == "cuda" for answer in on_sim for bits in (*answer[0], *answer[2].values(), *answer[3]))
     if TORCH < (2, 7):
-        with pytest.raises(RankFailedError, match=r"'Stream' object has no attribute 'record_event'"):
+        with pytest.raises(RankFailedError, match=r"has no attribute 'record_event'|modified by an inplace operation"):
             ranks.call(_fsdp2, "cpu", str(tmp_path))
     else:
         assert _without_devices(on_sim) == _without_devices(ranks.call(_fsdp2, "cpu", str(tmp_path)))
