@@ -15,12 +15,13 @@
 # devices = ["cpu", "cuda"]
 # processes = 1
 # silent = true
+# finds = ["state_reused", "state_shared"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
-# about = "load one state dict, step, and look at the dict again"
+# about = "load one state dict, step, and load it again"
 # raises = "AssertionError"
-# match = "the kept state: expected momentum 1.0, got 3.0"
+# match = "the second roll-back: expected momentum 1.0, got 3.0"
 #
 # [tool.repro.variants.fixed]
 # outcome = "passes"
@@ -84,8 +85,11 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     second = new_optimizer(weight)
     second.load_state_dict(variants[variant](kept))
     step(weight, second, gradient=2.0)
-    got = kept["state"][0]["momentum_buffer"].item()
-    assert got == 1.0, f"the kept state: expected momentum 1.0, got {got}"
+
+    third = new_optimizer(weight)
+    third.load_state_dict(variants[variant](kept))
+    got = third.state[weight]["momentum_buffer"].item()
+    assert got == 1.0, f"the second roll-back: expected momentum 1.0, got {got}"
 
 
 if __name__ == "__main__":
