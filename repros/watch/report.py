@@ -19,7 +19,7 @@ Found = tuple[Finding, tuple[Identified, ...]]
 """A finding, and the repros that it may be, the most certain first."""
 
 _LONGEST_MESSAGE = 300
-_OURS = f"{Path(inside.__file__).parent}{os.sep}"
+_OURS = (f"{Path(inside.__file__).parent}{os.sep}", "<")  # the second: `inside/watch/observe/frames.py`
 _PACKAGES = "site-packages"
 """A part of the paths of libraries; the watch itself lies elsewhere, and is in the stack of a backward."""
 

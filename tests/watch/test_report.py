@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from repros import inside
 from repros.engine import catalogue
+from repros.inside.watch.observe import frames
 from repros.watch.events import EventFolder
 from repros.watch.report import Report
 from repros.watch.text import format_summary
@@ -22,12 +25,12 @@ def report() -> Report:
     return Report(catalogue.load(), lambda *_: None)
 
 
-def test_a_crash_inside_an_observed_function_is_at_the_users_own_line() -> None:
-    patched = Path(inside.__file__).parent / "watch/observe/backward.py"
+@pytest.mark.parametrize("file", [str(Path(inside.__file__).parent / "watch/observe/compiling.py"), frames._FILE])
+def test_a_crash_inside_an_observed_function_is_at_the_users_own_line(file: str) -> None:
     library = "/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"
-    frames = ["train.py:7 step", f"{patched}:43 backward", library]
+    places = ["train.py:7 step", f"{file}:43 backward", library]
     made = report()
-    made.take({"event": "raised", "pid": 1, "rank": None, "chain": [RAISED | {"frames": frames}], "versions": {}})
+    made.take({"event": "raised", "pid": 1, "rank": None, "chain": [RAISED | {"frames": places}], "versions": {}})
     made.finish()
     (finding,) = [finding for finding, _ in made.found]
     assert finding.place == "train.py:7 step"

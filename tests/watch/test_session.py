@@ -29,6 +29,14 @@ training_step()
 """
 
 
+WARNS = """
+import torch
+
+number = torch.ones((), requires_grad=True)
+torch.autograd.backward(2 * number, grad_variables=torch.ones(()))
+"""
+
+
 def raising(folder: Path) -> Path:
     """Return a program with the message and a frame of RPR-0024."""
     script = folder / "strategies/ddp.py"
@@ -65,6 +73,15 @@ def test_output_is_the_programs_own_and_unknown_exceptions_are_named() -> None:
     done = run_watch("--", sys.executable, "-c", "print(1); raise KeyError(2)")
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
     assert done.stderr == plain.stderr + "repros: KeyError is no documented failure\nrepros: no finding in 1 process\n"
+
+
+def test_a_warning_names_the_line_that_it_names_without_the_watch(current_python: Path, tmp_path: Path) -> None:
+    script = tmp_path / "warns.py"
+    script.write_text(WARNS, "utf-8")
+    plain = subprocess.run([current_python, script], capture_output=True, text=True, check=True)
+    done = run_watch("--", str(current_python), str(script))
+    assert "warns.py:5: FutureWarning: `grad_variables` is deprecated" in plain.stderr
+    assert done.stderr == plain.stderr + "repros: no finding in 1 process\n"
 
 
 def test_a_documented_exception_is_named_without_a_log(tmp_path: Path) -> None:

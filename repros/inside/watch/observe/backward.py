@@ -12,6 +12,7 @@ from typing import Any
 from ...sim.import_hooks import when_imported
 from ..watch import Watch
 from . import compiling
+from .frames import uncounted
 
 
 def attach(watch: Watch) -> None:
@@ -35,6 +36,7 @@ def attach(watch: Watch) -> None:
     def patch(module: Any) -> None:
         original = module.backward
 
+        @uncounted
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
             begins()

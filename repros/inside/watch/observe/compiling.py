@@ -12,6 +12,7 @@ from typing import Any
 
 from ...sim.import_hooks import when_imported
 from ..watch import Watch
+from .frames import uncounted
 
 _ENTRIES = {
     "torch": ("compile",),
@@ -77,6 +78,7 @@ def _patch(names: tuple[str, ...], compiling: Callable[..., None], module: Any) 
 
 
 def _after(compiling: Callable[..., None], original: Any) -> Any:
+    @uncounted
     @functools.wraps(original)
     def observed(*args: Any, **kwargs: Any) -> Any:
         compiling(args, kwargs)

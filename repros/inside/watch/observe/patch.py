@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .compiling import unseen
+from .frames import uncounted
 
 Observer = Callable[..., Any]
 
@@ -27,6 +28,7 @@ def around(
     original = getattr(owner, name)
     before, after, returned = (one and unseen(one) for one in (before, after, returned))
 
+    @uncounted
     @functools.wraps(original)
     def observed(*args: Any, **kwargs: Any) -> Any:
         memo = before(args, kwargs) if before is not None else None
