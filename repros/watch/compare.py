@@ -25,6 +25,7 @@ class Comparison:
         self._facts: dict[str, list[Event]] = {}
         self._pending: list[Event] = []
         self._stepping: set[int] = set()
+        self._waiting: dict[str, dict[int, Event]] = {}
         self._found: set[tuple[str, str]] = set()
 
     def add(self, event: Event) -> Iterator[Finding]:
@@ -34,6 +35,10 @@ class Comparison:
                 self._stepping.add(event["pid"])
             case "fact":
                 yield from self._compare_fact(event)
+            case "waiting":
+                yield from self._compare_waiting(event)
+            case "moved":
+                self._waiting.get(json.dumps(event["key"]), {}).pop(event["rank"], None)
             case "digest" if event["pending"]:
                 self._pending.append(event)
             case "digest":
@@ -52,7 +57,7 @@ class Comparison:
         first = self._first.setdefault(key, event)
         if first is event or first["rank"] == event["rank"]:
             return
-        differing = dict(_differing(first, event))
+        differing = {name: numbers for name, *numbers in _differing(first, event)}
         # Parameters drift apart from the step on at which gradients differed.
         reported = (module, "gradients") in self._found or (module, event["what"]) in self._found
         if differing and not reported:
@@ -72,9 +77,22 @@ class Comparison:
                 return
         others.append(event)
 
+    def _compare_waiting(self, event: Event) -> Iterator[Finding]:
+        ranks = self._waiting.setdefault(json.dumps(event["key"]), {})
+        ranks[event["rank"]] = event
+        if len(ranks) < event["world"] or len({one["call"] for one in ranks.values()}) == 1:
+            return
+        text = "the ranks wait for one another: " + ", ".join(
+            f"rank {rank} in {one['call']}" for rank, one in sorted(ranks.items())[:_MOST_NAMES]
+        )
+        places = {f"rank {rank}": one["place"] for rank, one in sorted(ranks.items())[:_MOST_NAMES]}
+        # The longest name tells most.
+        told = max(ranks.values(), key=lambda one: len(one["check"]))
+        yield from_event(told, text=text, numbers={"place": places})
 
-def _differing(one: Event, other: Event) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield the names whose digests differ, with both ranks' norms, or sums where the norms agree."""
+
+def _differing(one: Event, other: Event) -> Iterator[tuple[str, str, tuple[float, float]]]:
+    """Yield the names whose digests differ, with `norm`, or `sum` where the norms agree, and both ranks' numbers."""
     theirs = {name: pair for name, *pair in zip(other["names"], other["norms"], other["sums"], strict=True)}
     for name, norm, total in zip(one["names"], one["norms"], one["sums"], strict=True):
         if name not in theirs:
@@ -84,19 +102,20 @@ def _differing(one: Event, other: Event) -> Iterator[tuple[str, tuple[float, flo
             continue
         size = max(norm, other_norm)
         if abs(norm - other_norm) > TOLERANCE * size:
-            yield name, (norm, other_norm)
+            yield name, "norm", (norm, other_norm)
         elif abs(total - other_total) > TOLERANCE * size:
-            yield name, (total, other_total)
+            yield name, "sum", (total, other_total)
 
 
-def _finding(one: Event, other: Event, differing: Mapping[str, tuple[float, float]]) -> Finding:
+def _finding(one: Event, other: Event, differing: Mapping[str, Any]) -> Finding:
     ranks = (one["rank"], other["rank"])
+    when = " after this backward" if one["what"] == "gradients" else ""
     text = (
-        f"{one['what']} differ between ranks {ranks[0]} and {ranks[1]}: {len(differing)} of {one['total']}"
+        f"{one['what']} differ between ranks {ranks[0]} and {ranks[1]}{when}: {len(differing)} of {one['total']}"
         " parameters of a DistributedDataParallel"
     )
     numbers: dict[str, Any] = {
-        name: {f"rank {rank}": value for rank, value in zip(ranks, values, strict=True)}
-        for name, values in list(differing.items())[:_MOST_NAMES]
+        f"{measure} of {name}": {f"rank {rank}": value for rank, value in zip(ranks, values, strict=True)}
+        for name, (measure, values) in list(differing.items())[:_MOST_NAMES]
     }
     return from_event(one, text=text, names=tuple(differing)[:_MOST_NAMES], numbers=numbers)

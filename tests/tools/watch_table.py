@@ -24,18 +24,15 @@ from repros.watch.identify import checks_of
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
+from tests.tools.watch_catalogue import read_kept
 from tests.tools.watch_reported import read_reported
 
 ROOT = Path(__file__).parents[2]
-MEASURED = ROOT / "tests/watch/measured.jsonl"
-"""Lines of `python -m tests.tools.watch_catalogue`."""
 PAGE = ROOT / "docs/watch.md"
 
 UNSEEN = {
     ("RPR-0005", "type_check"): "the script's own assertion is wrong about healthy code; the training is right",
     ("RPR-0005", "teacher_not_moved"): "the script asserts where the teacher is before anything is trained",
-    ("RPR-0012", "failing"): "the script reads the dict that training has changed; `state_reused` sees a second load",
-    ("RPR-0012", "copied"): "as above; that a dict was loaded once and is still alive is usual and harmless",
     ("RPR-0044", "without_epoch"): "a resume within epoch 0 does the same on purpose",
     ("RPR-0044", "without_random_state"): "which draws came before the resume is not known",
     ("RPR-0044", "without_optimizer"): "a fine-tuning begins the same way",
@@ -46,7 +43,8 @@ _WIDTH = 120
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """Return the table in Markdown: a row for each variant that was run."""
+    """Return the table of silent failures in Markdown: a row for each variant that was run, and the counts before."""
+    lines = [line for line in lines if line["silent"]]
     rows = ["| Repro | Variant | Stack | Fails | Found | Named | Step |", "|---|---|---|---|---|---|---|"]
     for line in sorted(lines, key=lambda one: (one["repro"], one["stack"])):
         wanted = [one for one in line["found"] if one["check"] in line["expected"]]
@@ -62,7 +60,37 @@ def table(lines: list[dict[str, Any]]) -> str:
             *(" ".join(filter(None, [found, missed])), ", ".join(ids), ", ".join(steps)),
         ]
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
+    return f"{_counts(lines)}\n\n" + "\n".join(rows) + "\n"
+
+
+def is_named(line: dict[str, Any]) -> bool:
+    """Return whether a check that was expected has spoken, with the right id first."""
+    return any(one["check"] in line["expected"] and one["ids"][:1] == [line["repro"]] for one in line["found"])
+
+
+def _counts(lines: list[dict[str, Any]]) -> str:
+    failing, others = ([line for line in lines if line["fails"] is fails] for fails in (True, False))
+    quiet = sum(all(one["check"] in line["expected"] for one in line["found"]) for line in others)
+    return (
+        f"{sum(map(is_named, failing))} of {len(failing)} runs of failing variants are named with the right id first;"
+        f" {quiet} of {len(others)} other runs give no finding."
+    )
+
+
+def loud_table(lines: list[dict[str, Any]]) -> str:
+    """Return the table of the failures that raise something: a row for each repro and stack."""
+    lines = [line for line in lines if not line["silent"] and line["fails"]]
+    rows = ["| Repro | Stack | Named | Found by | Not named |", "|---|---|---|---|---|"]
+    for repro, name in sorted({(line["repro"], line["stack"]) for line in lines}):
+        its = [line for line in lines if (line["repro"], line["stack"]) == (repro, name)]
+        checks = dict.fromkeys(
+            one["check"] for line in its for one in line["found"] if one["check"] in line["expected"]
+        )
+        missed = [line["variant"] for line in its if not is_named(line)]
+        notes = [f"{one}: {UNSEEN.get((repro, one), '**missed**')}" for one in missed]
+        cells = [repro, name, f"{len(its) - len(missed)} of {len(its)}", ", ".join(checks), "; ".join(notes)]
+        rows.append(f"| {' | '.join(cells)} |")
+    return f"{_counts(lines).partition(';')[0]}.\n\n" + "\n".join(rows) + "\n"
 
 
 def sections() -> str:
@@ -124,6 +152,7 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
     parts = {
         "checks": "\n" + sections(),
         "measured": table(lines),
+        "loud": loud_table(lines),
         "reported": reported(),
         "foreign": foreign(),
         "cost": cost(),
@@ -138,7 +167,7 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
 def read_measured() -> list[dict[str, Any]]:
     """Return the measurements, each with the checks that its header says will find it (`expected`)."""
     repros = catalogue.load()
-    lines = [json.loads(line) for line in MEASURED.read_text("utf-8").splitlines()]
+    lines = list(read_kept().values())
     for line in lines:
         repro = repros.find(line["repro"])
         variant = repro.variant(line["variant"])

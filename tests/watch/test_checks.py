@@ -30,15 +30,22 @@ FOUND = {
     "scheduler_made_last": ["rate_reset"],
     "resumed_without_scaler": ["scaler_not_restored"],
     "resumed_with_scaler": [],
-    "skipped_first_step": ["state_uninitialised"],
     "attack": [],
     "other_parameters": ["steps_without_gradients"],
     "accumulation": [],
     "by_hand": [],
-    "rolled_back": ["state_reused"],
     "checkpointed": [],
     "functional": [],
 }
+STATES = {
+    "skipped_first_step": ["state_uninitialised"],
+    "rolled_back": ["state_reused"],
+    "states_shared": ["state_shared"],
+    "states_copied": [],
+    "state_taken_over": [],
+    "state_loaded_into_itself": [],
+}
+"""In a file of their own."""
 HEALTHY = (
     "zeroed_by_data",
     "gan_not_detached",
@@ -64,7 +71,8 @@ OPTIONS = {
 
 def script(name: str) -> str:
     """Return the file of a training."""
-    return str(TOYS / ("healthy.py" if name in HEALTHY else "trainings.py"))
+    file = "healthy.py" if name in HEALTHY else "states.py" if name in STATES else "trainings.py"
+    return str(TOYS / file)
 
 
 def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
@@ -86,10 +94,10 @@ def test_options_choose_what_speaks(arguments: tuple[str, ...], current_python: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FOUND, *HEALTHY])
+@pytest.mark.parametrize("name", [*FOUND, *STATES, *HEALTHY])
 def test_a_training_gives_its_findings_and_the_same_weights(name: str, current_python: Path, tmp_path: Path) -> None:
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
     plain = tmp_path / "plain.pt"
     subprocess.run([current_python, script(name), name, plain], check=True, env=environ, timeout=240)
-    assert watch(current_python, name, tmp_path) == FOUND.get(name, [])
+    assert watch(current_python, name, tmp_path) == {**FOUND, **STATES}.get(name, [])
     subprocess.run([current_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)

@@ -36,14 +36,16 @@ def compare(*events: dict[str, Any]) -> list[Finding]:
 
 def test_gradients_that_differ_are_found_with_both_numbers() -> None:
     (finding,) = compare(digest(0, [4.0, 1.0]), digest(1, [16.0, 1.0]))
-    assert finding.text == "gradients differ between ranks 0 and 1: 1 of 2 parameters of a DistributedDataParallel"
-    assert finding.numbers == {"layer0.weight": {"rank 0": 4.0, "rank 1": 16.0}}
+    assert finding.text == (
+        "gradients differ between ranks 0 and 1 after this backward: 1 of 2 parameters of a DistributedDataParallel"
+    )
+    assert finding.numbers == {"norm of layer0.weight": {"rank 0": 4.0, "rank 1": 16.0}}
     assert (finding.step, finding.place) == (1, "train.py:3 step")
 
 
 def test_equal_norms_of_opposite_sign_differ() -> None:
     (finding,) = compare(digest(0, [2.0], [2.0]), digest(1, [2.0], [-2.0]))
-    assert finding.numbers == {"layer0.weight": {"rank 0": 2.0, "rank 1": -2.0}}
+    assert finding.numbers == {"sum of layer0.weight": {"rank 0": 2.0, "rank 1": -2.0}}
 
 
 def test_rounding_and_numbers_that_are_none_say_nothing() -> None:
@@ -83,3 +85,22 @@ def test_a_fact_that_ranks_must_not_share_is_found() -> None:
     assert finding.numbers == {"DistributedSampler.rank": {"rank 0": 0, "rank 1": 0}}
     assert finding.step is None
     assert compare(fact(0, 0, **share), fact(1, 1, **share)) == []
+
+
+def waiting(rank: int, call: str, **changed: Any) -> dict[str, Any]:
+    event = {"event": "waiting", "check": "ranks_wait_apart", "key": ["run", 2], "world": 2, "rank": rank, "call": call}
+    return event | {"pid": 100 + rank, "place": f"train.py:{rank} step"} | changed
+
+
+def test_ranks_that_wait_in_different_calls_wait_for_one_another() -> None:
+    (finding,) = compare(waiting(0, "barrier", check="ranks_wait_apart_saving"), waiting(1, "backward"))
+    assert finding.text == "the ranks wait for one another: rank 0 in barrier, rank 1 in backward"
+    assert finding.check == "ranks_wait_apart_saving"
+    assert finding.numbers == {"place": {"rank 0": "train.py:0 step", "rank 1": "train.py:1 step"}}
+
+
+def test_ranks_in_one_call_and_those_that_went_on_do_not() -> None:
+    assert compare(waiting(0, "barrier"), waiting(1, "barrier")) == []
+    moved = {"event": "moved", "key": ["run", 2], "rank": 0, "pid": 100}
+    assert compare(waiting(0, "barrier"), moved, waiting(1, "backward")) == []
+    assert compare(waiting(0, "barrier", world=3), waiting(1, "backward", world=3)) == []

@@ -34,6 +34,9 @@ def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProc
         ("converted", [["gradients_differ_converted RPR-0040"]]),
         ("other_precision", [["precision_differs RPR-0043"]]),
         ("same_share", [["share_repeated"]]),
+        ("other_device", [["collective_device"]]),
+        ("apart", [["ranks_wait_apart"]]),
+        ("late", [[]]),
         ("trainer", [["eval_mode RPR-0006"]]),
     ],
 )

@@ -20,6 +20,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "trainer.save_checkpoint under `if self.trainer.is_global_zero`"
+# finds = ["ranks_wait_apart_saving"]
 # ends = "hang"
 #
 # [tool.repro.variants.fixed]
@@ -34,6 +35,7 @@
 # [tool.repro.variants.metric_logged]
 # outcome = "fails"
 # about = "self.log(..., sync_dist=True) on rank 0 alone"
+# finds = ["ranks_wait_apart_logging"]
 # affected = []
 # claim = "logging belongs on rank 0"
 # source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"

@@ -27,6 +27,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "a tensor made without a device is logged with sync_dist=True"
+# finds = ["collective_device_logged", "crash"]
 # raises = "RuntimeError"
 # match = "No backend type associated with device type cpu"
 # frames = ["logger_connector/result.py:compute", "logger_connector/result.py:update"]

@@ -30,6 +30,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "lr_find, then fit, with one Trainer"
+# finds = ["collective_device_count", "crash"]
 # raises = "RuntimeError"
 # match = "No backend type associated with device type cpu"
 # frames = ["logger_connector/result.py:compute"]
@@ -54,10 +55,12 @@
 # [tool.repro.variants.refit]
 # outcome = "fails"
 # about = "no LR finder: two fits with one Trainer"
+# finds = ["collective_device_count", "crash"]
 #
 # [tool.repro.variants.revalidate]
 # outcome = "fails"
 # about = "no LR finder: two validations with one Trainer"
+# finds = ["collective_device_count", "crash"]
 #
 # [tool.repro.variants.finder_callback]
 # outcome = "passes"

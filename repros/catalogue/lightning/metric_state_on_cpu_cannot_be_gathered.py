@@ -31,6 +31,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "compute() of a metric with compute_on_cpu=True"
+# finds = ["collective_device_metric", "crash"]
 # raises = "RuntimeError"
 # match = "No backend type associated with device type cpu"
 # frames = ["gather_all_tensors"]
@@ -51,6 +52,7 @@
 # [tool.repro.variants.not_a_submodule]
 # outcome = "fails"
 # about = "without compute_on_cpu, but in a plain list of the module, where no move to the device reaches it"
+# finds = ["collective_device_metric", "crash"]
 # ///
 """Computing a metric whose state is on the CPU ends a run under DDP on GPUs.
 

@@ -21,6 +21,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "training_step returns None for one batch of rank 1"
+# finds = ["ranks_wait_apart_epoch"]
 # requires = ["lightning<2.3"]
 # ends = "hang"
 #

@@ -26,6 +26,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "resume from a checkpoint loaded with map_location='cpu'"
+# finds = ["state_step_device", "crash"]
 # raises = "RuntimeError"
 # match = "when checking argument for argument state_steps in method wrapper_CUDA___fused_adamw_"
 # frames = ["_fused_adamw"]
@@ -43,6 +44,7 @@
 # [tool.repro.variants.deleted_checkpoint]
 # outcome = "fails"
 # about = "train from scratch, save, and resume from that"
+# finds = ["state_step_device", "crash"]
 # claim = "delete the old checkpoint and start again"
 # source = "https://github.com/FoundationVision/VAR/issues/127"
 #
@@ -54,12 +56,14 @@
 # [tool.repro.variants.optimizer_after_move]
 # outcome = "fails"
 # about = "build the optimizer once the model has been moved, which the failing code does already"
+# finds = ["state_step_device", "crash"]
 # claim = "the optimizer has to be built after the model was moved to its device"
 # source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
 #
 # [tool.repro.variants.scaler_saved]
 # outcome = "fails"
 # about = "save and load the GradScaler's state too, and step with the scaler"
+# finds = ["state_step_device", "crash"]
 # claim = "the GradScaler's state has to be saved with the optimizer's"
 # source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
 # ///

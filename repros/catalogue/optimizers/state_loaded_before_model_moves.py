@@ -43,6 +43,7 @@
 # [tool.repro.variants.failing]
 # outcome = "fails"
 # about = "load the optimizer's state, then move the model"
+# finds = ["state_device", "crash"]
 # strategies = ["adamw"]
 # raises = "RuntimeError"
 # match = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!$"
@@ -51,6 +52,7 @@
 # [tool.repro.variants.fused]
 # outcome = "fails"
 # about = "the same with fused=True, whose kernel names the state"
+# finds = ["state_device", "crash"]
 # strategies = ["fused_adamw"]
 # requires = ["torch>=2.4"]
 # raises = "RuntimeError"
@@ -75,6 +77,7 @@
 # outcome = "fails"
 # strategies = ["adamw"]
 # about = "read the checkpoint with map_location set to the device that trains"
+# finds = ["state_device", "crash"]
 # claim = "the state has to be read with map_location=device, and stays on that device"
 # source = "https://github.com/FoundationVision/VAR/issues/127"
 # ///

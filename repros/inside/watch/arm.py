@@ -19,13 +19,13 @@ FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_
 
 CHECKS = (
     *("gradients", "precision", "share", "reaches", "effect", "used", "mode", "state", "restored", "rate", "order"),
-    *("stream", "loop", "checkpoint", "kept", "copies", "hooks"),
+    *("stream", "loop", "checkpoint", "kept", "copies", "hooks", "collectives", "waiting"),
 )
 """The families of checks, each a module of `checks/` with a function `listen(watch)`."""
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
-    "lightning",
+    *("collectives", "lightning"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

@@ -15,9 +15,13 @@ _LIBRARIES = tuple(
 )
 
 
-def user_place() -> str | None:
-    """Return `file:line function` of the innermost frame outside of libraries, or None where there is none."""
-    frame: FrameType | None = sys._getframe(1)
+def user_place(frame: FrameType | None = None) -> str | None:
+    """Return `file:line function` of the innermost frame outside of libraries, or None where there is none.
+
+    Args:
+        frame: the innermost frame; if not given that of the caller.
+    """
+    frame = sys._getframe(1) if frame is None else frame
     while frame is not None:
         file = frame.f_code.co_filename
         if not _is_library(file):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
+import time
+from datetime import timedelta
 
 import torch
 import trainings
@@ -45,9 +48,25 @@ def nested():
     return [names(outer), names(inner)]
 
 
+def apart(rank, kind):
+    checks = sys.modules["repros_inside.watch.checks.waiting"]
+    checks.PERIOD, checks.STILL = 0.5, 3.0
+    ddp = DistributedDataParallel(nn.Linear(2, 1))
+    if rank == 0 and kind == "apart":
+        distributed.barrier()
+    if rank == 0:
+        time.sleep(8)  # the other waits for it
+    ddp(torch.ones(1, 2)).sum().backward()
+    distributed.destroy_process_group()
+
+
 def rank_main(rank, folder, kind):
     # A file and not a port: one that is free now may be taken when a rank has imported torch.
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    options = {"init_method": f"file://{folder}/store", "timeout": timedelta(seconds=15)}
+    distributed.init_process_group("gloo", rank=rank, world_size=2, **options)
+    if kind in {"apart", "late"}:
+        apart(rank, kind)
+        return
     data = torch.arange(16.0).view(8, 2)
     share = 0 if kind == "same_share" else rank
     loader = DataLoader(data, sampler=DistributedSampler(data, num_replicas=2, rank=share, shuffle=False))
@@ -61,11 +80,15 @@ def rank_main(rank, folder, kind):
             output = (ddp.module if kind == "bypassed" else ddp)(batch)
         output.float().sum().backward()
         optimizer.step()
+    if kind == "other_device":
+        with contextlib.suppress(RuntimeError):  # NotImplementedError, too
+            distributed.all_reduce(torch.ones(2, device="meta"))
     distributed.destroy_process_group()
 
 
 def ranks(kind):
-    with tempfile.TemporaryDirectory() as folder, watching() as findings:
+    hangs = contextlib.suppress(multiprocessing.ProcessRaisedException)  # at the group's timeout
+    with tempfile.TemporaryDirectory() as folder, watching() as findings, hangs:
         multiprocessing.spawn(rank_main, (folder, kind), nprocs=2)
     return [names(findings)]
 

@@ -182,19 +182,6 @@ def resumed_without_scaler():
     return scaled(model, optimizer, torch.amp.GradScaler("cpu"))
 
 
-def skipped_first_step():
-    torch.use_deterministic_algorithms(True)  # fills new memory, so that both runs find the same in it
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, fused=True)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, backoff_factor=2.0**-100)
-    for _ in range(3):
-        optimizer.zero_grad()
-        scaler.scale(100 * model(torch.randn(8, 4)).square().mean()).backward()
-        scaler.step(optimizer)
-        scaler.update()
-    return nn.Linear(1, 1, bias=False).requires_grad_(False).apply(lambda one: one.weight.zero_())
-
-
 def attack():
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -236,16 +223,6 @@ def by_hand():
             for parameter in model.parameters():
                 parameter.sub_(0.1 * parameter.grad)
             model.zero_grad()
-    return model
-
-
-def rolled_back():
-    model = nn.Linear(4, 1)
-    kept = copy.deepcopy(train(model, optimizer := torch.optim.Adam(model.parameters())) and optimizer.state_dict())
-    for _ in range(2):
-        optimizer = torch.optim.Adam(model.parameters())
-        optimizer.load_state_dict(kept)
-        train(model, optimizer)
     return model
 
 

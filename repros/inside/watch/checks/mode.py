@@ -34,6 +34,13 @@ class _Modes:
         self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
         """Modules that were in train mode at an earlier step."""
         self._compiled: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._is_fit = False
+
+    def fit_begins(self, _: Any) -> None:
+        self._is_fit = True
+
+    def fit_ended(self, _: Any) -> None:
+        self._is_fit = False
 
     def compiled(self, module: Any) -> None:
         self._compiled.add(module)
@@ -68,9 +75,8 @@ class _Modes:
         held = {id(one) for one in parameters_of(optimizer) if one.grad is not None}
         if any(id(one) in held for module in called for one in module.parameters(recurse=False)):
             return
-        is_fit = "trainer" in self._watch.events.wrappers
         for module in [reference() for reference in self._evaluating.values()]:
-            if module is None or not (is_fit or module in self._trained):
+            if module is None or not (self._is_fit or module in self._trained):
                 continue
             layers = _inactive_layers(module)
             if layers and _learns(module, held):
@@ -84,6 +90,8 @@ class _Modes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     modes = _Modes(watch)
+    watch.listen("fit_begins", modes.fit_begins)
+    watch.listen("fit_ended", modes.fit_ended)
     watch.listen("compiled", modes.compiled)
     watch.listen("calling", modes.calling)
     watch.listen("after_step", modes.after_step)

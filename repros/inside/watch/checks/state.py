@@ -1,25 +1,44 @@
 """Optimizer states match their parameters, and belong to one optimizer alone.
 
 Checks: `state_strides` (a fused optimizer pairs elements of a state and a parameter of other strides), `state_device`
-(a state is on another device than its parameter), `state_reused` (a kept state is loaded again after training on it
-has changed it) and `state_uninitialised` (a momentum that nothing was ever written into).
+(a state is on another device than its parameter), `state_step_device` (a fused optimizer's step counter alone is),
+`state_reused` (a kept state is loaded again after training on it has changed it), `state_shared` (two optimizers write
+into one state) and `state_uninitialised` (a momentum that nothing was ever written into).
 
 Speaks: `state_strides`: with `fused=True` on the CPU, whose kernels ignore strides, when a state or gradient has others
-than the parameter. `state_device`: for torch's own optimizers and states of the parameter's shape. Both look before an
+than the parameter. `state_device`: for torch's own optimizers and states of the parameter's shape. All look before an
 optimizer's first step, its first after a load, and each step that is due. `state_reused`: when a tensor in a dict that
-is loaded was loaded before, uncopied, and an optimizer has written into it since. `state_uninitialised`: at a step of a
-fused SGD that made its momentum in a step that GradScaler skipped, and nothing has written into it since.
+is loaded was loaded before, uncopied, and an optimizer has written into it since. `state_shared`: at a step of an
+optimizer that has loaded the state of another one, uncopied, or was the one it was loaded from, if the other has
+stepped in between and has changed that state. `state_uninitialised`: at a step of a fused SGD that made its momentum in
+a step that GradScaler skipped, and nothing has written into it since.
 Silent: about states that are kept elsewhere on purpose by optimizers other than torch's; about a loaded dict that is
-still alive, which is harmless unless it is loaded again.
-Costs: a comparison of strides and devices for each state at those steps.
+still alive, which is harmless unless it is loaded again; about an optimizer that loads what it has; about one that
+takes over from another that is not stepped again; about one that steps another inside its own step.
+Costs: a comparison of strides and devices for each state at those steps; where a state is shared, a look at one tensor
+in each step.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..observe.optimizers import steps
 from ..watch import Watch
+
+
+class _Partner(NamedTuple):
+    """Another optimizer that has a tensor of this one's state, both as they were when this one had last written it."""
+
+    other: Any
+    """A weak reference to it."""
+    number: int
+    """How many steps it had begun."""
+    name: str
+    tensor: Any
+    """A weak reference to the tensor."""
+    version: int
 
 
 class _States:
@@ -31,6 +50,13 @@ class _States:
         self._shared: dict[int, tuple[Any, int]] = {}
         self._unwritten: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
         """The momenta of each fused SGD that a skipped step has made, with their versions."""
+        self._partners: weakref.WeakKeyDictionary[Any, _Partner] = weakref.WeakKeyDictionary()
+
+    def taken(self, _: Any, state: Any) -> None:
+        # What is taken now and loaded later is meant as it is now: an optimizer may load its own state.
+        for _name, tensor in _tensors(state):
+            if self._shared.get(id(tensor), (_nothing, 0))[0]() is tensor:
+                self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
 
     def loading(self, _: Any, state: Any = None, *__: Any) -> None:
         for name, tensor in _tensors(state):
@@ -44,12 +70,36 @@ class _States:
 
     def loaded(self, optimizer: Any, state: Any = None, *_: Any) -> None:
         self._just_loaded.add(optimizer)
-        own = {id(value) for values in optimizer.state.values() for value in values.values()}
-        for _name, tensor in _tensors(state):
-            if id(tensor) in own:
-                self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
+        own = _ids(optimizer)
+        shared = [(name, tensor) for name, tensor in _tensors(state) if id(tensor) in own]
+        for _name, tensor in shared:
+            self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
+        self._partners.pop(optimizer, None)
+        for other in list(steps) if shared else ():
+            name, tensor = shared[0]
+            if other is not optimizer and id(tensor) in _ids(other):
+                for one, partner in ((optimizer, other), (other, optimizer)):
+                    self._partners[one] = _Partner(
+                        weakref.ref(partner), steps.get(partner, 0), name, weakref.ref(tensor), tensor._version
+                    )
+
+    def _look_at_partner(self, optimizer: Any, number: int) -> None:
+        partner = self._partners[optimizer]
+        other, tensor = partner.other(), partner.tensor()
+        is_written = tensor is not None and tensor._version != partner.version
+        if is_written and other is not None and steps.get(other, 0) > partner.number and id(tensor) in _ids(optimizer):
+            text = f"two optimizers ({type(optimizer).__name__}, {type(other).__name__}) write into one {partner.name}"
+            self._watch.find("state_shared", text, step=number, names=[partner.name])
 
     def after_step(self, optimizer: Any, number: int) -> None:
+        partner = self._partners.get(optimizer)
+        if partner is not None:
+            other, tensor = partner.other(), partner.tensor()
+            if other is None or tensor is None:
+                del self._partners[optimizer]
+            else:
+                now = partner._replace(number=steps.get(other, 0), version=tensor._version)
+                self._partners[optimizer] = now
         if number != 1 or type(optimizer).__name__ != "SGD" or not _is_skipped(optimizer):
             return
         fused = [group for group in optimizer.param_groups if group.get("fused")]
@@ -68,6 +118,8 @@ class _States:
     def before_step(self, optimizer: Any, number: int) -> None:
         if optimizer in self._unwritten:
             self._look_for_unwritten(optimizer, number)
+        if optimizer in self._partners:
+            self._look_at_partner(optimizer, number)
         if not self._watch.is_due(number) and optimizer not in self._just_loaded:
             return
         self._just_loaded.discard(optimizer)
@@ -85,8 +137,14 @@ def listen(watch: Watch) -> None:
     checks = _States(watch)
     watch.listen("loading", checks.loading)
     watch.listen("loaded", checks.loaded)
+    watch.listen("optimizer_state", checks.taken)
     watch.listen("before_step", checks.before_step)
     watch.listen("after_step", checks.after_step)
+
+
+def _ids(optimizer: Any) -> set[int]:
+    """Return the ids of what an optimizer's state has."""
+    return {id(value) for values in optimizer.state.values() if isinstance(values, dict) for value in values.values()}
 
 
 def _is_skipped(optimizer: Any) -> bool:
@@ -113,7 +171,7 @@ def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any
 
     others = {"grad": parameter.grad, **optimizer.state.get(parameter, {})}
     for name, value in others.items():
-        if type(value) is not torch.Tensor or value.shape != parameter.shape:
+        if type(value) is not torch.Tensor or value.shape != parameter.shape or name == "step":
             continue
         is_fused = bool(group.get("fused")) and parameter.device.type == "cpu"
         if is_fused and _real_strides(value) != _real_strides(parameter):
@@ -124,6 +182,18 @@ def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any
         if is_torchs and name != "grad" and value.device != parameter.device:
             text = f"the optimizer's {name} is on {value.device}, its parameter on {parameter.device}"
             watch.find("state_device", text, step=number, names=[name])
+    step = others.get("step")
+    if group.get("fused") and isinstance(step, torch.Tensor) and step.device != parameter.device:
+        text = f"the step counter of this fused optimizer is on {step.device}, its parameter on {parameter.device}"
+        # Else the whole state is elsewhere, which `state_device` has told.
+        if all(one.device == parameter.device for one in others.values() if one is not step and _is_tensor(one)):
+            watch.find("state_step_device", text, step=number, names=["step"])
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
 
 
 def _real_strides(tensor: Any) -> list[int]:

@@ -31,11 +31,14 @@ def _note(watch: Watch, kind: type, name: str) -> None:
 
 
 def _patch_trainer(watch: Watch, module: Any) -> None:
-    def begins(args: tuple[Any, ...], _: Any) -> None:
-        watch.events.wrappers.add("trainer")
-        watch.tell("fit_begins", args[0])
-
-    around(module.Trainer, "fit", before=begins, after=lambda args, *_: watch.tell("fit_ended", args[0]))
+    for name in ("fit", "validate", "test", "predict"):
+        around(module.Trainer, name, before=lambda *_: watch.events.wrappers.add("trainer"))
+    around(
+        module.Trainer,
+        "fit",
+        before=lambda args, _: watch.tell("fit_begins", args[0]),
+        after=lambda args, *_: watch.tell("fit_ended", args[0]),
+    )
 
 
 def _patch_fit_loop(watch: Watch, module: Any) -> None:

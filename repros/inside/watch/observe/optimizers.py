@@ -1,4 +1,4 @@
-"""What optimizers do: `made`, `before_step`, `after_step`, `loading`, `loaded` and `zeroing`.
+"""What optimizers do: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
 
 Steps are observed by torch's global step hooks (`register_optimizer_step_pre_hook`, torch 2.0). They see every subclass
 of `torch.optim.Optimizer`, the wrappers of Lightning and accelerate excepted, which call the optimizer that they wrap.
@@ -46,6 +46,11 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
     module.register_optimizer_step_pre_hook(before_step)
     module.register_optimizer_step_post_hook(after_step)
     around(module.Optimizer, "__init__", after=lambda args, *_: watch.tell("made", args[0]))
+    around(
+        module.Optimizer,
+        "state_dict",
+        returned=lambda args, _, state: watch.tell("optimizer_state", args[0], state),
+    )
     around(
         module.Optimizer,
         "load_state_dict",

@@ -60,7 +60,7 @@ def _key(group: Any) -> list[Any]:
     import torch.distributed as dist
 
     ranks = dist.get_process_group_ranks(group)
-    return [_run(), ranks, sum(replica.key[1] == ranks for replica in replicas)]
+    return [run_name(), ranks, sum(replica.key[1] == ranks for replica in replicas)]
 
 
 def _is_plain(parameter: Any) -> bool:
@@ -69,7 +69,7 @@ def _is_plain(parameter: Any) -> bool:
     return type(parameter) in {torch.nn.Parameter, torch.Tensor}
 
 
-def _run() -> str:
+def run_name() -> str:
     """Return a name that all ranks of this process group agree on, and no other run of the program has.
 
     The first rank to ask the group's own store decides; the store is asked once, and nobody waits.

@@ -1,0 +1,48 @@
+"""A collective gets tensors on devices that its process group can take.
+
+Checks: `collective_device_metric` (the state of one of torchmetrics' metrics), `collective_device_logged` (a value that
+was logged with Lightning's `sync_dist`), `collective_device_count` (the number of samples that Lightning keeps beside
+such a value) and `collective_device` (any other tensor).
+
+Speaks: before a collective of `torch.distributed` that gets a tensor on a device for which its group has no backend,
+such as a CPU tensor in a group of NCCL alone. The call raises then, on all ranks or on some, and the others may wait.
+Silent: about groups that name no devices (torch 2.0); about what C++ code reduces, such as DDP's gradients.
+Costs: a look at the device of each tensor that a collective gets.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+from ..watch import Watch
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+
+    def collective(group: Any, name: str, tensors: list[Any]) -> None:
+        able = {device.type for device in getattr(group, "_device_types", ())}
+        for tensor in tensors if able else ():
+            if tensor.device.type not in able:
+                what = f"{str(tensor.dtype).partition('.')[2]} tensor of shape {tuple(tensor.shape)}"
+                text = f"{name} gets a {what} on {tensor.device}, but its group is for {' and '.join(sorted(able))}"
+                watch.find(f"collective_device{_owner(able)}", text)
+                return
+
+    watch.listen("collective", collective)
+
+
+def _owner(able: set[str]) -> str:
+    """Return whose tensor it is, by the library's function that the collective was called from."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
+        if name == "gather_all_tensors":
+            return "_metric"
+        if file.endswith("logger_connector/result.py") and name in {"compute", "update"}:
+            value: Any = frame.f_locals.get("value", getattr(frame.f_locals.get("self"), "value", None))
+            return "_logged" if value.device.type not in able else "_count"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,129 @@
+"""The ranks of a program do not wait for one another at different places.
+
+Checks: `ranks_wait_apart_saving` (a rank is in Lightning's `save_checkpoint`), `ranks_wait_apart_logging` (a rank is in
+Lightning's `log` with `sync_dist`), `ranks_wait_apart_epoch` (a rank reduces what Lightning has logged in an epoch) and
+`ranks_wait_apart` (anywhere else). Nothing is raised then before the process group's timeout, of 30 minutes.
+
+Speaks: when every rank stands still in a collective or in a backward for 20 seconds, in calls of different names, and
+its process uses less than a twentieth of a processor. The process outside compares.
+Silent: if one rank computes, reads or writes, as one does that saves a checkpoint while the others wait for it; if all
+are in calls of one name; in remote procedure calls; on GPUs that are waited for by spinning.
+Costs: a thread in each process that has a process group; it looks at the main thread's stack every five seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from ..observe.frames import is_ours
+from ..observe.replicas import run_name
+from ..place import user_place
+from ..watch import Watch
+
+PERIOD, STILL = 5.0, 20.0
+"""Seconds between two looks, and those after which a process stands still."""
+_IDLE = 0.05
+"""Processors that a process uses at most while it waits."""
+
+
+class _Waiting:
+    """What the thread knows between two looks."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._pid = 0
+        self._key: list[Any] = []
+        self._done = 0
+        """Collectives, backwards and steps that this process has begun."""
+
+    def begins(self, *_: Any) -> None:
+        """Count what begins; start the thread with the first in this process that needs other ranks."""
+        self._done += 1
+        if self._pid == os.getpid():
+            return
+        import torch.distributed as dist
+
+        if dist.is_initialized() and dist.get_world_size() > 1:
+            self._pid = os.getpid()
+            self._key = [run_name(), dist.get_world_size()]
+            threading.Thread(target=self._look, name="repros-watch", daemon=True).start()
+
+    def goes_on(self, *_: Any) -> None:
+        self._done += 1
+
+    def _look(self) -> None:
+        state: Any = None
+        since = used = 0.0
+        is_told = False
+        while True:
+            time.sleep(PERIOD)
+            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            now = [self._done, *_stack(frame)]
+            if now != state or self._watch.options is None:
+                if is_told:
+                    self._watch.events.write("moved", key=self._key)
+                state, since, used, is_told = now, time.monotonic(), time.process_time(), False
+                continue
+            seconds = time.monotonic() - since
+            if not is_told and seconds >= STILL and time.process_time() - used < _IDLE * seconds:
+                is_told = self._tell(frame)
+            del frame
+
+    def _tell(self, frame: FrameType | None) -> bool:
+        call, check = _call(frame), f"ranks_wait_apart{_owner(frame)}"
+        if call is None or not self._watch.wants(check):
+            return False
+        facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
+        self._watch.events.write("waiting", check=check, **facts)
+        return True
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    checks = _Waiting(watch)
+    for observation in ("collective", "replica"):
+        watch.listen(observation, checks.begins)
+    for observation in ("before_backward", "after_backward", "before_step"):
+        watch.listen(observation, checks.goes_on)
+
+
+def _stack(frame: FrameType | None) -> list[tuple[int, int]]:
+    found = []
+    while frame is not None:
+        found.append((id(frame), frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
+def _call(frame: FrameType | None) -> str | None:
+    """Return the function that waits for other ranks: a collective's, `backward`, or None."""
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    found = None
+    while frame is not None:
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if "/torch/autograd/" in file:
+            return "backward"
+        if "/torch/distributed/" not in file or "/torch/distributed/rpc/" in file:
+            break
+        # torch's own decorators are called `wrapper`; the outermost of its functions is the one that was called.
+        found = frame.f_code.co_name if frame.f_code.co_name != "wrapper" else found
+        frame = frame.f_back
+    return found
+
+
+def _owner(frame: FrameType | None) -> str:
+    names = set()
+    while frame is not None:
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    if "save_checkpoint" in names:
+        return "_saving"
+    if "_sync_ddp" in names:
+        return "_logging" if "log" in names else "_epoch"
+    return ""

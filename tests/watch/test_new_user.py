@@ -1,0 +1,107 @@
+"""Three programs as a new user has them, each healthy and not, under the launchers of their libraries."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PROGRAMS = Path(__file__).parent / "toys/new_user"
+TORCHRUN = ("torchrun", "--nproc-per-node", "2")
+BYPASSED = """\
+repros: gradients differ between ranks 0 and 1 after this backward: 4 of 4 parameters of a
+        DistributedDataParallel
+        check     gradients_differ_bypassed, rank N, step 1
+        seen      norm of {names[0]}: rank 0 has X, rank 1 has X
+        seen      norm of {names[1]}: rank 0 has X, rank 1 has X
+        seen      norm of {names[2]}: rank 0 has X, rank 1 has X
+        seen      norm of {names[3]}: rank 0 has X, rank 1 has X
+        at        {place}
+"""
+PLAIN = """\
+        RPR-0017  likely (versions: affected): Calling ddp.module bypasses DDP: no gradient is ever
+                  synchronised
+        works     fixed: the training loop calls ddp
+        next      repros show RPR-0017
+"""
+FABRIC = """\
+        RPR-0005  likely (fabric drives the training, versions: affected): Calling a submodule of a
+                  Fabric module skips gradient synchronisation
+        works     fixed: set up the student alone; the frozen teacher is only moved
+        works     whole_forward: the same set-up and the same student-only optimizer, but the loss
+                  comes from the wrapper's own forward
+        works     marked_method: the same set-up, the loss is a method registered with
+                  mark_forward_method
+        next      repros show RPR-0005
+        RPR-0017  possible (versions: affected): Calling ddp.module bypasses DDP: no gradient is
+                  ever synchronised
+"""
+
+
+def watch(python: Path, *command: str) -> tuple[int, str]:
+    """Run a command with the programs of an environment; return its exit code and what the watch has said."""
+    environ = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": "100"}
+    words = [sys.executable, "-m", "repros", "watch", "--strict", "--python", str(python), "--", *command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False, env=environ)
+    said = "repros: " + done.stderr.partition("repros: ")[2]  # what comes before is the launcher's
+    said = re.sub(r"rank \d, step", "rank N, step", said.replace(f"{PROGRAMS}{os.sep}", ""))
+    return done.returncode, re.sub(r"has [\d.e-]+", "has X", said)
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        TORCHRUN,
+        ("python", "-m", "torch.distributed.run", "--nproc-per-node=2"),
+        ("accelerate", "launch", "--multi_gpu", "--num_processes=2"),
+    ],
+    ids=["torchrun", "torch.distributed.run", "accelerate launch"],
+)
+def test_a_plain_loop_that_calls_ddp_module(launcher: tuple[str, ...], current_python: Path) -> None:
+    code, said = watch(current_python, *launcher, str(PROGRAMS / "plain.py"), "bypassed")
+    names = ("0.weight", "0.bias", "2.weight", "2.bias")
+    expected = BYPASSED.format(names=names, place="plain.py:27 main") + PLAIN
+    assert (code, said) == (3, f"{expected}repros: 1 finding in 3 processes: RPR-0017\n")
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn", "ddp_fork"])
+def test_a_student_in_fabric_that_is_called_past_its_wrapper(strategy: str, current_python: Path) -> None:
+    code, said = watch(current_python, "python", str(PROGRAMS / "distil.py"), "bypassed", strategy)
+    names = [f"student.{one}" for one in ("0.weight", "0.bias", "2.weight", "2.bias")]
+    expected = BYPASSED.format(names=names, place="distil.py:42 train") + FABRIC
+    finding, _, summary = said.rpartition("repros: ")
+    assert (code, finding) == (3, expected)
+    assert re.fullmatch(r"1 finding in \d processes: RPR-0005\n", summary)
+
+
+def test_a_gan_whose_critic_is_trained_past_its_wrapper(current_python: Path) -> None:
+    code, said = watch(current_python, *TORCHRUN, str(PROGRAMS / "gan.py"), "bypassed")
+    names = ("0.weight", "0.bias", "1.weight", "1.bias")
+    assert code == 3
+    assert said.startswith("repros: gradients differ between ranks 0 and 1 after this backward: 6 of 6 parameters"), (
+        said
+    )
+    assert [f"norm of {name}" in said for name in names] == [True] * 4
+    assert said.endswith(f"        at        gan.py:44 main\n{PLAIN}repros: 1 finding in 3 processes: RPR-0017\n"), said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*TORCHRUN, "plain.py", "called"),
+        ("python", "distil.py", "called", "ddp"),
+        ("python", "gan.py", "called"),
+        (*TORCHRUN, "gan.py", "called"),
+    ],
+    ids=" ".join,
+)
+def test_their_healthy_twins_give_no_finding(command: tuple[str, ...], current_python: Path) -> None:
+    words = [str(PROGRAMS / word) if word.endswith(".py") else word for word in command]
+    code, said = watch(current_python, *words)
+    assert (code, said.partition(" in ")[0]) == (0, "repros: no finding")
