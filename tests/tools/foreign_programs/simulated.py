@@ -60,7 +60,7 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
         place = prepare(program, python, sources, Path(folder, "prepared"), is_short=True)
         bench = _Bench(program, python, Path(folder), place, deadline)
         cpu = None if program.needs_gpu else bench.run()
-        here = bench.run(on_gpus=True)
+        here = cpu if cpu is not None and cpu.code else bench.run(on_gpus=True)
         result = _judge(program, bench, cpu, here)
     return {
         "program": program.name,
