@@ -83,12 +83,11 @@ class Comparison:
         if len(ranks) < event["world"] or len({one["call"] for one in ranks.values()}) == 1:
             return
         text = "the ranks wait for one another: " + ", ".join(
-            f"rank {rank} in {one['call']}" for rank, one in sorted(ranks.items())[:_MOST_NAMES]
+            f"rank {rank} in {one['call']} ({one['place']})" for rank, one in sorted(ranks.items())[:_MOST_NAMES]
         )
-        places = {f"rank {rank}": one["place"] for rank, one in sorted(ranks.items())[:_MOST_NAMES]}
         # The longest name tells most.
         told = max(ranks.values(), key=lambda one: len(one["check"]))
-        yield from_event(told, text=text, numbers={"place": places})
+        yield from_event(told, text=text)
 
 
 def _differing(one: Event, other: Event) -> Iterator[tuple[str, str, tuple[float, float]]]:

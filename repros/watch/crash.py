@@ -10,6 +10,9 @@ from repros.match.candidates import find_candidates
 from repros.model import Raised, Repro
 from repros.watch.events import Event
 
+_SIGNALLED = {"KeyboardInterrupt", "SignalException"}
+"""What a signal to the program raises, in it and in torchrun's agent: no failure of its own."""
+
 
 def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
     """Return the exception chains of the processes that raised, each chain once with all ranks that raised it."""
@@ -32,8 +35,12 @@ def find_crashes(
     failures = failures_of(events)
     versions = {name: (version,) for event in events for name, version in event.get("versions", {}).items()}
     candidates, _ = find_candidates(failures, SignatureIndex(catalogue), versions)
-    causes = [failure for failure in failures if not all(is_consequence(link.raised) for link in failure.links)]
+    causes = [failure for failure in failures if not all(_tells_nothing(link.raised) for link in failure.links)]
     return candidates, tuple(causes)
+
+
+def _tells_nothing(raised: Raised) -> bool:
+    return is_consequence(raised) or raised.name.rpartition(".")[2] in _SIGNALLED
 
 
 def _raised(link: Event) -> Raised:

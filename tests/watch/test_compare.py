@@ -94,9 +94,9 @@ def waiting(rank: int, call: str, **changed: Any) -> dict[str, Any]:
 
 def test_ranks_that_wait_in_different_calls_wait_for_one_another() -> None:
     (finding,) = compare(waiting(0, "barrier", check="ranks_wait_apart_saving"), waiting(1, "backward"))
-    assert finding.text == "the ranks wait for one another: rank 0 in barrier, rank 1 in backward"
-    assert finding.check == "ranks_wait_apart_saving"
-    assert finding.numbers == {"place": {"rank 0": "train.py:0 step", "rank 1": "train.py:1 step"}}
+    where = "rank 0 in barrier (train.py:0 step), rank 1 in backward (train.py:1 step)"
+    assert finding.text == f"the ranks wait for one another: {where}"
+    assert (finding.check, finding.place) == ("ranks_wait_apart_saving", "train.py:0 step")
 
 
 def test_ranks_in_one_call_and_those_that_went_on_do_not() -> None:

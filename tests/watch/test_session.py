@@ -118,6 +118,11 @@ def test_a_program_without_the_hook_is_named_as_such() -> None:
     assert done.stderr.startswith("repros: no process of the command loaded the watch")
 
 
+def test_an_interrupt_is_not_called_an_unknown_failure() -> None:
+    done = run_watch("--", sys.executable, "-c", "raise KeyboardInterrupt")
+    assert done.stderr.splitlines()[-2:] == ["KeyboardInterrupt", "repros: no finding in 1 process"]
+
+
 def test_ctrl_c_is_the_programs(tmp_path: Path) -> None:
     program = (
         "import time\ntry:\n print('ready', flush=True)\n time.sleep(60)\n"
