@@ -49,6 +49,20 @@ def test_layouts_that_nccl_accepts_are_accepted(bound_ranks: Ranks) -> None:
     ]
 
 
+def _profiled(rank: int) -> list[Any]:
+    """Return the collectives that a profiler shows under NCCL's names, with the shapes of their inputs."""
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(ones(2))
+        dist.all_gather([ones(3), ones(3)], ones(3))
+    events = [event for event in profile.function_events if event.name.startswith("nccl:")]
+    return [[event.name, event.input_shapes, event.is_async] for event in events]
+
+
+def test_a_profiler_shows_collectives_under_nccl_s_names(bound_ranks: Ranks) -> None:
+    shown = [["nccl:all_reduce", [[2]], True], ["nccl:all_gather", [[3]], True]]
+    assert bound_ranks.call(_profiled) == [shown, shown]
+
+
 def _uneven(rank: int) -> list[Any]:
     """Gather parts of several sizes, which Gloo refuses and NCCL's group accepts (FSDP1 does so in torch 2.1)."""
     parts = [torch.zeros(size, device="cuda") for size in (3, 0)]

@@ -9,8 +9,54 @@
 
 namespace sim {
 
+namespace {
+
+using c10d::OpType;
+
+// A profiler shows a collective under the name that NCCL's group gives it (ProcessGroupNCCL.cpp), beside Gloo's own.
+const char* name_for_profilers(OpType type) {
+  switch (type) {
+    case OpType::BROADCAST:
+      return "nccl:broadcast";
+    case OpType::ALLREDUCE:
+      return "nccl:all_reduce";
+    case OpType::REDUCE:
+      return "nccl:reduce";
+    case OpType::ALLGATHER:
+      return "nccl:all_gather";
+    case OpType::REDUCE_SCATTER:
+      return "nccl:reduce_scatter";
+    case OpType::ALLTOALL_BASE:
+    case OpType::ALLTOALL:
+      return "nccl:all_to_all";
+    default:
+      return nullptr;
+  }
+}
+
+// Tensors with the shapes of the inputs, where the results tell them: a rank's part has the shape of each part that is gathered.
+SIM_OPTIONAL<std::vector<at::Tensor>> inputs_of(OpType type, const std::vector<at::Tensor>& outputs) {
+  using Inputs = SIM_OPTIONAL<std::vector<at::Tensor>>;
+  if (type == OpType::ALLGATHER && !outputs.empty()) {
+    return Inputs({outputs.front()});
+  }
+  const bool alike =
+      type == OpType::BROADCAST || type == OpType::ALLREDUCE || type == OpType::REDUCE || type == OpType::ALLTOALL_BASE;
+  return alike ? Inputs(outputs) : Inputs();
+}
+
+}  // namespace
+
 Work::Work(std::vector<WorkPtr> parts, std::vector<at::Tensor> outputs, c10d::OpType type, std::function<void()> finish)
-    : c10d::Work(-1, type), parts_(std::move(parts)), outputs_(std::move(outputs)), finish_(std::move(finish)) {}
+    : c10d::Work(-1, type, name_for_profilers(type), inputs_of(type, outputs)),
+      parts_(std::move(parts)),
+      outputs_(std::move(outputs)),
+      finish_(std::move(finish)) {
+  if (recordFunctionEndCallback_) {
+    recordFunctionEndCallback_();
+    recordFunctionEndCallback_ = nullptr;
+  }
+}
 
 bool Work::isCompleted() {
   const bool done = std::all_of(parts_.begin(), parts_.end(), [](const WorkPtr& part) { return part->isCompleted(); });
