@@ -52,17 +52,7 @@ LIBRARIES = {
         marker="DistributedTest",
     ),
     "fabric": _of_lightning("tests/tests_fabric"),
-    "peft": Library("tests", ("test_gpu_examples.py", "test_common_gpu.py"), {"HF_HUB_OFFLINE": "1"}, _TIMEOUT, "cuda"),
     "pytorch": _of_lightning("tests/tests_pytorch"),
-    # Files of PyTorch's repository; the variable selects CUDA's copies of the tests that are made for each device type.
-    "torch": Library(
-        "test",
-        ("test_*.py",),
-        {"PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "PYTORCH_TEST_WITH_SLOW": "0"},
-        (*_TIMEOUT, *_PLAIN),
-        marker="cuda",
-    ),
-    "torchmetrics": Library("tests/unittests", ("**/test_*.py",), {}, _TIMEOUT, "gpu"),
 }
 
 

@@ -28,13 +28,9 @@ KINDS = ("passed on a simulated GPU", "passed elsewhere", "failed", "fails witho
 """The kinds of results, in the order of the table."""
 _NAMES = {
     "accelerate": "accelerate",
-    "bitsandbytes": "bitsandbytes",
     "c10d": "torch's collectives",
     "fabric": "Fabric",
-    "peft": "PEFT",
     "pytorch": "Lightning",
-    "torch": "torch",
-    "torchmetrics": "torchmetrics",
 }
 
 
@@ -73,7 +69,7 @@ def make_results(
     return {
         "library": library,
         "tests": version,
-        "versions": _versions("torch", "lightning", "accelerate", "transformers", "torchmetrics", "peft"),
+        "versions": _versions("torch", "lightning", "accelerate", "transformers"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "not_run": list(not_run),
         "counts": {name: counts[name] for name in KINDS},
