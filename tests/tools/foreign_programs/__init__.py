@@ -4,7 +4,8 @@
     python -m tests.tools.foreign_programs simulate --python PATH --sources FOLDER [--keep] [NAME ...]
 
 `programs.toml` lists them: programs of public repositories, which are cloned below FOLDER, and programs in packages of
-the registry. `data.py` writes random files in the place of what they would download. `--keep` puts the results into
-`tests/watch/foreign.jsonl` and `tests/simulate/foreign.jsonl`, from which `python -m tests.tools.watch_table` and
-`python -m tests.tools.simulate_table` fill the tables of `docs/watch.md` and `docs/simulate.md`.
+the registry; `requirements.txt` is what they need. `data.py` writes random files in the place of what they would
+download. `--keep` puts the results into `tests/watch/foreign.jsonl` and `tests/simulate/foreign.jsonl`, from which
+`python -m tests.tools.watch_table` and `python -m tests.tools.simulate_table` fill the tables of `docs/watch.md` and
+`docs/simulate.md`.
 """
