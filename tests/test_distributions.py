@@ -132,10 +132,12 @@ def test_the_accelerator_is_a_distribution_of_its_own(built: Path, current_pytho
     program = ["env/bin/python", "train.py"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_SIM", "PYTHONPATH"))}
     chosen = {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": "3"}
+    beside_repros = chosen | {"PYTHONPATH": str(SIM.parent / "site")}
     ended = [
         subprocess.run(program, cwd=tmp_path, env=plain | more, capture_output=True, text=True, check=False)
-        for more in (chosen, {})
+        for more in (chosen, beside_repros, {})
     ]
-    assert ended[0].stdout == "3 tensor(2., device='cuda:2')\n", ended[0].stderr
-    assert ended[1].returncode == 1
-    assert ended[1].stderr.endswith("AssertionError: Torch not compiled with CUDA enabled\n")
+    for armed in ended[:2]:
+        assert armed.stdout == "3 tensor(2., device='cuda:2')\n", armed.stderr
+    assert ended[2].returncode == 1
+    assert ended[2].stderr.endswith("AssertionError: Torch not compiled with CUDA enabled\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
@@ -10,7 +11,6 @@ from pathlib import Path
 
 from repros import inside
 from repros.errors import ReprosError, refuse_unknown
-from repros.inside.sim import arm
 from repros.inside.sim.profiles import PROFILES
 from repros.inside.sim.real_gpus import real_gpu_count
 
@@ -82,8 +82,10 @@ def arm_this_process() -> None:
     Raises:
         SimUnavailableError: torch is already imported.
     """
-    if "repros_inside.sim.arm" not in sys.modules:  # as the site folder names it: this process is armed already
-        arm.install()
+    # A process that the site folder has started has a copy of the inside, under this name, which knows whether it is
+    # armed. The import hooks of two copies would ask each other without end.
+    copy = "repros_inside" if "repros_inside" in sys.modules else "repros.inside"
+    importlib.import_module(f"{copy}.sim.arm").install()
     os.environ["REPROS_SIM"] = "cuda"
     os.environ["PYTHONPATH"] = python_path(os.environ)
 

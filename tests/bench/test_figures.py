@@ -7,8 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from repros.engine.cells import JOBS
+from repros.engine.digest.inputs import SIM
 from repros.model import Signature
-from tests.bench import figures, machine, table
+from tests.bench import figures, machine, simulated_table, table
 from tests.bench.measure import Sample, Series
 from tests.bench.startup import PASS, compare_startup, startup_figures, time_startup
 from tests.bench.watched import compare_watch, watched_figures
@@ -69,6 +70,12 @@ def test_start_up_is_compared_with_that_of_python_in_the_same_round() -> None:
     }
     (target,) = compare_startup(STARTUP)
     assert (target["measured"], target["met"]) == ("0.22 s, 11.0x python -c pass", True)
+
+
+def test_the_accelerators_page_has_the_kept_figures() -> None:
+    page = (SIM / "README.md").read_text(encoding="utf-8")
+    assert simulated_table.fill(page) == page
+    assert "| an epoch of 50 batches, convolutions | " in page
 
 
 def test_each_command_answers() -> None:

@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from repros import simulate
 
 ROOT = Path(__file__).parents[2]
 TOYS = Path(__file__).parent / "toys"
@@ -16,10 +19,13 @@ TOYS = Path(__file__).parent / "toys"
 pytestmark = pytest.mark.slow
 
 
-def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    python: Path, folder: Path, *arguments: str, places: Sequence[Path] = (), variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run Python with torch and this project, as in an environment that has both."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "REPROS_WATCH"))}
-    environ = kept | {"PYTHONPATH": f"{ROOT}{os.pathsep}{TOYS}", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    path = os.pathsep.join(map(str, (*places, ROOT, TOYS)))
+    environ = kept | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | (variables or {})
     command = [str(python), *arguments]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=240, check=False)
 
@@ -44,6 +50,30 @@ def test_a_program_watches_itself(name: str, found: list[list[str]], current_pyt
     done = run(current_python, tmp_path, str(TOYS / "incode.py"), name)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == found
+
+
+ON_GPUS = """
+from repros.watch import watching
+
+with watching() as findings:
+    import torch, trainings
+    print(torch.ones(2, device="cuda").device)
+    trainings.other_parameters()
+print(*[finding.check for finding, _ in findings])
+"""
+
+
+def test_a_program_on_simulated_gpus_watches_itself(current_python: Path, tmp_path: Path) -> None:
+    gpus = simulate.variables(1) | {"CUDA_VISIBLE_DEVICES": "0"}
+    done = run(current_python, tmp_path, "-c", ON_GPUS, places=(simulate.SITE,), variables=gpus)
+    assert done.stdout.splitlines() == ["cuda:0", "steps_without_gradients"], done.stderr
+
+
+def test_a_watched_program_gives_itself_simulated_gpus(current_python: Path, tmp_path: Path) -> None:
+    script = "import repros.simulate.auto, torch; print(torch.ones(2, device='cuda').device)"
+    variables = {"REPROS_WATCH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0"}
+    done = run(current_python, tmp_path, "-c", script, places=(simulate.SITE,), variables=variables)
+    assert done.stdout == "cuda:0\n", done.stderr
 
 
 TESTS = """

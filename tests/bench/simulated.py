@@ -1,0 +1,76 @@
+"""What simulated GPUs cost: epochs, and the import of torch, with and without them in turn.
+
+    python -m tests.bench.simulated [--rounds N] [--stack NAME] [--keep]
+
+`--keep` puts the figures into `kept.json`; `python -m tests.bench.simulated_table` writes them into the README of the
+accelerator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from repros import environments
+from repros.stacks import stack
+from tests.bench import figures, machine
+from tests.bench.measure import simulated_variables, time_epochs
+
+KEPT = Path(__file__).with_name("kept.json")
+_IMPORT = """
+import resource
+import torch
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(torch.__version__, used.ru_utime + used.ru_stime)
+"""
+
+
+def time_imports(python: Path, rounds: int) -> dict[str, Any]:
+    """Return the processor seconds that simulated GPUs add to a process that imports torch, once they are compiled."""
+    armed = simulated_variables() | {"REPROS_SIM_ANNOUNCED": "1"}
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
+    _import(python, plain | armed)
+    added = []
+    for _ in range(rounds):
+        (version, without), (_, with_them) = _import(python, plain), _import(python, plain | armed)
+        added.append(with_them - without)
+    spread = {"median": statistics.median(added), "min": min(added), "max": max(added)}
+    return {"torch": version, "rounds": rounds, "seconds": {which: round(one, 3) for which, one in spread.items()}}
+
+
+def _import(python: Path, environ: Mapping[str, str]) -> tuple[str, float]:
+    done = subprocess.run([str(python), "-c", _IMPORT], env=environ, capture_output=True, text=True, check=True)
+    version, seconds = done.stdout.split()
+    return version, float(seconds)
+
+
+def main() -> None:
+    """Measure, print, and keep if asked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--stack", default="current")
+    parser.add_argument("--keep", action="store_true", help="put the figures into tests/bench/kept.json")
+    asked = parser.parse_args()
+    observed = machine.Machine()
+    python = environments.ensure(stack(asked.stack), print)
+    measured = {"epochs": figures.epoch_figures(time_epochs(python, asked.rounds))}
+    measured["epochs"] |= {
+        "import": time_imports(python, asked.rounds),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": observed.describe(),
+    }
+    print(json.dumps(measured, indent=2))
+    if asked.keep:
+        kept = json.loads(KEPT.read_text("utf-8"))
+        KEPT.write_text(json.dumps(kept | measured, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

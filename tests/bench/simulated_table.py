@@ -1,0 +1,42 @@
+"""Write what simulated GPUs cost into the accelerator's README: `python -m tests.bench.simulated_table`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from repros.docs.generator import run_generator
+from repros.engine.digest.inputs import SIM
+from tests.bench.simulated import KEPT
+
+_BEGIN = "<!-- cost: begin (python -m tests.bench.simulated_table) -->\n"
+_END = "<!-- cost: end -->"
+
+
+def table(kept: Mapping[str, Any]) -> str:
+    """Return the rows, from the kept figures."""
+    epochs = kept["epochs"]
+    rows = [
+        f"| an epoch of {epochs['batches']} batches, {network} | {_times(one['processor']['ratio'])} |"
+        for network, one in epochs["networks"].items()
+    ]
+    seconds = epochs["import"]["seconds"]
+    spread = f"{seconds['min']:+.2f} to {seconds['max']:+.2f}"
+    rows.append(f"| `import torch` ({epochs['import']['torch']}) | {seconds['median']:+.2f} s ({spread}) |")
+    return "| | processor time |\n|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _times(ratio: Mapping[str, float]) -> str:
+    return f"{ratio['median']:.2f} times the CPU's ({ratio['min']:.2f} to {ratio['max']:.2f})"
+
+
+def fill(page: str) -> str:
+    """Return the README with the part made anew."""
+    head, _, rest = page.partition(_BEGIN)
+    return head + _BEGIN + table(json.loads(KEPT.read_text("utf-8"))) + _END + rest.partition(_END)[2]
+
+
+if __name__ == "__main__":
+    about = "Write what simulated GPUs cost into the accelerator's README."
+    run_generator("tests.bench.simulated_table", about, SIM / "README.md", fill)
