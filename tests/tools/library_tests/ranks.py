@@ -1,15 +1,13 @@
 """PyTorch's tests of collectives, groups and DDP, each with its ranks.
 
 In the wheel they are a mixin. PyTorch's repository starts the ranks with a class like this one, in
-`test/distributed/test_distributed_spawn.py`, which the wheel does not have. Here they are forked: nothing has used a
-GPU before, and a spawned rank would import torch again.
+`test/distributed/test_distributed_spawn.py`, which the wheel does not have.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch.testing._internal.common_distributed import MultiProcessTestCase
 from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
 
@@ -26,4 +24,4 @@ class TestRanks(TestDistBackend, DistributedTest._DistTestBase):  # type: ignore
     def setUp(self) -> None:
         """Start the ranks."""
         super().setUp()
-        self._start_processes(torch.multiprocessing.get_context("fork").Process)
+        self._spawn_processes()
