@@ -13,7 +13,7 @@ from tests.tools.foreign_programs.simulated import error_line, run
 
 LINES = simulate_table.read_lines()
 CAUSES = simulate_table.read_causes()
-FEWEST = 30
+FEWEST = 42
 SHORT = [program for program in read_programs() if program.tested_on_gpus]
 
 
