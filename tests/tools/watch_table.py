@@ -78,11 +78,12 @@ def _counts(lines: list[dict[str, Any]]) -> str:
 
 
 def loud_table(lines: list[dict[str, Any]]) -> str:
-    """Return the table of the failures that raise something: a row for each repro and stack."""
-    lines = [line for line in lines if not line["silent"] and line["fails"]]
+    """Return the table of the failures that raise something: a row for each repro and stack where a variant fails."""
+    lines = [line for line in lines if not line["silent"]]
+    failing = [line for line in lines if line["fails"]]
     rows = ["| Repro | Stack | Named | Found by | Not named |", "|---|---|---|---|---|"]
-    for repro, name in sorted({(line["repro"], line["stack"]) for line in lines}):
-        its = [line for line in lines if (line["repro"], line["stack"]) == (repro, name)]
+    for repro, name in sorted({(line["repro"], line["stack"]) for line in failing}):
+        its = [line for line in failing if (line["repro"], line["stack"]) == (repro, name)]
         checks = dict.fromkeys(
             one["check"] for line in its for one in line["found"] if one["check"] in line["expected"]
         )
@@ -90,7 +91,14 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
         notes = [f"{one}: {UNSEEN.get((repro, one), '**missed**')}" for one in missed]
         cells = [repro, name, f"{len(its) - len(missed)} of {len(its)}", ", ".join(checks), "; ".join(notes)]
         rows.append(f"| {' | '.join(cells)} |")
-    return f"{_counts(lines).partition(';')[0]}.\n\n" + "\n".join(rows) + "\n"
+    elsewhere = [
+        f"{line['repro']} `{line['variant']}` on {line['stack']} (`{one['check']}`, {one['ids'][0]})"
+        for line in lines
+        for one in line["found"]
+        if not line["fails"] and one["check"] not in line["expected"]
+    ]
+    others = f" With one, of another failure that these versions have: {', '.join(elsewhere)}." if elsewhere else ""
+    return f"{textwrap.fill(_counts(lines) + others, _WIDTH)}\n\n" + "\n".join(rows) + "\n"
 
 
 def sections() -> str:
