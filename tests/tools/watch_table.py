@@ -98,7 +98,7 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
         if not line["fails"] and one["check"] not in line["expected"]
     ]
     others = f" With one, of another failure that these versions have: {', '.join(elsewhere)}." if elsewhere else ""
-    return f"{textwrap.fill(_counts(lines) + others, _WIDTH)}\n\n" + "\n".join(rows) + "\n"
+    return f"{textwrap.fill(_counts(lines) + others, _WIDTH, break_on_hyphens=False)}\n\n" + "\n".join(rows) + "\n"
 
 
 def sections() -> str:
