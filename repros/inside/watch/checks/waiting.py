@@ -59,22 +59,22 @@ class _Waiting:
     def _look(self) -> None:
         state: Any = None
         since = used = 0.0
-        is_told = False
+        is_reported = False
         while True:
             time.sleep(PERIOD)
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             now = [self._done, *_stack(frame)]
             if now != state or self._watch.options is None:
-                if is_told:
+                if is_reported:
                     self._watch.events.write("moved", key=self._key)
-                state, since, used, is_told = now, time.monotonic(), time.process_time(), False
+                state, since, used, is_reported = now, time.monotonic(), time.process_time(), False
                 continue
             seconds = time.monotonic() - since
-            if not is_told and seconds >= STILL and time.process_time() - used < _IDLE * seconds:
-                is_told = self._tell(frame)
+            if not is_reported and seconds >= STILL and time.process_time() - used < _IDLE * seconds:
+                is_reported = self._report(frame)
             del frame
 
-    def _tell(self, frame: FrameType | None) -> bool:
+    def _report(self, frame: FrameType | None) -> bool:
         call, check = _call(frame), f"ranks_wait_apart{_owner(frame)}"
         if call is None or not self._watch.wants(check):
             return False
