@@ -85,9 +85,9 @@ class Comparison:
         text = "the ranks wait for one another: " + ", ".join(
             f"rank {rank} in {one['call']} ({one['place']})" for rank, one in sorted(ranks.items())[:_MOST_NAMES]
         )
-        # The longest name tells most.
-        told = max(ranks.values(), key=lambda one: len(one["check"]))
-        yield from_event(told, text=text)
+        # The longest name says most.
+        most = max(ranks.values(), key=lambda one: len(one["check"]))
+        yield from_event(most, text=text)
 
 
 def _differing(one: Event, other: Event) -> Iterator[tuple[str, str, tuple[float, float]]]:

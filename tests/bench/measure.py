@@ -24,6 +24,7 @@ from repros.engine.launch.cold import arguments
 from repros.engine.launch.containment import signal_all
 from repros.engine.launch.environ import INSIDE
 from repros.model import Cell, Device
+from tests.tools.simulated import simulated_environ
 
 
 @dataclass(frozen=True)
@@ -162,20 +163,15 @@ def measure_interleaved(bench: Bench, cell: Cell, modes: Sequence[str], rounds: 
     return series
 
 
-def simulated_variables() -> dict[str, str]:
-    """Return the variables that give a process simulated GPUs."""
-    return {"PYTHONPATH": str(INSIDE / "site"), "REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1"}
-
-
 _KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
-"""glibc keeps freed memory. By default it returns some to the system and gets it again, page by page: up to a third of
-the time of a step, now on one device and now on the other, as the blocks happen to lie."""
+"""glibc keeps freed memory. By default it returns some to the system and gets it again, page by page, now
+on one device and now on the other, as the blocks happen to lie; that can take more time than the simulation."""
 
 
 def time_epochs(python: Path, rounds: int) -> dict[str, Any]:
     """Time epochs on sim and on the CPU, in turn, in one process of an environment."""
     script = [str(python), str(Path(__file__).with_name("epoch.py")), str(rounds)]
-    environ = os.environ | simulated_variables() | _KEEP_MEMORY
+    environ = os.environ | simulated_environ() | _KEEP_MEMORY
     done = subprocess.run(script, env=environ, capture_output=True, text=True, check=True)
     measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return measured

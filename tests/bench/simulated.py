@@ -21,7 +21,8 @@ from typing import Any
 from repros import environments
 from repros.stacks import stack
 from tests.bench import figures, machine
-from tests.bench.measure import simulated_variables, time_epochs
+from tests.bench.measure import time_epochs
+from tests.tools.simulated import simulated_environ
 
 KEPT = Path(__file__).with_name("kept.json")
 _IMPORT = """
@@ -34,7 +35,7 @@ print(torch.__version__, used.ru_utime + used.ru_stime)
 
 def time_imports(python: Path, rounds: int) -> dict[str, Any]:
     """Return the processor seconds that simulated GPUs add to a process that imports torch, once they are compiled."""
-    armed = simulated_variables() | {"REPROS_SIM_ANNOUNCED": "1"}
+    armed = simulated_environ()
     plain = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
     _import(python, plain | armed)
     added = []

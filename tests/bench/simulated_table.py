@@ -9,9 +9,7 @@ from typing import Any
 from repros.docs.generator import run_generator
 from repros.engine.digest.inputs import SIM
 from tests.bench.simulated import KEPT
-
-_BEGIN = "<!-- cost: begin (python -m tests.bench.simulated_table) -->\n"
-_END = "<!-- cost: end -->"
+from tests.tools.page import fill_part
 
 
 def table(kept: Mapping[str, Any]) -> str:
@@ -33,8 +31,7 @@ def _times(ratio: Mapping[str, float]) -> str:
 
 def fill(page: str) -> str:
     """Return the README with the part made anew."""
-    head, _, rest = page.partition(_BEGIN)
-    return head + _BEGIN + table(json.loads(KEPT.read_text("utf-8"))) + _END + rest.partition(_END)[2]
+    return fill_part(page, "cost", table(json.loads(KEPT.read_text("utf-8"))))
 
 
 if __name__ == "__main__":

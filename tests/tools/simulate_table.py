@@ -15,13 +15,12 @@ from typing import Any
 
 from repros.docs.generator import run_generator
 from tests.tools.foreign_programs.simulated import KEPT
+from tests.tools.page import fill_part
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/simulate.md"
 EVERY_PROGRAM = KEPT.with_name("FOREIGN.md")
 CAUSES = KEPT.with_name("foreign_causes.toml")
-
-BEGIN, END = "<!-- foreign: begin (python -m tests.tools.simulate_table) -->\n", "<!-- foreign: end -->"
 
 _WIDTH = 140
 _OUTCOMES = {
@@ -104,8 +103,7 @@ def _version(line: dict[str, Any]) -> str:
 
 def fill(page: str, body: str) -> str:
     """Return the page with its generated part made anew."""
-    head, _, rest = page.partition(BEGIN)
-    return head + BEGIN + body + END + rest.partition(END)[2]
+    return fill_part(page, "foreign", body)
 
 
 if __name__ == "__main__":

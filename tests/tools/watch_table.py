@@ -24,6 +24,7 @@ from repros.watch.identify import checks_of
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
+from tests.tools.page import fill_part
 from tests.tools.watch_catalogue import read_kept
 from tests.tools.watch_reported import read_reported
 
@@ -166,9 +167,7 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
         "cost": cost(),
     }
     for name, body in parts.items():
-        begin, end = f"<!-- {name}: begin (python -m tests.tools.watch_table) -->\n", f"<!-- {name}: end -->"
-        head, _, rest = page.partition(begin)
-        page = head + begin + body + end + rest.partition(end)[2]
+        page = fill_part(page, name, body)
     return page
 
 

@@ -54,7 +54,7 @@ class Watch:
         self.tell("begins")
 
     def end(self) -> None:
-        """Stop: observations are no longer told, and nothing is written."""
+        """Stop: observations are passed on no longer, and nothing is written."""
         self.options = None
         self.events.redirect(None)
 

@@ -185,7 +185,7 @@ def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any
     step = others.get("step")
     if group.get("fused") and isinstance(step, torch.Tensor) and step.device != parameter.device:
         text = f"the step counter of this fused optimizer is on {step.device}, its parameter on {parameter.device}"
-        # Else the whole state is elsewhere, which `state_device` has told.
+        # Else the whole state is elsewhere, which `state_device` reports.
         if all(one.device == parameter.device for one in others.values() if one is not step and _is_tensor(one)):
             watch.find("state_step_device", text, step=number, names=["step"])
 
