@@ -43,6 +43,7 @@ def run(
         ("other_device", [["collective_device"]]),
         ("apart", [["ranks_wait_apart"]]),
         ("late", [[]]),
+        ("looked_at", [[]]),
         ("trainer", [["eval_mode RPR-0006"]]),
     ],
 )

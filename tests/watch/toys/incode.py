@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 
 import torch
 import trainings
@@ -62,11 +64,33 @@ def apart(rank, kind):
     distributed.destroy_process_group()
 
 
+def looked_at():
+    """Be looked at while a function runs; its tensors go with it, and the thread that looks ends before Python."""
+    checks = sys.modules["repros_inside.watch.checks.waiting"]
+    checks.PERIOD = 0.01
+    atexit.register(lambda: any(one.name == "repros-watch" for one in threading.enumerate()) and os._exit(1))
+    ddp = DistributedDataParallel(nn.Linear(2, 1))
+
+    def holding():
+        layer = nn.Linear(2, 1)
+        time.sleep(1)
+        checks.PERIOD = 60
+        time.sleep(0.5)
+        return weakref.ref(layer)
+
+    assert holding()() is None
+    del ddp
+    distributed.destroy_process_group()
+
+
 def rank_main(rank, folder, kind):
     # A file and not a port: one that is free now may be taken when a rank has imported torch.
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     if kind in {"apart", "late"}:
         apart(rank, kind)
+        return
+    if kind == "looked_at":
+        looked_at()
         return
     data = torch.arange(16.0).view(8, 2)
     share = 0 if kind == "same_share" else rank

@@ -13,6 +13,7 @@ Costs: a thread in each process that has a process group; it looks at the main t
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -51,28 +52,29 @@ class _Waiting:
         if dist.is_initialized() and dist.get_world_size() > 1:
             self._pid = os.getpid()
             self._key = [run_name(), dist.get_world_size()]
-            threading.Thread(target=self._look, name="repros-watch", daemon=True).start()
+            over = threading.Event()
+            thread = threading.Thread(target=self._look, args=(over,), name="repros-watch", daemon=True)
+            thread.start()
+            atexit.register(_end, self._pid, thread, over)
 
     def goes_on(self, *_: Any) -> None:
         self._done += 1
 
-    def _look(self) -> None:
+    def _look(self, over: threading.Event) -> None:
+        options = self._watch.options
         state: Any = None
         since = used = 0.0
         is_reported = False
-        while True:
-            time.sleep(PERIOD)
-            frame = sys._current_frames().get(threading.main_thread().ident or 0)
-            now = [self._done, *_stack(frame)]
-            if now != state or self._watch.options is None:
+        while not over.wait(PERIOD) and self._watch.options is options:
+            now = [self._done, *_stack(_main_frame())]
+            if now != state:
                 if is_reported:
                     self._watch.events.write("moved", key=self._key)
                 state, since, used, is_reported = now, time.monotonic(), time.process_time(), False
                 continue
             seconds = time.monotonic() - since
             if not is_reported and seconds >= STILL and time.process_time() - used < _IDLE * seconds:
-                is_reported = self._report(frame)
-            del frame
+                is_reported = self._report(_main_frame())
 
     def _report(self, frame: FrameType | None) -> bool:
         call, check = _call(frame), f"ranks_wait_apart{_owner(frame)}"
@@ -81,6 +83,22 @@ class _Waiting:
         facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
         self._watch.events.write("waiting", check=check, **facts)
         return True
+
+
+def _end(pid: int, thread: threading.Thread, over: threading.Event) -> None:
+    """End a thread of process `pid` before the interpreter ends; a forked child does not have it.
+
+    A look that the interpreter's end cuts short may hold the last reference to a tensor of the main thread's frames.
+    Python ends the thread while torch frees that tensor, inside C++ that cannot be unwound: the process aborts.
+    """
+    if os.getpid() == pid:
+        over.set()
+        thread.join()
+
+
+def _main_frame() -> FrameType | None:
+    """Return where the main thread is; whoever keeps the frame keeps all that its functions refer to."""
+    return sys._current_frames().get(threading.main_thread().ident or 0)
 
 
 def listen(watch: Watch) -> None:
