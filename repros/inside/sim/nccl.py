@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from datetime import timedelta
 from typing import Any
@@ -24,6 +25,7 @@ def install(torch: Any) -> None:
             for module in (c10d, dist, torch._C._distributed_c10d):
                 setattr(module, name, group_class)
     _complete(torch._C._distributed_c10d.Backend)
+    torch._C._distributed_c10d._hash_tensors = hash_tensors
     c10d._NCCL_AVAILABLE = True
     for module in (c10d, getattr(dist, "constants", c10d)):
         module.default_pg_nccl_timeout = _TIMEOUT
@@ -46,6 +48,35 @@ def _complete(backend: Any) -> None:
     ):
         if not hasattr(backend, name):
             setattr(backend, name, lambda *_: None)
+
+
+_WORD = 2**64 - 1
+
+
+def hash_tensors(tensors: Any) -> int:
+    """Return the hash of the tensors' storages that NCCL's log shows with `TORCH_DISTRIBUTED_DEBUG=DETAIL`.
+
+    CPU builds lack it, and CUDA builds copy the bytes by CUDA's runtime. A simulated GPU's memory is the host's.
+    Source: torch/csrc/distributed/c10d/NCCLUtils.cpp, `hashTensors`, and c10/util/hash.h.
+
+    Args:
+        tensors: tensors of any shape and device; one without elements adds nothing.
+    """
+    seed = 0
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        if not tensor.numel() or not storage.data_ptr():
+            continue
+        size = storage.nbytes()
+        # C++'s `char` is signed, and `std::hash` of a number is the number.
+        words = [_combine_hashes(size, char & _WORD) for char in (*range(128), *range(-128, 0))]
+        for byte in ctypes.string_at(storage.data_ptr(), size):
+            seed = _combine_hashes(seed, words[byte])
+    return seed
+
+
+def _combine_hashes(seed: int, value: int) -> int:
+    return seed ^ ((value + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & _WORD)
 
 
 def _group_class(torch: Any) -> Any:
