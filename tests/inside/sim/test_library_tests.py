@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 THEIRS = """
-import os, subprocess, sys, pytest, torch
+import multiprocessing, os, subprocess, sys, pytest, torch
+
+def in_a_fork(allocates):
+    child = multiprocessing.get_context("fork").Process(target=lambda: allocates and torch.ones(2, device="cuda"))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+
+def test_with_a_forked_process():
+    in_a_fork(True)
+
+def test_with_a_forked_process_on_the_cpu():
+    in_a_fork(False)
 
 def test_on_a_device():
     assert torch.ones(2, device="cuda").device.type == "cuda"
@@ -67,6 +79,8 @@ def ran(sim: Any, checkout: Path, tmp_path: Path) -> Any:
 def test_failures_are_run_again_without_gpus_and_child_processes_count(ran: Any) -> None:
     found = ran()
     assert {name: kind for name, (kind, _) in found.items()} == {
+        "test_with_a_forked_process": "passed on a simulated GPU",
+        "test_with_a_forked_process_on_the_cpu": "passed elsewhere",
         "test_on_a_device": "passed on a simulated GPU",
         "test_without_one": "passed elsewhere",
         "test_with_a_process_of_its_own": "passed on a simulated GPU",
