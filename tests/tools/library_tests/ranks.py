@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.testing._internal.common_distributed import MultiProcessTestCase
 from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
 
@@ -24,4 +25,5 @@ class TestRanks(TestDistBackend, DistributedTest._DistTestBase):  # type: ignore
     def setUp(self) -> None:
         """Start the ranks."""
         super().setUp()
-        self._spawn_processes()
+        # Forked, not spawned: the imports would take most of the time.
+        self._start_processes(torch.multiprocessing.get_context("fork").Process)
