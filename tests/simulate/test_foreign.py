@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,11 +11,11 @@ import pytest
 from tests.tools import simulate_table
 from tests.tools.foreign_programs.numbers import compare, numbers
 from tests.tools.foreign_programs.programs import Program, read_programs
-from tests.tools.foreign_programs.simulated import error_line, run
+from tests.tools.foreign_programs.simulated import SITE, error_line, run
 
 LINES = simulate_table.read_lines()
 CAUSES = simulate_table.read_causes()
-FEWEST = 42
+FEWEST = 76
 SHORT = [program for program in read_programs() if program.tested_on_gpus]
 
 
@@ -47,6 +49,13 @@ def test_a_short_one_prints_the_cpu_s_numbers(program: Program, current_python: 
     assert (line["exit"], line["cpu_exit"], line["error"]) == (0, 0, "")
     assert line["on_device"] >= program.processes
     assert line["outcome"] in {"equal", "close", "no numbers"}, line
+
+
+def test_a_program_that_looks_for_torch_before_it_imports_it_is_seeded(current_python: Path, tmp_path: Path) -> None:
+    code = "import importlib.util; importlib.util.find_spec('torch'); import torch; print(torch.initial_seed())"
+    variables = os.environ | {"PYTHONPATH": str(SITE), "FOREIGN_NOTES": str(tmp_path / "notes")}
+    command = [str(current_python), "-c", code]
+    assert subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout == "0\n"
 
 
 def test_numbers_are_found_by_the_word_before_them() -> None:

@@ -20,16 +20,23 @@ NOTES = "FOREIGN_NOTES"
 
 
 class _Seeding:
-    """A finder that seeds a module's generator once the module has been executed."""
+    """A finder that seeds a module's generator once the module has been executed.
+
+    It stays for later searches: programs look whether there is a module before they import it.
+    """
 
     def __init__(self, module: str, *path: str) -> None:
         self._module, self._path = module, path
+        self._is_searching = False
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if name != self._module or self not in sys.meta_path:
+        if name != self._module or self._is_searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self._is_searching = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._is_searching = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
