@@ -69,6 +69,11 @@ def write_mnist(folder: Path, _python: Path, most: int = 1280) -> None:
             (raw / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(data))
 
 
+def write_whole_mnist(folder: Path, python: Path) -> None:
+    """Write as many images as MNIST has, for programs that split them by number."""
+    write_mnist(folder, python, 60000)
+
+
 def write_few_mnist(folder: Path, python: Path) -> None:
     """Write a quarter of it."""
     write_mnist(folder, python, 320)
@@ -209,6 +214,7 @@ def write_resnet18(folder: Path, python: Path) -> None:
 WRITERS: dict[str, Callable[[Path, Path], None]] = {
     "mnist": write_mnist,
     "few_mnist": write_few_mnist,
+    "whole_mnist": write_whole_mnist,
     "demo_mnist": write_demo_mnist,
     "bsds": write_bsds,
     "pets": write_pets,
