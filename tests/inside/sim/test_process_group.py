@@ -58,6 +58,17 @@ def _profiled(rank: int) -> list[Any]:
     return [[event.name, event.input_shapes, event.is_async] for event in events]
 
 
+def _profiled_between_two(rank: int) -> list[Any]:
+    """Return what a profiler shows of a tensor that is sent and one that is received, with its shape."""
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        dist.send(ones(4), 1) if rank == 0 else dist.recv(ones(4), 0)
+    return [[e.name, e.input_shapes] for e in profile.function_events if e.name.startswith("nccl:")]
+
+
+def test_a_profiler_shows_what_ranks_send_and_receive(bound_ranks: Ranks) -> None:
+    assert bound_ranks.call(_profiled_between_two) == [[["nccl:send", [[4]]]], [["nccl:recv", [[4]]]]]
+
+
 def test_a_profiler_shows_collectives_under_nccl_s_names(bound_ranks: Ranks) -> None:
     shown = [["nccl:all_reduce", [[2]], True], ["nccl:all_gather", [[3]], True]]
     assert bound_ranks.call(_profiled) == [shown, shown]

@@ -29,6 +29,14 @@ const char* name_for_profilers(OpType type) {
     case OpType::ALLTOALL_BASE:
     case OpType::ALLTOALL:
       return "nccl:all_to_all";
+    case OpType::GATHER:
+      return "nccl:gather";
+    case OpType::SCATTER:
+      return "nccl:scatter";
+    case OpType::SEND:
+      return "nccl:send";
+    case OpType::RECV:
+      return "nccl:recv";
     default:
       return nullptr;
   }
@@ -40,9 +48,17 @@ SIM_OPTIONAL<std::vector<at::Tensor>> inputs_of(OpType type, const std::vector<a
   if (type == OpType::ALLGATHER && !outputs.empty()) {
     return Inputs({outputs.front()});
   }
-  const bool alike =
-      type == OpType::BROADCAST || type == OpType::ALLREDUCE || type == OpType::REDUCE || type == OpType::ALLTOALL_BASE;
-  return alike ? Inputs(outputs) : Inputs();
+  switch (type) {
+    case OpType::BROADCAST:
+    case OpType::ALLREDUCE:
+    case OpType::REDUCE:
+    case OpType::ALLTOALL_BASE:
+    case OpType::SEND:
+    case OpType::RECV:
+      return Inputs(outputs);
+    default:
+      return Inputs();
+  }
 }
 
 }  // namespace
