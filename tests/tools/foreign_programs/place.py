@@ -53,7 +53,9 @@ def environ(python: Path, folder: Path) -> dict[str, str]:
     """Return the environment variables of a program that runs below a folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     path = f"{python.parent}{os.pathsep}{kept['PATH']}"
-    ours = {"OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "PATH": path}
+    port = free_port()
+    ours = {"OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PATH": path}
+    torchrun = {"PET_MASTER_PORT": port}  # the default of its --master-port
     offline = {
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_OFFLINE": "1",
@@ -62,7 +64,7 @@ def environ(python: Path, folder: Path) -> dict[str, str]:
     }
     caches = {"TORCH_HOME": str(folder / "torch"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
     homes = {"MPLBACKEND": "agg", "HOME": str(folder), "REPROS_CACHE_DIR": str(cache_folder())}
-    return kept | ours | offline | caches | homes
+    return kept | ours | torchrun | offline | caches | homes
 
 
 def version(program: Program, python: Path, sources: Path) -> str:
