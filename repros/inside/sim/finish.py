@@ -29,6 +29,7 @@ def finish(torch: Any) -> None:
         torch.cuda._device_count_nvml = lambda: -1
     # What may run without it does not warn that it is missing.
     torch._C._set_cudnn_enabled(False)
+    _keep_torchscript_from_compiling(torch)
     extension.get().replace_generator_constructor()
     _keep_whole_states(torch)
     storages.install(torch)
@@ -37,6 +38,13 @@ def finish(torch: Any) -> None:
     process_transfer.register()
     nccl.install(torch)
     atexit.register(_let_autograd_end)
+
+
+def _keep_torchscript_from_compiling(torch: Any) -> None:
+    """Switch off the compilers that make a kernel for the GPU once a function has run twice."""
+    torch._C._jit_override_can_fuse_on_gpu(False)
+    if torch.__version__.startswith("2.0."):  # later releases do not have nvFuser, and warn
+        torch._C._jit_set_nvfuser_enabled(False)
 
 
 def _keep_whole_states(torch: Any) -> None:

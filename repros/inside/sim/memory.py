@@ -5,10 +5,15 @@ The numbers come from the simulated allocator. It caches nothing, so the reserve
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 from . import extension
 
+_NO_HISTORY = "the history of a simulated GPU's memory is not kept"
+_raw_blocks: dict[int, Any] = {}
+"""What `torch.cuda.caching_allocator_alloc` has given, by address."""
 _ZERO = {"current": 0, "peak": 0, "allocated": 0, "freed": 0}
 
 
@@ -20,7 +25,7 @@ def functions() -> dict[str, Any]:
         "_cuda_resetAccumulatedMemoryStats": lambda device: extension.get().reset_accumulated(device),
         "_cuda_setMemoryFraction": _set_fraction,
         "_cuda_getMemoryFraction": lambda device: _limit(device) / extension.get().device_bytes(),
-        "_cuda_emptyCache": lambda: None,
+        "_cuda_emptyCache": lambda: extension.get().empty_cache(),
         "_host_emptyCache": lambda: None,
         "_cuda_memorySnapshot": lambda *_: {"segments": [], "device_traces": [], "allocator_settings": {}},
         "_cuda_getAllocatorBackend": lambda: "native",
@@ -32,11 +37,36 @@ def functions() -> dict[str, Any]:
         "_cuda_resetPeakHostMemoryStats": lambda: None,
         "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
         "_cuda_isHistoryEnabled": lambda: False,
-        "_cuda_record_memory_history": lambda *_, **__: None,
-        "_cuda_record_memory_history_legacy": lambda *_, **__: None,
-        "_cuda_recordMemoryHistory": lambda *_, **__: None,
-        "_cuda_attach_out_of_memory_observer": lambda _observer: None,
+        "_cuda_record_memory_history": _record_history,
+        "_cuda_record_memory_history_legacy": _record_history,
+        "_cuda_recordMemoryHistory": _record_history,
+        "_cuda_attach_out_of_memory_observer": lambda _observer: _warn(f"this observer is not called: {_NO_HISTORY}"),
+        "_cuda_cudaCachingAllocator_raw_alloc": _raw_alloc,
+        "_cuda_cudaCachingAllocator_raw_delete": _raw_delete,
     }
+
+
+def _record_history(enabled: Any = None, *_: Any, **__: Any) -> None:
+    if enabled:
+        _warn(f"torch.cuda.memory._snapshot() stays empty: {_NO_HISTORY}")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _raw_alloc(size: int, _stream: int) -> int:
+    """Allocate bytes on the current device; return their address."""
+    torch = sys.modules["torch"]
+    block = torch.empty(size, dtype=torch.uint8, device="cuda")
+    if size:
+        _raw_blocks[block.data_ptr()] = block
+    return int(block.data_ptr())
+
+
+def _raw_delete(address: int) -> None:
+    if address and _raw_blocks.pop(address, None) is None:
+        raise RuntimeError(f"invalid device pointer: {address:#x}")
 
 
 def memory_stats(device: int) -> dict[str, Any]:
@@ -49,7 +79,7 @@ def memory_stats(device: int) -> dict[str, Any]:
         "num_alloc_retries": 0,
         "num_ooms": usage["refused"],
         "max_split_size": -1,
-        "num_sync_all_streams": 0,
+        "num_sync_all_streams": extension.get().cache_emptied(),
         "num_device_alloc": usage["blocks"]["allocated"],
         "num_device_free": freed,
         "allocation": blocks,

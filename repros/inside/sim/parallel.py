@@ -16,7 +16,7 @@ def functions() -> dict[str, Any]:
     """Return the functions of `torch._C` for copies between devices."""
     return {
         "_broadcast": _broadcast,
-        "_broadcast_out": lambda tensor, outs: [out.copy_(tensor) for out in outs],
+        "_broadcast_out": _broadcast_out,
         "_broadcast_coalesced": _broadcast_coalesced,
         "_scatter": _scatter,
         "_scatter_out": _scatter_out,
@@ -34,29 +34,123 @@ def _place(index: int) -> Any:
     return _torch().device("cpu") if index == -1 else _torch().device("cuda", index)
 
 
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _check_indices(devices: Sequence[int]) -> None:
+    for index in devices:
+        _check(index >= 0, f"Expected non-negative device index, but got {index}")
+
+
+def _check_cuda(tensors: Sequence[Any], words: str, quote: str = "'") -> None:
+    for index, tensor in enumerate(tensors):
+        device = f"{quote}{tensor.device}{quote}"
+        _check(tensor.is_cuda, f"Expected all {words} at index {index} has device {device}")
+
+
+_OUTPUTS = "output tensors to be CUDA tensors, but output tensor"
+_INPUTS = "input tensors to be CUDA tensors, but tensor"
+
+
+def _wrap(dim: int, tensor: Any) -> int:
+    """Return a dimension counted from the front; raise torch's error if the tensor does not have it."""
+    tensor.size(dim)
+    return int(dim % tensor.dim())
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    """Return sizes as C++ prints them."""
+    return f"[{', '.join(map(str, sizes))}]"
+
+
 def _broadcast(tensor: Any, devices: Sequence[int]) -> list[Any]:
+    _check_indices(devices)
     return [tensor.to(_place(index)) for index in devices]
 
 
-def _broadcast_coalesced(tensors: Sequence[Any], devices: Sequence[int], _buffer_size: int = 0) -> list[list[Any]]:
+def _broadcast_out(tensor: Any, out: Sequence[Any]) -> list[Any]:
+    _check_cuda(out, _OUTPUTS)
+    for index, each in enumerate(out):
+        words = f"Expected all output tensors to have same shape as the source tensor {_shape(tensor.shape)}, but "
+        _check(each.shape == tensor.shape, f"{words}output tensor at index {index} has shape {_shape(each.shape)}")
+    return [each.copy_(tensor) for each in out]
+
+
+def _broadcast_coalesced(tensors: Sequence[Any], devices: Sequence[int], buffer_size: int = 0) -> list[list[Any]]:  # noqa: ARG001 # in CUDA's signature
+    on_first = all(tensor.get_device() == devices[0] for tensor in tensors)
+    _check(on_first, f"All tensors must be on devices[0]: {devices[0]}")
     return [[tensor.to(_place(index)) for tensor in tensors] for index in devices]
 
 
 def _scatter(
-    tensor: Any, devices: Sequence[int], chunk_sizes: Any = None, dim: int = 0, _streams: Any = None
+    tensor: Any, devices: Sequence[int], chunk_sizes: Any = None, dim: int = 0, streams: Any = None
 ) -> list[Any]:
-    parts = tensor.split(chunk_sizes, dim) if chunk_sizes else tensor.chunk(len(devices), dim)
+    _check(len(devices) > 0, "Expected at least one device to scatter to")
+    if chunk_sizes is not None:
+        lengths = f"len(devices) = {len(devices)} and len(chunk_sizes) = {len(chunk_sizes)}"
+        words = f"Expected devices and chunk_sizes to be of same length, but got {lengths}"
+        _check(len(chunk_sizes) == len(devices), words)
+    parts = tensor.split(chunk_sizes, dim) if chunk_sizes is not None else tensor.chunk(len(devices), dim)
+    _check_streams(streams, devices)
+    _check_indices(devices)
     return [part.to(_place(index)) for part, index in zip(parts, devices)]
 
 
-def _scatter_out(tensor: Any, outs: Sequence[Any], dim: int = 0, _streams: Any = None) -> list[Any]:
-    parts = tensor.split([out.size(dim) for out in outs], dim)
-    return [out.copy_(part) for out, part in zip(outs, parts)]
+def _check_streams(streams: Any, devices: Sequence[int]) -> None:
+    for index, (stream, device) in enumerate(zip(streams or (), devices)):
+        if stream is not None:
+            words = f"Expected the device associated with the stream at index {index} (was {stream.device_index})"
+            tail = f"to match the device supplied at that index (expected {device})"
+            _check(stream.device_index == device, f"{words} {tail}")
 
 
-def _gather(tensors: Sequence[Any], dim: int = 0, destination: int | None = None) -> Any:
-    place = _place(_torch().cuda.current_device() if destination is None else destination)
+def _scatter_out(tensor: Any, out: Sequence[Any], dim: int = 0, streams: Any = None) -> list[Any]:
+    _check(len(out) > 0, "Expected at least one output tensor to scatter to")
+    _check_cuda(out, _OUTPUTS)
+    dim = _wrap(dim, tensor)
+    for index, each in enumerate(out):
+        fits = [*each.shape[:dim], *each.shape[dim + 1 :]] == [*tensor.shape[:dim], *tensor.shape[dim + 1 :]]
+        words = f"Output tensor at index {index} has incorrect shape: {_shape(each.shape)}. Expected same shape except"
+        tail = f"for scatter dim {dim} as the source tensor: {_shape(tensor.shape)}"
+        _check(each.dim() == tensor.dim() and fits, f"{words} {tail}")
+    total = sum(each.size(dim) for each in out)
+    words = f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim {dim}"
+    _check(total == tensor.size(dim), f"{words}. Expected {tensor.size(dim)}, but got total size {total}")
+    _check_streams(streams, [each.get_device() for each in out])
+    parts = tensor.split([each.size(dim) for each in out], dim)
+    return [each.copy_(part) for each, part in zip(out, parts)]
+
+
+def _gather(tensors: Sequence[Any], dim: int = 0, destination_index: int | None = None) -> Any:
+    _gathered_shape(tensors, dim, quote="")
+    place = _place(_torch().cuda.current_device() if destination_index is None else destination_index)
     return _torch().cat([tensor.to(place) for tensor in tensors], dim)
+
+
+def _gather_out(tensors: Sequence[Any], out: Any, dim: int = 0) -> Any:
+    wanted = _gathered_shape(tensors, dim)
+    words = f"Expected out tensor to have shape {_shape(wanted)}, but got {_shape(out.shape)}"
+    _check(list(out.shape) == wanted, words)
+    return out.copy_(_torch().cat([tensor.to(out.device) for tensor in tensors], dim))
+
+
+def _gathered_shape(tensors: Sequence[Any], dim: int, quote: str = "'") -> list[int]:
+    """Return the shape of all tensors along `dim`, which they may differ in; raise CUDA's error if they do not fit."""
+    _check(len(tensors) > 0, "Expected at least one tensor to gather from")
+    _check_cuda(tensors, _INPUTS, quote)
+    dim = _wrap(dim, tensors[0])
+    wanted = list(tensors[0].shape)
+    for index, tensor in enumerate(tensors):
+        words = f"Expected all input tensors to have the same number of dimensions, but tensor at index {index}has"
+        _check(tensor.dim() == len(wanted), f"{words} {tensor.dim()} dimensions, (expected {len(wanted)})")
+        wanted[dim] = tensor.size(dim)
+        shape = _shape(tensor.shape)
+        words = f"Input tensor at index {index} has invalid shape {shape}, but expected {_shape(wanted)}"
+        _check(list(tensor.shape) == wanted, words)
+    wanted[dim] = sum(tensor.size(dim) for tensor in tensors)
+    return wanted
 
 
 def _reduce(
@@ -69,7 +163,3 @@ def _reduce(
     for tensor in inputs[1:]:
         total += tensor.to(output.device)
     output.copy_(total)
-
-
-def _gather_out(tensors: Sequence[Any], out: Any, dim: int = 0) -> Any:
-    return out.copy_(_torch().cat([tensor.to(out.device) for tensor in tensors], dim))

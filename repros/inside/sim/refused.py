@@ -25,8 +25,6 @@ _FUNCTIONS = {
     "_cuda_changeCurrentAllocator": _POOLS,
     "_cuda_customAllocator": _POOLS,
     "_cuda_getAllocator": _POOLS,
-    "_cuda_cudaCachingAllocator_raw_alloc": _POOLS,
-    "_cuda_cudaCachingAllocator_raw_delete": _POOLS,
     "_cuda_cudaHostAllocator": _POOLS,
     "_cuda_jiterator_compile_and_launch_kernel": _KERNELS,
     "_cuda_getCurrentBlasHandle": _KERNELS,

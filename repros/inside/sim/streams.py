@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
+import sys
 import time
 from typing import Any
 
@@ -15,8 +14,8 @@ _CUDA = 1
 _LEAST, _GREATEST = 0, -5
 """The range of priorities that CUDA gives to streams; the greatest is the lowest number."""
 
-_numbers = itertools.count(1)
-_thread = threading.local()
+_INVALID_HANDLE = 400
+"""CUDA's number for an invalid resource handle (`cudaErrorInvalidResourceHandle`)."""
 
 
 def functions(c: Any) -> dict[str, Any]:
@@ -40,15 +39,12 @@ def functions(c: Any) -> dict[str, Any]:
 def current_stream(device: int) -> tuple[int, int, int]:
     """Return this thread's current stream on a device: its number, the device's index and type."""
     index = extension.device_index(device)
-    return getattr(_thread, "streams", {}).get(index, (0, index, _CUDA))
+    return (extension.get().current_stream(index), index, _CUDA)
 
 
-def set_stream(stream_id: int, device_index: int, device_type: int) -> None:
-    """Make a stream, and its device, this thread's current one."""
-    if not hasattr(_thread, "streams"):
-        _thread.streams = {}
-    _thread.streams[device_index] = (stream_id, device_index, device_type)
-    extension.get().set_device(device_index)
+def set_stream(stream_id: int, device_index: int, device_type: int) -> None:  # noqa: ARG001 # in CUDA's signature
+    """Make a stream, and its device, this thread's current one: autograd runs a node's backward on its forward's."""
+    extension.get().set_stream(device_index, stream_id)
 
 
 def _stream_class(base: Any) -> Any:
@@ -65,7 +61,7 @@ def _stream_class(base: Any) -> Any:
             **_: Any,
         ) -> Any:
             # The default stream is asked for with a device's type, a new one without (torch/csrc/cuda/Stream.cpp).
-            number = stream_id or stream_ptr or (0 if device_type else next(_numbers))
+            number = stream_id or stream_ptr or (0 if device_type else extension.get().new_stream())
             index = extension.device_index(device_index if device_type else None)
             made = super().__new__(cls, stream_id=number, device_index=index, device_type=_CUDA)
             made._priority = max(min(priority, _LEAST), _GREATEST)
@@ -97,12 +93,22 @@ class _Moment:
 
     _moment: float | None
     _is_timed: bool
+    _index: int | None
+
+    @property
+    def device(self) -> Any:
+        """The device of the stream that recorded it first; None before."""
+        return None if self._index is None else sys.modules["torch"].device("cuda", self._index)
 
     @property
     def cuda_event(self) -> int:
         return 0 if self._moment is None else id(self)
 
-    def record(self, stream: Any = None) -> None:  # noqa: ARG002 # all streams are idle
+    def record(self, stream: Any = None) -> None:
+        index = extension.device_index(getattr(stream, "device_index", None))
+        self._index = index if self._index is None else self._index
+        if self._index != index:
+            raise RuntimeError(f"Event device {self._index} does not match recording stream's device {index}.")
         self._moment = time.perf_counter()
 
     def wait(self, stream: Any = None) -> None:
@@ -120,6 +126,8 @@ class _Moment:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._moment is None or end_event._moment is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if self._index != end_event._index:
+            extension.get().throw_error(_INVALID_HANDLE, "invalid resource handle")
         return float(end_event._moment - self._moment) * 1000
 
     def ipc_handle(self) -> bytes:
@@ -139,7 +147,7 @@ def _event_class(base: Any) -> Any:
                 raise RuntimeError(IPC)
             named = {} if base is object else {"device": "cuda", "enable_timing": enable_timing, "blocking": blocking}
             made = base.__new__(cls, **named)
-            made._moment, made._is_timed = None, enable_timing
+            made._moment, made._is_timed, made._index = None, enable_timing, None
             return made
 
     return _CudaEventBase

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import types
 from typing import Any
 
+from . import extension
 from .memory import memory_info
 
 VERSION = "12.8"
@@ -33,28 +35,74 @@ def modules(c: Any) -> dict[str, types.ModuleType]:
     return {"_cudart": _cudart(), **({} if hasattr(c, "_nvtx") else {"_nvtx": _nvtx()})}
 
 
-class CudaError(int):
-    """A return code of the CUDA runtime."""
+class CudaError:
+    """A return code of the CUDA runtime: no `int`, though it compares and converts like one."""
+
+    success: CudaError
+
+    def __init__(self, value: int) -> None:
+        self.value = int(value)
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (int, CudaError)) and self.value == int(other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"<cudaError.{_ERRORS.get(self.value, ('???', ''))[0]}: {self.value}>"
 
 
-CudaError.success = CudaError(0)  # type: ignore[attr-defined]
+CudaError.success = CudaError(0)
+
+_ERRORS = {
+    0: ("success", "no error"),
+    1: ("invalidValue", "invalid argument"),
+    2: ("memoryAllocation", "out of memory"),
+    3: ("initializationError", "initialization error"),
+    35: ("insufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"),
+    98: ("invalidDeviceFunction", "invalid device function"),
+    100: ("noDevice", "no CUDA-capable device is detected"),
+    101: ("invalidDevice", "invalid device ordinal"),
+    209: ("noKernelImageForDevice", "no kernel image is available for execution on the device"),
+    600: ("notReady", "device not ready"),
+    700: ("illegalAddress", "an illegal memory access was encountered"),
+    710: ("assert", "device-side assert triggered"),
+    719: ("launchFailure", "unspecified launch failure"),
+    999: ("unknown", "unknown error"),
+}
+"""Names and words of return codes (CUDA Runtime API, `cudaError_t` and `cudaGetErrorString`)."""
+
+
+def _error_string(error: Any) -> str:
+    return _ERRORS.get(int(error), ("", "unrecognized error code"))[1]
+
+
+def _create_stream(address: int) -> CudaError:
+    """Write the number of a new stream to an address, as `cudaStreamCreate` writes its handle."""
+    ctypes.c_void_p.from_address(address).value = extension.get().new_stream()
+    return CudaError(0)
 
 
 def _cudart() -> Any:
     module: Any = types.ModuleType("torch._C._cudart")
     module.cudaError = CudaError
-    module.cudaGetErrorString = lambda error: "no error" if int(error) == 0 else f"CUDA error {int(error)}"
+    module.cudaGetErrorString = _error_string
     for name in (
         "cudaProfilerStart",
         "cudaProfilerStop",
         "cudaProfilerInitialize",
         "cudaHostRegister",
         "cudaHostUnregister",
-        "cudaStreamCreate",
         "cudaStreamDestroy",
     ):
         setattr(module, name, lambda *_: CudaError(0))
-    module.cudaMemGetInfo = memory_info
+    module.cudaMemGetInfo, module.cudaStreamCreate = memory_info, _create_stream
     return module
 
 

@@ -145,3 +145,12 @@ def test_a_profile_shows_the_operators_and_no_flood_of_errors(run_python: Any) -
     assert ended.stdout.splitlines() == ["['aten::mul', 'aten::sum'] True"], ended.stderr
     assert "Failed to record CUDA event" not in ended.stderr
     assert len(ended.stderr.splitlines()) < 10, ended.stderr
+
+
+def test_torchscript_runs_as_often_as_it_is_called() -> None:
+    for device in ("cuda", "cpu"):
+        x = torch.ones(4, 4, device=device, requires_grad=True)
+        traced = torch.jit.trace(lambda x: (x * x + x).relu().tanh() * 2, x)
+        for _ in range(4):
+            traced(x).sum().backward()
+        assert x.grad.device.type == device

@@ -67,14 +67,53 @@ def test_streams_and_events_are_there_and_never_wait(sim: Any) -> None:
     with sim.stream(stream):
         assert sim.current_stream(1) == stream
     assert sim.current_stream(1) != stream
-    start, end = sim.Event(enable_timing=True), sim.Event(enable_timing=True)
-    start.record()
+    start, end, other = (sim.Event(enable_timing=True) for _ in range(3))
+    assert end.device is None
+    start.record(sim.default_stream(1))
     end.record(stream)
     assert end.query()
+    assert end.device == torch.device("cuda:1")
     assert start.elapsed_time(end) >= 0
+    other.record()
+    with pytest.raises(RuntimeError, match="CUDA error: invalid resource handle"):
+        other.elapsed_time(end)
+    with pytest.raises(RuntimeError, match="Event device 0 does not match recording stream's device 1"):
+        other.record(stream)
     stream.wait_event(end)
     stream.wait_stream(sim.default_stream())
     sim.synchronize()
+
+
+class _OnStream(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.stream = torch.cuda.current_stream()
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        assert torch.cuda.current_stream() == ctx.stream
+        return gradient
+
+
+def test_backward_runs_on_the_stream_of_forward(sim: Any) -> None:
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    stream = sim.Stream()
+    with sim.stream(stream):
+        y = _OnStream.apply(x)
+    assert sim.current_stream() != stream
+    y.sum().backward()
+    if hasattr(torch, "accelerator"):
+        with sim.stream(stream):
+            assert torch.accelerator.current_stream().stream_id == stream.stream_id
+
+
+def test_errors_of_the_runtime_have_their_words(sim: Any) -> None:
+    sim.check_error(0)
+    with pytest.raises(sim.CudaError, match=r"out of memory \(2\)"):
+        sim.check_error(2)
+    assert sim.cudart().cudaHostRegister(0, 0, 0) == 0
+    assert not isinstance(sim.cudart().cudaError.success, int)
 
 
 def test_the_seventh_device_exists_when_requested(run_python: Any) -> None:
@@ -89,6 +128,18 @@ def test_an_invalid_number_of_devices(run_python: Any) -> None:
     assert "REPROS_SIM_DEVICES must be a number from 1 to 64, not 'many'" in ended.stderr
 
 
-def test_sparse_layouts_are_refused_with_a_reason() -> None:
-    with pytest.raises(NotImplementedError, match="holds strided tensors only"):
-        torch.ones(2, device="cuda").to_sparse()
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_compressed_sparse_layouts_are_refused_with_a_reason() -> None:
+    with pytest.raises(NotImplementedError, match="not one of layout SparseCsr"):
+        torch.ones(2, 2, device="cuda").to_sparse_csr()
+
+
+def test_a_window_whose_kernel_is_the_devices_own() -> None:
+    assert torch.equal(torch.kaiser_window(5, device="cuda").cpu(), torch.kaiser_window(5))
+
+
+def test_a_kernel_that_the_cpu_lacks_in_float16() -> None:
+    images, grid = (torch.ones(1, 1, 3, 3), torch.zeros(1, 2, 2, 2))
+    found = torch.nn.functional.grid_sample(images.cuda().half(), grid.cuda().half(), align_corners=False)
+    assert found.dtype == torch.float16
+    assert torch.equal(found.cpu(), torch.nn.functional.grid_sample(images, grid, align_corners=False).half())

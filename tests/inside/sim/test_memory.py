@@ -145,3 +145,30 @@ def test_each_device_counts_its_own_bytes(fresh_device: Any) -> None:
     del a, b, c
     assert fresh_device.memory_allocated(1) == before[1]
     assert fresh_device.max_memory_allocated(1) - before[1] == 2048
+
+
+def test_raw_memory_is_counted_and_freed(fresh_device: Any) -> None:
+    before = fresh_device.memory_allocated()
+    address = fresh_device.caching_allocator_alloc(1)
+    assert fresh_device.memory_allocated() == before + 512
+    fresh_device.caching_allocator_delete(address)
+    assert fresh_device.memory_allocated() == before
+    with pytest.raises(RuntimeError, match="invalid device pointer: 0x"):
+        fresh_device.caching_allocator_delete(address)
+
+
+def test_more_than_an_exabyte_is_refused_in_cudas_words(fresh_device: Any) -> None:
+    with pytest.raises(fresh_device.OutOfMemoryError, match=r"^CUDA out of memory\. Tried to allocate more than 1EB"):
+        torch.empty(2**60, dtype=torch.int8, device="cuda")
+
+
+def test_emptying_the_cache_is_counted(fresh_device: Any) -> None:
+    before = fresh_device.memory_stats()["num_sync_all_streams"]
+    fresh_device.empty_cache()
+    assert fresh_device.memory_stats()["num_sync_all_streams"] == before + 1
+
+
+def test_a_history_that_is_not_kept_is_announced() -> None:
+    with pytest.warns(UserWarning, match="the history of a simulated GPU's memory is not kept"):
+        torch.cuda.memory._record_memory_history(True)
+    torch.cuda.memory._record_memory_history(None)

@@ -43,7 +43,7 @@ def implementations(info: Any) -> list[str]:
     return ["loop", *(implementation for implementation in ("foreach", "fused") if implementation in has), "chosen"]
 
 
-# Sparse tensors are not simulated.
+# Of optimizers for sparse gradients there is one, and its samples have none: test_sparse.py trains with it.
 CASES = [
     (info, implementation)
     for info in samples.optim_db

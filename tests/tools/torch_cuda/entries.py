@@ -35,7 +35,7 @@ def _types() -> list[Entry]:
         for name in [*_TYPES, "ComplexFloat", "ComplexDouble"]
     ]
     sparse = [
-        Entry(f"sparse.{name}Tensor", REFUSED, f"{made.format(dtype)}.to_sparse()", "holds strided tensors only")
+        Entry(f"sparse.{name}Tensor", RIGHT, f"isinstance({made.format(dtype)}.to_sparse(), cuda.sparse.{name}Tensor)")
         for name, dtype in _TYPES.items()
         if name != "Bool"
     ]

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <iomanip>
@@ -103,6 +104,18 @@ uint64_t device_bytes() {
   return bytes;
 }
 
+namespace {
+std::atomic<uint64_t> times_emptied{0};
+}  // namespace
+
+void empty_cache() {
+  ++times_emptied;
+}
+
+uint64_t cache_emptied() {
+  return times_emptied;
+}
+
 Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, {}, 0, device_bytes()} {}
 
 void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
@@ -111,6 +124,8 @@ void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
 }
 
 void Account::check_room(uint64_t bytes) {
+  constexpr uint64_t kExabyte = uint64_t{1} << 60;  // c10/cuda/CUDACachingAllocator.cpp, one_exa_bytes
+  TORCH_CHECK_WITH(OutOfMemoryError, bytes < kExabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes > 0 && memory_.bytes.current + size_of_block(bytes) > memory_.limit) {
     throw_out_of_memory(bytes, memory_.bytes.current);

@@ -49,6 +49,10 @@ class Account {
 
 Account& account_of(c10::DeviceIndex index);
 
+// Nothing is cached. CUDA's allocator waits for all streams when its cache is emptied, and counts how often.
+void empty_cache();
+uint64_t cache_emptied();
+
 // A device's bytes unless a limit is set: REPROS_SIM_MEMORY, else the machine's memory.
 uint64_t device_bytes();
 

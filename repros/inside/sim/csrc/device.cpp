@@ -76,17 +76,36 @@ c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
   return std::exchange(current, index);
 }
 
-void throw_invalid_device(int index) {
-  const std::string words = "CUDA error: invalid device ordinal\n"
-                            "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
-                            "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
-                            "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n";
+void throw_cuda_error(int code, const std::string& message) {
+  const std::string words = "CUDA error: " + message +
+      "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+      "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+      "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n";
 #if SIM_HAS_ACCELERATOR_ERROR
-  constexpr int kInvalidDevice = 101;  // cudaErrorInvalidDevice
-  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, kInvalidDevice, words);
+  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, code, words);
 #else
+  static_cast<void>(code);
   TORCH_CHECK(false, words);
 #endif
+}
+
+void throw_invalid_device(int /*index*/) {
+  constexpr int kInvalidDevice = 101;  // cudaErrorInvalidDevice
+  throw_cuda_error(kInvalidDevice, "invalid device ordinal");
+}
+
+c10::StreamId new_stream() {
+  static std::atomic<c10::StreamId> last{0};
+  return ++last;
+}
+
+c10::StreamId current_stream(c10::DeviceIndex index) {
+  return current_streams[static_cast<size_t>(index)];
+}
+
+void set_stream(c10::DeviceIndex index, c10::StreamId id) {
+  exchange_device(index);
+  current_streams[static_cast<size_t>(index)] = id;
 }
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
@@ -110,7 +129,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
 
   c10::Stream getStream(c10::Device device) const noexcept override {
-    return stream_of(device, current_streams[index_of(device)]);
+    return stream_of(device, current_stream(static_cast<c10::DeviceIndex>(index_of(device))));
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
     return stream_of(device, 0);
@@ -119,8 +138,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return getNewStream(device);
   }
   c10::Stream getNewStream(c10::Device device, int /*priority*/ = 0) const {
-    static std::atomic<c10::StreamId> last{0};
-    return stream_of(device, ++last);
+    return stream_of(device, new_stream());
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     const auto before = std::exchange(current_streams[index_of(stream.device())], stream.id());

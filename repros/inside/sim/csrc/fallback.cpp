@@ -3,18 +3,36 @@
 // Contracts held, besides placement (placement.cpp) and generators (generator.cpp):
 // - a result that is an argument (in place, out=) is the same tensor; a result over an argument's memory is a view of it
 // - an argument whose shape or storage the kernel changed is changed on the device
+// - a sparse tensor is aliased by one over its indices and values
 // - a result is on the device of a `device` argument, else on the arguments' common device
 // None of this copies data.
 #include "sim.h"
 
+#include <ATen/SparseTensorImpl.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace sim {
 
 namespace {
+
+at::SparseTensorImpl& sparse_impl(const at::Tensor& tensor) {
+  return *static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+bool is_sparse(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == c10::kSparse;
+}
+
+void set_sparse(const at::Tensor& tensor, const at::Tensor& model, const at::Tensor& indices, const at::Tensor& values) {
+  auto &to = sparse_impl(tensor), &from = sparse_impl(model);
+  to.raw_resize_(from.sparse_dim(), from.dense_dim(), model.sizes());
+  to.set_indices_and_values_unsafe(indices, values);
+  to.set_coalesced(from.coalesced());
+}
 
 // The host aliases of one call, and the device tensor or storage of each.
 class Call {
@@ -47,6 +65,11 @@ class Call {
   void write_back() {
     for (const auto& each : storages_) {
       follow_host(each.device);
+    }
+    for (const auto& each : sparse_) {
+      const auto& host = sparse_impl(each.host);
+      const auto index = each.device.device().index();
+      set_sparse(each.device, each.host, to_device(host.indices(), index), to_device(host.values(), index));
     }
     for (const auto& each : tensors_) {
       auto* impl = each.device.unsafeGetTensorImpl();
@@ -81,6 +104,10 @@ class Call {
     at::Tensor host;
     const c10::StorageImpl* given;  // the storage the alias began with
   };
+  struct SparsePair {
+    at::Tensor device;
+    at::Tensor host;
+  };
   struct StoragePair {
     c10::Storage device;
     c10::Storage host;
@@ -95,10 +122,39 @@ class Call {
         return each.host;
       }
     }
+    if (is_sparse(tensor)) {
+      return sparse_to_host(tensor);
+    }
     check_strided(tensor);
     const auto storage = remember(tensor.storage());
     tensors_.push_back({tensor, host_tensor(tensor, storage), storage.unsafeGetStorageImpl()});
     return tensors_.back().host;
+  }
+
+  at::Tensor sparse_to_host(const at::Tensor& tensor) {
+    for (const auto& each : sparse_) {
+      if (each.device.is_same(tensor)) {
+        return each.host;
+      }
+    }
+    const auto& device = sparse_impl(tensor);
+    auto host = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(c10::DispatchKey::SparseCPU), tensor.dtype());
+    set_sparse(host, tensor, to_host(device.indices()), to_host(device.values()));
+    sparse_.push_back({tensor, host});
+    return host;
+  }
+
+  at::Tensor sparse_to_device(const at::Tensor& tensor, c10::DeviceIndex index) {
+    for (const auto& each : sparse_) {
+      if (each.host.is_same(tensor)) {
+        return each.device;
+      }
+    }
+    const auto& host = sparse_impl(tensor);
+    const c10::DeviceGuard guard({kDevice, index});
+    auto device = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(c10::DispatchKey::SparseCUDA), tensor.dtype());
+    set_sparse(device, tensor, to_device(host.indices(), index), to_device(host.values(), index));
+    return device;
   }
 
   c10::Storage remember(const c10::Storage& device) {
@@ -120,6 +176,9 @@ class Call {
         return each.device;
       }
     }
+    if (is_sparse(host)) {
+      return sparse_to_device(host, index);
+    }
     check_strided(host);
     return device_tensor(host, to_device(host.storage(), index));
   }
@@ -135,15 +194,18 @@ class Call {
   }
 
   std::vector<TensorPair> tensors_;
+  std::vector<SparsePair> sparse_;
   std::vector<StoragePair> storages_;
 };
 
 }  // namespace
 
-void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
+  const bool is_sparse_call = keys.has(c10::DispatchKey::SparseCUDA);
+  const auto host_key = is_sparse_call ? c10::DispatchKey::SparseCPU : c10::DispatchKey::CPU;
   TORCH_CHECK_NOT_IMPLEMENTED(
-      op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), "Could not run '", op.operator_name(),
+      op.hasComputedKernelForDispatchKey(host_key), "Could not run '", op.operator_name(),
       "' on the simulated accelerator: there is no CPU kernel to run it with.");
 
   const size_t count = schema.arguments().size();
@@ -156,6 +218,9 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
     }
   }
   const bool on_sim = !device.has_value() || device->type() == kDevice;
+  if (on_sim) {
+    alert_nondeterministic(schema, arguments);
+  }
   const auto index = on_sim && device.has_value() && device->has_index() ? device->index() : current_device();
 
   Call call;
@@ -178,7 +243,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
     }
   }
 
-  call_host_kernel(op, stack);
+  call_host_kernel(op, host_key, stack);
   call.write_back();
   const size_t results = schema.returns().size();
   for (size_t i = stack->size() - results; on_sim && i < stack->size(); ++i) {
@@ -188,6 +253,23 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, to
 
 TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+// Sparse tensors. A CPU build has no kernel for them; those of a CUDA build ask the driver.
+TORCH_LIBRARY_IMPL(_, SparseCUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    if (name.name.rfind("aten::", 0) == 0 && op.has_value() &&
+        (op->hasKernelForDispatchKey(c10::DispatchKey::SparseCPU) || op->hasKernelForDispatchKey(c10::DispatchKey::SparseCUDA))) {
+      const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+      library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    }
+  }
 }
 
 // Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for this

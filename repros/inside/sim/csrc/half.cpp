@@ -100,10 +100,10 @@ class Widened {
 
 }  // namespace
 
-void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack) {
   // Below autograd: the aliases are plain memory, and history is kept on the device tensors above.
   const at::AutoDispatchBelowADInplaceOrView below;
-  const c10::DispatchKeySet keys(c10::DispatchKey::CPU);
+  const c10::DispatchKeySet keys(key);
   const auto& parameters = op.schema().arguments();
   const auto begin = stack->end() - static_cast<std::ptrdiff_t>(parameters.size());
   if (std::none_of(begin, stack->end(), has_half)) {
@@ -115,7 +115,8 @@ void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   try {
     op.redispatchBoxed(keys, stack);
   } catch (const c10::Error& error) {
-    if (std::strstr(error.what_without_backtrace(), "not implemented for 'Half'") == nullptr) {
+    const char* words = error.what_without_backtrace();
+    if (std::strstr(words, "not implemented for 'Half'") == nullptr && std::strstr(words, "not implemented for Half") == nullptr) {
       throw;
     }
     Widened call;

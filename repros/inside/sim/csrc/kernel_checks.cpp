@@ -148,6 +148,8 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::index_fill_.int_Scalar", &check_index_fill},
       {"aten::index_fill_.int_Tensor", &check_index_fill},
       {"aten::fill_.Tensor", &check_fill},
+      {"aten::copy_", &check_fill},
+      {"aten::copy_sparse_to_sparse_", &check_fill},
       {"aten::where.self", &check_where},
       {"aten::where.self_out", &check_where},
       {"aten::bernoulli_.Tensor", &check_bernoulli},

@@ -44,14 +44,14 @@ at::Tensor empty(
     SIM_OPTIONAL<c10::MemoryFormat> format) {
   check_layout(layout);
   const c10::DeviceGuard guard(device_or_current(device));
-  return at::detail::empty_generic(size, c10::GetAllocator(kDevice), kKeys, type_or_default(type), format);
+  return fill_new_memory(at::detail::empty_generic(size, c10::GetAllocator(kDevice), kKeys, type_or_default(type), format));
 }
 
 at::Tensor empty_strided(
     c10::IntArrayRef size, c10::IntArrayRef stride, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
   check_layout(layout);
   const c10::DeviceGuard guard(device_or_current(device));
-  return at::detail::empty_strided_generic(size, stride, c10::GetAllocator(kDevice), kKeys, type_or_default(type));
+  return fill_new_memory(at::detail::empty_strided_generic(size, stride, c10::GetAllocator(kDevice), kKeys, type_or_default(type)));
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {

@@ -78,8 +78,12 @@ struct Allocator final : AllocatorInterface {
   bool initialized() {
     return true;
   }
-  void emptyCache() {}
-  void emptyCache(c10::MempoolId_t /*pool*/) {}
+  void emptyCache() {
+    empty_cache();
+  }
+  void emptyCache(c10::MempoolId_t /*pool*/) {
+    empty_cache();
+  }
   void recordStream(const c10::DataPtr& /*pointer*/, c10::Stream /*stream*/) {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) {
     const Memory usage = account_of(index).memory();
@@ -94,6 +98,7 @@ struct Allocator final : AllocatorInterface {
     stats.num_device_alloc = static_cast<int64_t>(usage.blocks.allocated);
     stats.num_device_free = static_cast<int64_t>(usage.blocks.allocated - usage.blocks.current);
     stats.num_ooms = static_cast<int64_t>(usage.refused);
+    stats.num_sync_all_streams = static_cast<int64_t>(cache_emptied());
     stats.max_split_size = -1;
     return stats;
   }

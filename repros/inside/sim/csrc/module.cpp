@@ -96,6 +96,8 @@ PYBIND11_MODULE(_sim, module) {
   });
   module.def("reset_peak", [](int index) { sim::account_of(checked(index)).reset_peak(); });
   module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).reset_allocated(); });
+  module.def("empty_cache", &sim::empty_cache);
+  module.def("cache_emptied", &sim::cache_emptied);
   module.def("set_limit", [](int index, uint64_t bytes) { sim::account_of(checked(index)).set_limit(bytes); });
   module.def("device_bytes", &sim::device_bytes);
 
@@ -108,6 +110,10 @@ PYBIND11_MODULE(_sim, module) {
     return false;
   });
   module.def("await_autograd", &await_autograd, py::call_guard<py::gil_scoped_release>());
+  module.def("new_stream", &sim::new_stream);
+  module.def("current_stream", [](int index) { return sim::current_stream(checked(index)); });
+  module.def("set_stream", [](int index, int64_t id) { sim::set_stream(checked(index), id); });
+  module.def("throw_error", &sim::throw_cuda_error);
   module.def("set_device", [](int index) { return static_cast<int>(sim::exchange_device(static_cast<c10::DeviceIndex>(index))); });
   module.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(sim::default_generator(checked(index))));

@@ -9,6 +9,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Device.h>
 #include <c10/core/Storage.h>
+#include <c10/core/Stream.h>
 #include <c10/util/FunctionRef.h>
 
 namespace sim {
@@ -16,13 +17,23 @@ namespace sim {
 // CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
 constexpr auto kDevice = c10::DeviceType::CUDA;
 
-// --- device.cpp: the number of devices, and this thread's current one
+// --- device.cpp: the number of devices; this thread's current device, and its current stream on each
 c10::DeviceIndex device_count();
 c10::DeviceIndex current_device();
 c10::DeviceIndex exchange_device(c10::DeviceIndex index);
+c10::StreamId new_stream();
+c10::StreamId current_stream(c10::DeviceIndex index);
+void set_stream(c10::DeviceIndex index, c10::StreamId id);
 
-// Throws what CUDA's runtime reports for a device that does not exist.
+// Throws what PyTorch does when CUDA's runtime reports an error, and the one for a device that does not exist.
+[[noreturn]] void throw_cuda_error(int code, const std::string& message);
 [[noreturn]] void throw_invalid_device(int index);
+
+// --- determinism.cpp: `torch.use_deterministic_algorithms`
+// Raises CUDA's error, or warns, if its kernel for this call is not deterministic and the program has asked for ones that are.
+void alert_nondeterministic(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+// Fills new memory with the values that PyTorch then gives to it; returns the tensor.
+at::Tensor fill_new_memory(at::Tensor tensor);
 
 // --- memory.cpp: device memory is host memory under two storages
 // The host storage underneath a device storage: the same bytes, tagged "cpu".
@@ -83,6 +94,6 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
 void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 // --- half.cpp: the CPU kernel itself; in float32 where it does not support float16
-void call_host_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack);
 
 }  // namespace sim

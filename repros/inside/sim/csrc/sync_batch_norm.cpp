@@ -5,6 +5,7 @@
 #include "sim.h"
 
 #if SIM_HAS_COLLECTIVES
+#include <ATen/ops/full.h>
 #include <torch/library.h>
 
 #include <tuple>
@@ -64,6 +65,13 @@ std::tuple<Tensor, Tensor> gather_stats_with_counts(
   return {mean, (variance + eps).rsqrt()};
 }
 
+std::tuple<Tensor, Tensor> gather_stats(
+    const Tensor& input, const Tensor& means, const Tensor& inverse_deviations, const Optional& running_mean,
+    const Optional& running_var, double momentum, double eps, int64_t count) {
+  const auto counts = at::full({means.size(0)}, count, means.options());
+  return gather_stats_with_counts(input, means, inverse_deviations, running_mean, running_var, momentum, eps, counts);
+}
+
 Tensor normalise(
     const Tensor& input, const Optional& weight, const Optional& bias, const Tensor& mean, const Tensor& inverse_deviation,
     double /*eps*/) {
@@ -106,6 +114,7 @@ Tensor backward_elements(
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("batch_norm_stats", &stats);
+  library.impl("batch_norm_gather_stats", &gather_stats);
   library.impl("batch_norm_gather_stats_with_counts", &gather_stats_with_counts);
   library.impl("batch_norm_elemt", &normalise);
   library.impl("batch_norm_backward_reduce", &backward_reduce);
