@@ -70,7 +70,7 @@ def ran(sim: Any, checkout: Path, tmp_path: Path) -> Any:
     def run(**settings: Any) -> dict[str, tuple[str, str]]:
         library = Library("tests", ("test_*.py",), **settings)
         (file, *_) = find_tests(library, checkout)
-        found = Run(library, checkout, deadline=250).run_file(file)
+        found = Run(library, checkout, deadline=250).run_files(str(file))
         return {test["test"].partition("::")[2]: (results.kind(test), test["message"]) for test in found}
 
     return run
@@ -108,6 +108,34 @@ def test_files_that_need_no_device_are_left_out(checkout: Path, tmp_path: Path) 
     assert [file.name for file in find_tests(library, checkout)] == ["test_devices.py"]
 
 
+def test_files_run_together_and_one_that_cannot_be_imported_is_reported(sim: Any, checkout: Path) -> None:
+    from tests.tools.library_tests import results
+    from tests.tools.library_tests.__main__ import Run
+    from tests.tools.library_tests.libraries import Library
+
+    (checkout / "tests" / "test_broken.py").write_text("import a_package_that_is_missing\n")
+    run = Run(Library("tests", ("test_*.py",)), checkout, deadline=250)
+    found = {test["test"]: test for test in run.run_files("tests/test_broken.py", "tests/test_others.py")}
+    assert {name: results.kind(test) for name, test in found.items()} == {
+        "tests/test_broken.py": "fails without GPUs, too",
+        "tests/test_others.py::test_other": "passed elsewhere",
+    }
+    assert found["tests/test_broken.py"]["message"].endswith("No module named 'a_package_that_is_missing'")
+
+
+def test_files_run_alone_when_they_do_not_finish_together(sim: Any, checkout: Path) -> None:
+    from tests.tools.library_tests.__main__ import Run
+    from tests.tools.library_tests.libraries import Library
+
+    (checkout / "tests" / "test_devices.py").write_text("import os\ndef test_it(): os._exit(3)\n")
+    run = Run(Library("tests", ("test_*.py",), files_in_a_process=2), checkout, deadline=250)
+    found = run.run_files("tests/test_devices.py", "tests/test_others.py")
+    assert [(test["test"], test["outcome"]) for test in found] == [
+        ("tests/test_devices.py", "broken"),
+        ("tests/test_others.py::test_other", "passed"),
+    ]
+
+
 def test_a_run_past_its_deadline_is_reported(sim: Any, checkout: Path, tmp_path: Path) -> None:
     from tests.tools.library_tests.__main__ import Run
     from tests.tools.library_tests.libraries import Library, find_tests
@@ -115,7 +143,7 @@ def test_a_run_past_its_deadline_is_reported(sim: Any, checkout: Path, tmp_path:
     (checkout / "tests" / "test_devices.py").write_text("import time\ntime.sleep(60)\n")
     library = Library("tests", ("test_*.py",))
     (file, _) = find_tests(library, checkout)
-    (test,) = Run(library, checkout, deadline=1).run_file(file)
+    (test,) = Run(library, checkout, deadline=1).run_files(str(file))
     assert test == {"test": "tests/test_devices.py", "outcome": "broken", "on_sim": False, "message": "exceeded 1 s"}
 
 
@@ -130,7 +158,7 @@ def test_a_run_that_could_not_start_is_reported(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"), prepend=":")
     library = Library("tests", ("test_*.py",))
     (file, _) = find_tests(library, checkout)
-    (test,) = Run(library, checkout, deadline=250).run_file(file)
+    (test,) = Run(library, checkout, deadline=250).run_files(str(file))
     assert (test["outcome"], "there is no pytest" in test["message"]) == ("broken", True)
 
 
@@ -148,5 +176,5 @@ def test_the_tests_may_be_a_package_and_import_files_beside_it(sim: Any, checkou
     )
     library = Library("tests", ("test_d*.py",))
     (file,) = find_tests(library, checkout)
-    (test,) = Run(library, checkout, deadline=250).run_file(file)
+    (test,) = Run(library, checkout, deadline=250).run_files(str(file))
     assert results.kind(test) == "passed on a simulated GPU", test["message"]

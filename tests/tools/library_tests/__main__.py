@@ -1,9 +1,9 @@
 """`python -m tests.tools.library_tests LIBRARY CHECKOUT`: run a library's own tests on simulated GPUs, unmodified.
 
-Each file runs in a process of its own, and each standalone test in another. Failed tests run once more without GPUs: a
-test that fails there too shows nothing about the simulated ones. The environment needs pytest, pytest-timeout and the
-packages that the tests import. `--keep VERSION` saves the results as those of the tests
-of that version; `python -m tests.tools.library_tests.results` writes them to RESULTS.md.
+Files run in a process of their own or some together, and each standalone test in another. Failed tests run once more
+without GPUs: a test that fails there too shows nothing about the simulated ones. The environment needs pytest,
+pytest-timeout and the packages that the tests import. `--keep VERSION` saves the results as those of the tests of that
+version; `python -m tests.tools.library_tests.results` writes them to RESULTS.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("library", choices=LIBRARIES)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--files", nargs="*", default=[""], help="only files whose path contains one of these texts")
-    parser.add_argument("--deadline", type=int, default=900, help="seconds for one file")
+    parser.add_argument("--deadline", type=int, default=900, help="seconds for one process")
     parser.add_argument(
         "--out", type=Path, help="a file for one line of JSON for each test; files in it are not run again"
     )
@@ -43,20 +43,18 @@ def main() -> None:
     tests: list[Test] = [json.loads(line) for line in out.read_text().splitlines()] if out.is_file() else []
     done = {test["test"].partition("::")[0] for test in tests}
     run = Run(LIBRARIES[options.library], options.checkout.absolute(), options.deadline)
-    not_run = []
     with out.open("a") as lines:
-        for file in find_tests(run.library, run.checkout):
-            name = str(file.relative_to(run.checkout))
-            if name in done:
-                continue
-            if not any(text in name for text in options.files):
-                not_run.append(name)
-                continue
-            found = run.run_file(file)
+        names = [str(file.relative_to(run.checkout)) for file in find_tests(run.library, run.checkout)]
+        chosen = [name for name in names if any(text in name for text in options.files)]
+        not_run = [name for name in names if name not in done and name not in chosen]
+        left = [name for name in chosen if name not in done]
+        size = run.library.files_in_a_process
+        for some in (left[start : start + size] for start in range(0, len(left), size)):
+            found = run.run_files(*some)
             tests += found
             lines.writelines(json.dumps(test) + "\n" for test in found)
             lines.flush()
-            print(f"{name}: {dict(results.count_kinds(found))}", file=sys.stderr, flush=True)
+            print(f"{' '.join(some)}: {dict(results.count_kinds(found))}", file=sys.stderr, flush=True)
     made = results.make_results(options.library, options.keep, tests, not_run)
     if options.keep:
         results.save(made)
@@ -71,11 +69,13 @@ class Run:
     checkout: Path
     """The library's checkout."""
     deadline: int
-    """Seconds for one file."""
+    """Seconds for one process."""
 
-    def run_file(self, file: Path) -> Sequence[Test]:
-        """Run one file's tests, then its standalone tests, then the failed ones without GPUs."""
-        tests = {test["test"]: test for test in self._pytest([str(file)])}
+    def run_files(self, *files: str) -> Sequence[Test]:
+        """Run some files' tests, then their standalone tests, then the failed ones without GPUs."""
+        tests = {test["test"]: test for test in self._pytest(files)}
+        if len(files) > 1 and any(test["outcome"] == "broken" for test in tests.values()):
+            return [test for file in files for test in self.run_files(file)]
         for name in [
             name for name, test in tests.items() if self.library.standalone_variable and results.is_standalone(test)
         ]:
@@ -109,7 +109,8 @@ class Run:
             paths.append(Path(plugin.__file__).parent)
             environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
             command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
-            command += ["-W", "ignore", "--rootdir", str(place), *self.library.options, *tests]
+            command += ["--continue-on-collection-errors", "-W", "ignore", "--rootdir", str(place)]
+            command += [*self.library.options, *tests]
             code, message = _run_until(command, place, environment, self.deadline)
             found = [json.loads(line) for line in report.read_text().splitlines()]
         if code in ({0, 1, 5} if found else {0, 5}):  # 1 is also Python's code for a run that could not start

@@ -24,35 +24,69 @@ class Library:
     """Text of files with tests that need a GPU; other files are left out, and no test is run again without one."""
     standalone_variable: str = ""
     """The environment variable that enables the tests that need a process each."""
+    files_in_a_process: int = 1
+    """How many files run in one process; each runs alone if that process does not finish."""
 
 
 _TIMEOUT = ("--timeout", "120")
 # Settings of this checkout must not apply to PyTorch's tests, nor its fixtures.
 _PLAIN = ("-c", os.devnull, "--noconftest")
 
+_OF_PEFT = tuple(
+    f"test_{name}.py"
+    for name in (
+        *("boft", "common_gpu", "custom_models", "helpers", "initialization", "lora_megatron", "mixed"),
+        *("riemannian_lora", "supertuning", "tuners_utils"),
+    )
+)
+# Hundreds of configurations have dozens of tests each, of which those of training, bfloat16 and placement are run.
+_MODELS_OF_PEFT = (
+    "not TestPeftCustomModel and not TestPeftFsdpStateDict"
+    " or test_training_custom_models or test_forward_bfloat16 or test_peft_model_device_map"
+)
+
 
 def _of_lightning(tests: str) -> Library:
     # Lightning's variable, under both names that it has had, selects the tests that need a GPU.
     settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
     options = (*_TIMEOUT, "--import-mode=prepend")
-    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS")
+    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS", 10)
 
 
 LIBRARIES = {
     # Some fill the device's memory.
     "accelerate": Library(
-        "tests", ("test_*.py",), {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)}, _TIMEOUT
+        "tests",
+        ("test_*.py", "fsdp/test_*.py", "tp/test_*.py"),
+        {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)},
+        _TIMEOUT,
     ),
     # Part of torch's wheel, but for the class that starts their ranks: the checkout is that of this project.
     "c10d": Library(
         "tests/tools/library_tests",
         ("ranks.py",),
-        {"BACKEND": "nccl", "WORLD_SIZE": "2", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "60"},
+        {
+            "BACKEND": "nccl",
+            "WORLD_SIZE": "4",
+            "REPROS_SIM_DEVICES": "4",
+            "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "60",
+            "OMP_NUM_THREADS": "1",
+        },
         (*_TIMEOUT, *_PLAIN),
         marker="DistributedTest",
     ),
     "fabric": _of_lightning("tests/tests_fabric"),
+    # Files whose tests define their models and run them on whichever device there is.
+    "peft": Library("tests", _OF_PEFT, {"HF_HUB_OFFLINE": "1"}, (*_TIMEOUT, "-c", os.devnull, "-k", _MODELS_OF_PEFT)),
     "pytorch": _of_lightning("tests/tests_pytorch"),
+    "torchmetrics": Library(
+        "tests/unittests",
+        ("**/test_*.py",),
+        {},
+        (*_TIMEOUT, "-c", os.devnull, "-k", "gpu or cuda or device"),
+        marker="cuda.is_available",
+        files_in_a_process=20,
+    ),
 }
 
 

@@ -39,13 +39,22 @@ def pytest_runtest_logreport(report: Any) -> None:
     is_first = os.environ.get("LOCAL_RANK", "0") == "0"
     if report.outcome == "passed" and (report.when != "call" or not is_first):
         return
+    _write(report, on_sim=_use_count() > _before.get(report.nodeid, 0))
+
+
+def pytest_collectreport(report: Any) -> None:
+    """Report a file whose tests could not be collected as one test that failed or was skipped."""
+    if report.outcome != "passed" and report.nodeid:
+        _write(report, on_sim=False)
+
+
+def _write(report: Any, *, on_sim: bool) -> None:
+    message = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")
     line = {
         "test": report.nodeid,
         "outcome": report.outcome,
-        "on_sim": _use_count() > _before.get(report.nodeid, 0),
-        "message": _error_line(
-            str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")
-        )[:300],
+        "on_sim": on_sim,
+        "message": _error_line(message)[:300],
     }
     with Path(os.environ[REPORT]).open("a") as file:
         file.write(json.dumps(line) + "\n")

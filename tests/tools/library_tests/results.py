@@ -30,7 +30,9 @@ _NAMES = {
     "accelerate": "accelerate",
     "c10d": "torch's collectives",
     "fabric": "Fabric",
+    "peft": "PEFT",
     "pytorch": "Lightning",
+    "torchmetrics": "torchmetrics",
 }
 
 
@@ -69,7 +71,7 @@ def make_results(
     return {
         "library": library,
         "tests": version,
-        "versions": _versions("torch", "lightning", "accelerate", "transformers"),
+        "versions": _versions("torch", "lightning", "accelerate", "transformers", "peft", "torchmetrics"),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "not_run": list(not_run),
         "counts": {name: counts[name] for name in KINDS},
