@@ -1,4 +1,4 @@
-"""What process groups show: collectives in a profiler's record, hashes in the log of `TORCH_DISTRIBUTED_DEBUG=DETAIL`."""
+"""What process groups show: collectives in a profiler's record, hashes in the log of objects."""
 
 from __future__ import annotations
 
