@@ -1,5 +1,7 @@
 """Start-up code of every Python process of a compared program: one seed, and a note that it used a simulated GPU.
 
+Each line is written at once: those of several ranks would run together where torchrun starts Python unbuffered.
+
 The project's own `sitecustomize` comes first on the path and runs this one. The program's own seeds come later and
 win. `FOREIGN_NOTES` is the file for the notes.
 """
@@ -59,6 +61,7 @@ def _note_use() -> None:
 
 
 if NOTES in os.environ:
+    sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     random.seed(0)
     sys.meta_path[:0] = [_Seeding("numpy", "random", "seed"), _Seeding("torch", "manual_seed")]
     atexit.register(_note_use)
