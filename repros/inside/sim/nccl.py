@@ -105,7 +105,7 @@ def _group_class(torch: Any) -> Any:
                 ),
                 _TIMEOUT,
             )
-            return extension.get().collectives(dist.ProcessGroupGloo(store, rank, size, timeout=limit))
+            return extension.get().nccl(dist.ProcessGroupGloo(store, rank, size, timeout=limit), store)
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, torch._C._distributed_c10d.Backend) and value.name() == "nccl"

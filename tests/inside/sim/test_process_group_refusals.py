@@ -5,6 +5,11 @@ NCCL's messages were read from PyTorch's CUDA library (the texts of ProcessGroup
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.inside.sim.release import TORCH
@@ -71,3 +76,32 @@ def _refusals(rank: int) -> dict[str, str]:
 def test_what_nccl_refuses_is_refused_at_once_and_leaves_the_group_intact(bound_ranks: Ranks) -> None:
     expected = {name: words for name, (_, words) in REFUSED.items()}
     assert bound_ranks.call(_refusals) == [expected, expected]
+
+
+ONE_DEVICE = """
+import sys
+
+import torch
+from torch import distributed
+
+rank, folder, chosen = int(sys.argv[1]), sys.argv[2], sys.argv[3] == "chosen"
+distributed.init_process_group("nccl", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+if chosen:
+    torch.cuda.set_device(rank)
+distributed.all_reduce(torch.ones(2, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize("chosen", ["chosen", "forgotten"])
+def test_two_ranks_on_one_device_are_refused_in_nccls_words(
+    collectives: Any, run_python: Any, tmp_path: Path, chosen: str
+) -> None:
+    with ThreadPoolExecutor() as both:
+        ended = list(both.map(lambda rank: run_python(ONE_DEVICE, rank, str(tmp_path), chosen), "01"))
+    words = [line for each in ended for line in each.stderr.splitlines() if "Duplicate GPU detected" in line]
+    if chosen == "chosen":
+        assert [each.returncode for each in ended] == [0, 0]
+    else:  # the rank that comes first may find nobody, and wait for the other
+        assert all(each.returncode for each in ended)
+        assert any(re.search(r"rank [01] and rank [01] both on CUDA device 1000$", line) for line in words), ended
+        assert any("DistBackendError: NCCL error in:" in each.stderr for each in ended)

@@ -76,8 +76,8 @@ void change_timeout(Backend& /*host*/, std::chrono::milliseconds /*timeout*/, lo
 
 }  // namespace
 
-Collectives::Collectives(c10::intrusive_ptr<c10d::Backend> host)
-    : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)) {}
+Collectives::Collectives(c10::intrusive_ptr<c10d::Backend> host, c10::intrusive_ptr<c10d::Store> store)
+    : c10d::Backend(host->getRank(), host->getSize()), host_(std::move(host)), store_(std::move(store)) {}
 
 WorkPtr Collectives::make_work(WorkPtr host, Tensors outputs, OpType type, std::function<void()> finish) {
   return make_work(std::vector<WorkPtr>{std::move(host)}, std::move(outputs), type, std::move(finish));
@@ -102,11 +102,13 @@ WorkPtr Collectives::endCoalescing() {
 }
 
 WorkPtr Collectives::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  check_device(tensors.at(0));
   auto hosts = to_move_whole(tensors);
   return make_work(host_->broadcast(hosts, options), tensors, OpType::BROADCAST);
 }
 
 WorkPtr Collectives::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+  check_device(inputs.at(0));
   if (outputs.size() == 1 && inputs.size() == 1) {
     const auto& parts = outputs.front();
     const auto same = [&](const at::Tensor& part) { return part.sizes() == parts.front().sizes(); };
@@ -147,6 +149,7 @@ WorkPtr Collectives::allgather_uneven(const Tensors& outputs, const at::Tensor& 
 }
 
 WorkPtr Collectives::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) {
+  check_device(input);
   TORCH_CHECK_TYPE(output.dtype() == input.dtype(), "output tensor must have the same type as input tensor");
   TORCH_CHECK_VALUE(
       output.numel() == input.numel() * getSize(), "output tensor size must be equal to world_size times input tensor size");
@@ -165,18 +168,21 @@ WorkPtr Collectives::allgather_into_tensor_coalesced(
 }
 
 WorkPtr Collectives::allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+  check_device(inputs.at(0));
   auto to = lists_to_move(outputs);
   auto from = to_move_whole(inputs);
   return make_work(host_->allgather_coalesced(to, from, options), flatten(outputs), OpType::ALLGATHER_COALESCED);
 }
 
 WorkPtr Collectives::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) {
+  check_device(inputs.at(0));
   auto to = lists_to_move(outputs);
   auto from = to_move_whole(inputs);
   return make_work(host_->gather(to, from, options), flatten(outputs), OpType::GATHER);
 }
 
 WorkPtr Collectives::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) {
+  check_device(outputs.at(0));
   auto to = to_move_whole(outputs);
   auto from = lists_to_move(inputs);
   for (auto& list : from) {
@@ -199,6 +205,7 @@ WorkPtr Collectives::reduce_scatter_tensor_coalesced(
 WorkPtr Collectives::alltoall_base(
     at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_split_sizes, std::vector<int64_t>& input_split_sizes,
     const c10d::AllToAllOptions& options) {
+  check_device(input);
   auto to = to_move_whole(output);
   auto from = to_move_whole(input);
   return make_work(
@@ -207,6 +214,7 @@ WorkPtr Collectives::alltoall_base(
 
 // Early versions of Gloo have the flat form only, with one tensor for all ranks.
 WorkPtr Collectives::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
+  check_device(inputs.at(0));
   const auto lengths = [](const Tensors& parts) {
     std::vector<int64_t> all;
     for (const auto& part : parts) {

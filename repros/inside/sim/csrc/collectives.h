@@ -6,6 +6,7 @@
 
 #if SIM_HAS_COLLECTIVES
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <deque>
 #include <map>
@@ -15,7 +16,8 @@ namespace sim {
 
 class Collectives final : public c10d::Backend {
  public:
-  explicit Collectives(c10::intrusive_ptr<c10d::Backend> host);
+  // `store` is NCCL's, in which ranks compare their devices; null for a Gloo group, which allows any.
+  explicit Collectives(c10::intrusive_ptr<c10d::Backend> host, c10::intrusive_ptr<c10d::Store> store = {});
 
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<Tensors>;
@@ -60,7 +62,12 @@ class Collectives final : public c10d::Backend {
   WorkPtr make_work(std::vector<WorkPtr> hosts, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
   WorkPtr allgather_uneven(const Tensors& outputs, const at::Tensor& input, const c10d::AllgatherOptions&);
 
+  // Throws NCCL's error at the first collective if another rank uses the same device (one_rank_each.cpp).
+  void check_device(const at::Tensor& tensor);
+
   c10::intrusive_ptr<c10d::Backend> host_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  bool is_checked_ = false;
   // The work made since startCoalescing. Gloo starts each at once; NCCL would start them together.
   std::vector<WorkPtr> coalesced_;
   bool coalescing_ = false;

@@ -135,5 +135,8 @@ PYBIND11_MODULE(_sim, module) {
   module.def("collectives", [](const c10::intrusive_ptr<c10d::Backend>& host) -> c10::intrusive_ptr<c10d::Backend> {
     return c10::make_intrusive<sim::Collectives>(host);
   });
+  module.def("nccl", [](const c10::intrusive_ptr<c10d::Backend>& host, const c10::intrusive_ptr<c10d::Store>& store) -> c10::intrusive_ptr<c10d::Backend> {
+    return c10::make_intrusive<sim::Collectives>(host, store);
+  });
 #endif
 }

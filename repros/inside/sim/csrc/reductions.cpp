@@ -9,6 +9,7 @@ namespace sim {
 using c10d::OpType;
 
 WorkPtr Collectives::allreduce(Tensors& tensors, const c10d::AllreduceOptions& given) {
+  check_device(tensors.at(0));
   auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
@@ -16,6 +17,7 @@ WorkPtr Collectives::allreduce(Tensors& tensors, const c10d::AllreduceOptions& g
 }
 
 WorkPtr Collectives::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& given) {
+  check_device(tensors.at(0));
   auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
@@ -24,6 +26,7 @@ WorkPtr Collectives::allreduce_coalesced(Tensors& tensors, const c10d::Allreduce
 }
 
 WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) {
+  check_device(tensors.at(0));
   auto hosts = to_reduce(tensors);
   if (given.rootRank != getRank()) {
     // Gloo leaves partial sums in the tensors of the other ranks, which NCCL does not change.
@@ -40,6 +43,7 @@ WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) 
 // Early versions of Gloo have no reduce_scatter. Later ones reduce a list part by part and a tensor as a whole, with results that
 // differ in the last bits; so it is implemented here.
 WorkPtr Collectives::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& given) {
+  check_device(outputs.at(0));
   TORCH_CHECK_VALUE(
       outputs.size() == 1 && inputs.size() == 1 && static_cast<int>(inputs.front().size()) == getSize(),
       "reduce_scatter takes one output tensor and a list of one input for each rank");
@@ -70,6 +74,7 @@ WorkPtr Collectives::reduce_scatter(Tensors& outputs, TensorLists& inputs, const
 }
 
 WorkPtr Collectives::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& given) {
+  check_device(input);
   TORCH_CHECK_TYPE(output.dtype() == input.dtype(), "input tensor must be the same type as the output tensor.");
   TORCH_CHECK_VALUE(
       input.numel() == output.numel() * getSize(), "input tensor must be the same size as output size times world size");
