@@ -59,6 +59,11 @@ CAUSES = (
         "exceeded two minutes on a busy machine; whether they hang has not been investigated.",
     ),
     Cause(
+        "peft",
+        "LocalEntryNotFoundError|huggingface.co",
+        "load a model from the hub, which was not reachable in this run.",
+    ),
+    Cause(
         "torchmetrics",
         "gpu_sync_points_uptodate",
         "expect `torch.cuda.set_sync_debug_mode` to find a call that waits for the GPU; simulated GPUs do not see which"
