@@ -32,32 +32,7 @@ CAUSES = (
         "test_setting_cpu_affinity",
         "asks NVIDIA's driver, through nvidia-ml-py, which cores are near a GPU.",
     ),
-    Cause(
-        "pytorch",
-        "torch_gpu_stats|device_stats_gpu_from_torch",
-        "look for the statistics of CUDA's memory cache; sim does not cache memory.",
-    ),
-    Cause("pytorch", "nvidia-smi", "runs NVIDIA's command."),
-    Cause(
-        "pytorch",
-        "test_load_from_checkpoint_map_location_automatic",
-        "simulates a machine without CUDA devices; sim's devices remain.",
-    ),
-    Cause(
-        "pytorch",
-        "test_multiple_trainer_constant_memory_allocated: .*XPASS",
-        "is expected to fail on CUDA from torch 2.8 on, and passes on sim.",
-    ),
-    Cause(
-        "pytorch",
-        "test_isolate_rng",
-        "creates a `torch.cuda.FloatTensor`; Lightning also saves the random states of CUDA's devices only.",
-    ),
-    Cause(
-        "pytorch",
-        "test_dataloaders.*Timeout",
-        "exceeded two minutes on a busy machine; whether they hang has not been investigated.",
-    ),
+    Cause("pytorch", "nvidia-smi", "asks NVIDIA's driver, by `nvidia-smi`, for utilization and temperature."),
     Cause(
         "peft",
         "LocalEntryNotFoundError|huggingface.co",
