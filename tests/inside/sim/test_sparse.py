@@ -91,3 +91,11 @@ def test_an_embedding_with_sparse_gradients_trains_as_on_the_cpu() -> None:
             optimizer.step()
         weights.append(embedding.weight.detach().cpu())
     assert torch.equal(*weights)
+
+
+def test_float16_which_the_cpu_adds_in_float32() -> None:
+    embedding = torch.nn.Embedding(10, 3, sparse=True).half().cuda()
+    embedding(torch.tensor([1, 1, 4], device="cuda")).sum().backward()
+    grad = embedding.weight.grad
+    assert (grad.dtype, grad.layout) == (torch.float16, torch.sparse_coo)
+    assert (grad + grad).to_dense()[:, 0].tolist() == [0, 4, 0, 0, 2, 0, 0, 0, 0, 0]

@@ -55,7 +55,9 @@ class Widened {
 
   void write_back() {
     for (const auto& [half, wide] : written_) {
-      half.resize_(wide.sizes());
+      if (half.layout() == c10::kStrided) {
+        half.resize_(wide.sizes());
+      }
       half.copy_(wide);
     }
   }
