@@ -109,7 +109,7 @@ class Run:
             paths.append(Path(plugin.__file__).parent)
             environment["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths if path)
             command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
-            command += ["--continue-on-collection-errors", "-W", "ignore", "--rootdir", str(place)]
+            command += ["--continue-on-collection-errors", "-W", self.library.warnings, "--rootdir", str(place)]
             command += [*self.library.options, *tests]
             code, message = _run_until(command, place, environment, self.deadline)
             found = [json.loads(line) for line in report.read_text().splitlines()]

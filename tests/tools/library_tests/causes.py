@@ -49,6 +49,70 @@ CAUSES = (
         "FrechetInceptionDistance",
         "imports a metric that torchmetrics has only where torch-fidelity is installed, which it was not.",
     ),
+    Cause("torch", "CUDA graphs are not simulated|test_graph_error|graphsafe", "use CUDA graphs, which are refused."),
+    Cause(
+        "torch",
+        "memory_plots|memory_snapshot|memory_profiler_viz|notifies_oom|test_cycles",
+        "read the history of a device's memory, which is not kept, as a warning says.",
+    ),
+    Cause("torch", "allocator_settings", "ask the allocator to round sizes; a simulated GPU's does not."),
+    Cause(
+        "torch",
+        r"test_events\b|events_wait|multi_gpu_query|to_non_blocking|event_nogil|test_sync_warning",
+        "expect work to be still under way when a call returns; on a simulated GPU it is done.",
+    ),
+    Cause("torch", "cudart_register", "registers host memory as pinned by CUDA's runtime, which has no effect here."),
+    Cause(
+        "torch",
+        "autocast_custom_deprecated_warning",
+        "expects a warning, and Python was told to ignore warnings when this file was run.",
+    ),
+    Cause("torch", "Timeout", "compute for more than 120 seconds on the host."),
+    Cause("torch", "_grad_and_gradgrad", "expect a refusal of cuDNN's recurrent kernels, which are not simulated."),
+    Cause("torch", "(non|un)supported_dtypes", "expect CUDA to lack an operator for a type, for which the CPU has it."),
+    Cause(
+        "torch",
+        "test_embedding_backward_cuda_float16",
+        "adds sparse gradients: the sum is right, and has one entry for each row where CUDA's has one for each addend.",
+    ),
+    Cause(
+        "torch",
+        "per_sample_weights_failures",
+        "expect the words of a CUDA kernel's refusal; the CPU's kernel refuses in others.",
+    ),
+    Cause(
+        "torch",
+        "not implemented for '?BFloat16",
+        "use an operator in bfloat16, for which this CPU build has no kernel.",
+    ),
+    Cause(
+        "torch",
+        "byte_mask",
+        "count warnings about masks of uint8; a shape is computed twice, on the device and by the CPU's kernel.",
+    ),
+    Cause("torch", "layout SparseCs", "use compressed sparse tensors, which are refused."),
+    Cause("torch", "lazy_clone|_cow_", "copy memory on write, which asks for an allocator's plain addresses."),
+    Cause(
+        "torch",
+        "storage_meta_errors",
+        "expect a refusal because of the storage's device, where CUDA IPC as a whole is refused.",
+    ),
+    Cause("torch", "quantized|test_flatten|test_ravel", "use quantized tensors, of which simulated GPUs hold none."),
+    Cause(
+        "torch",
+        "signal_window_functions",
+        "compute windows in float16, which the CPU's kernels round more often: a simulated GPU has the CPU's values.",
+    ),
+    Cause(
+        "torch",
+        "randperm_device_compatibility",
+        "draws a permutation of nothing with a generator of the CPU, at which CUDA's kernel does not look.",
+    ),
+    Cause("torch", "exponential_no_zero", "draw zeros, which the CPU's kernel in float16 gives and CUDA's avoids."),
+    Cause(
+        "torch", "deterministic_empty_cuda_uint64", "fill uint64 memory, for which PyTorch's function on the CPU fails."
+    ),
+    Cause("torch", "cuda_vitals", "asks for a count of CUDA's first use that CUDA's library keeps."),
     Cause(
         "c10d",
         "monitored_barrier_allreduce_hang",

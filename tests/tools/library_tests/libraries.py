@@ -26,6 +26,8 @@ class Library:
     """The environment variable that enables the tests that need a process each."""
     files_in_a_process: int = 1
     """How many files run in one process; each runs alone if that process does not finish."""
+    warnings: str = "ignore"
+    """What Python does with warnings, of which some tests count those that they catch."""
 
 
 _TIMEOUT = ("--timeout", "120")
@@ -53,6 +55,12 @@ def _of_lightning(tests: str) -> Library:
     options = ("--timeout", "400", "--import-mode=prepend")
     return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS", 10)
 
+
+_OF_TORCH = (
+    *("cuda", "cuda_multigpu", "torch", "optim", "autograd", "nn", "indexing", "view_ops", "shape_ops"),
+    *("scatter_gather_ops", "sort_and_select", "tensor_creation_ops", "type_promotion", "segment_reductions"),
+    "serialization",
+)
 
 LIBRARIES = {
     # Some fill the device's memory.
@@ -87,6 +95,15 @@ LIBRARIES = {
         (*_TIMEOUT, "-c", os.devnull, "-k", "gpu or cuda or device"),
         marker="cuda.is_available",
         files_in_a_process=20,
+    ),
+    # PyTorch's repository: those for any device, on CUDA, and those of CUDA.
+    "torch": Library(
+        "test",
+        (*(f"test_{name}.py" for name in _OF_TORCH), "nn/test_*.py"),
+        {"PYTORCH_TESTING_DEVICE_ONLY_FOR": "cuda", "OMP_NUM_THREADS": "1", "REPROS_SIM_MEMORY": str(8 * 2**30)},
+        (*_TIMEOUT, "-k", "cuda", "-c", os.devnull),
+        marker="cuda",
+        warnings="default",
     ),
 }
 

@@ -33,6 +33,7 @@ _NAMES = {
     "peft": "PEFT",
     "pytorch": "Lightning",
     "torchmetrics": "torchmetrics",
+    "torch": "PyTorch",
 }
 
 
