@@ -80,8 +80,8 @@ def refused() -> set[str]:
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.filterwarnings("ignore")
 def test_what_the_release_documents_is_refused(name: str, deterministic: None) -> None:
-    # From 2.2 all three modules are decomposed into other operators; the documentation says so of two of them from 2.9.
-    is_decomposed = name in {"ReplicationPad1d", "ReplicationPad3d"} and TORCH >= (2, 2)
+    # From 2.3 these modules, too, are decomposed into other operators; the documentation says so from 2.9.
+    is_decomposed = name in {"ReplicationPad1d", "ReplicationPad3d"} and TORCH >= (2, 3)
     if name in refused() and not is_decomposed:
         with pytest.raises(RuntimeError, match="does not have a deterministic implementation"):
             CALLS[name]()
