@@ -12,7 +12,7 @@ import pytest
 from tests.tools import simulate_table
 from tests.tools.foreign_programs.numbers import compare, numbers
 from tests.tools.foreign_programs.programs import Program, read_programs
-from tests.tools.foreign_programs.simulated import SITE, error_line, run
+from tests.tools.foreign_programs.simulated import SITE, error_lines, run
 
 LINES = simulate_table.read_lines()
 CAUSES = simulate_table.read_causes()
@@ -102,6 +102,6 @@ def test_several_processes_may_print_in_any_order() -> None:
     assert compare(numbers("loss 1.25\nloss 1.5"), numbers("loss 1.5\nloss 1.25"), in_order=False).outcome == "equal"
 
 
-def test_the_last_error_of_a_rank_is_named() -> None:
+def test_the_error_of_a_rank_is_named() -> None:
     said = "[rank1]: RuntimeError: no\nW1 warning\ntorch.distributed.elastic.multiprocessing.ChildFailedError: \n"
-    assert error_line(said) == "RuntimeError: no"
+    assert error_lines(said) == ("RuntimeError: no",)

@@ -6,7 +6,6 @@ a row for each program in `tests/simulate/FOREIGN.md`; `tests/simulate/foreign_c
 
 from __future__ import annotations
 
-import json
 import textwrap
 import tomllib
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.docs.generator import run_generator
+from tests.tools.foreign_programs.place import read_kept
 from tests.tools.foreign_programs.simulated import KEPT
 from tests.tools.page import fill_part
 
@@ -35,7 +35,7 @@ _OUTCOMES = {
 
 def read_lines() -> list[dict[str, Any]]:
     """Return the kept results, one for each program."""
-    return [json.loads(line) for line in KEPT.read_text("utf-8").splitlines()]
+    return read_kept(KEPT)
 
 
 def read_causes() -> dict[tuple[str, str], str]:

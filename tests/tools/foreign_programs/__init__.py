@@ -2,10 +2,15 @@
 
     python -m tests.tools.foreign_programs watch --python PATH --sources FOLDER [--keep] [NAME ...]
     python -m tests.tools.foreign_programs simulate --python PATH --sources FOLDER [--keep] [NAME ...]
+    python -m tests.tools.foreign_programs documented --python '.../{stack}/bin/python' --sources FOLDER [--keep]
 
 `programs.toml` lists them: programs of public repositories, which are cloned below FOLDER, and programs in packages of
 the registry; `requirements.txt` is what they need. `data.py` writes random files in the place of what they would
 download. `--keep` puts the results into `tests/watch/foreign.jsonl` and `tests/simulate/foreign.jsonl`, from which
 `python -m tests.tools.watch_table` and `python -m tests.tools.simulate_table` fill the tables of `docs/watch.md` and
 `docs/simulate.md`.
+
+`documented.toml` lists programs that are not healthy: code of those who reported a failure of the catalogue. Code
+blocks of threads are downloaded from GitHub below FOLDER. The results are in `tests/simulate/documented.jsonl`, from
+which `python -m tests.tools.documented_table` fills the table of `docs/simulate.md`.
 """

@@ -6,10 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from tests.tools.foreign_programs import place, simulated, under_watch
-from tests.tools.foreign_programs.programs import read_programs
+from tests.tools.foreign_programs import documented, place, simulated, under_watch
+from tests.tools.foreign_programs.programs import DOCUMENTED, FILE, read_programs
 
-WAYS = {"watch": under_watch, "simulate": simulated}
+WAYS = {"watch": under_watch, "simulate": simulated, "documented": documented}
 """How a program can be run."""
 
 
@@ -17,7 +17,12 @@ def main() -> None:
     """Run what the command line names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("way", choices=WAYS)
-    parser.add_argument("--python", type=Path, required=True, help="an interpreter with what the programs need")
+    parser.add_argument(
+        "--python",
+        type=Path,
+        required=True,
+        help="an interpreter with what the programs need; {stack} in it is a program's stack",
+    )
     parser.add_argument("--sources", type=Path, default=Path("build/sources"), help="the clones of the repositories")
     parser.add_argument("--deadline", type=int, help="seconds for one program")
     parser.add_argument("--keep", action="store_true")
@@ -25,11 +30,12 @@ def main() -> None:
     asked = parser.parse_intermixed_args()
     way = WAYS[asked.way]
     deadline = asked.deadline or way.DEADLINE
-    for program in read_programs():
-        if program.needs_gpu if asked.way == "watch" else not program.uses_gpu:
+    for program in read_programs(DOCUMENTED if way is documented else FILE):
+        if not (program.uses_gpu if way is simulated else way is documented or not program.needs_gpu):
             continue
         if not asked.names or {program.name, program.source, f"{program.source} {program.name}"} & set(asked.names):
-            line = way.run(program, asked.python.absolute(), asked.sources.absolute(), deadline)
+            python = Path(str(asked.python).format(stack=program.stack)).absolute()
+            line = way.run(program, python, asked.sources.absolute(), deadline)
             print(json.dumps(line), flush=True)
             if asked.keep:
                 place.keep(way.KEPT, line)

@@ -40,6 +40,23 @@ else:
 model.save_pretrained(folder)
 """
 
+_TINY_IDEFICS = """
+import sys, tokenizers.models, tokenizers.pre_tokenizers, transformers as t
+special = ["<unk>", "<s>", "</s>", "<fake_token_around_image>", "<image>"]
+words = tokenizers.Tokenizer(tokenizers.models.WordLevel(
+    {word: number for number, word in enumerate([*special, *(f"w{n}" for n in range(11))])}, unk_token="<unk>"
+))
+words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+tokenizer = t.LlamaTokenizerFast(tokenizer_object=words, additional_special_tokens=special[3:], pad_token="<unk>")
+sizes = dict(num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+vision = dict(embed_dim=16, image_size=32, patch_size=16, **sizes)
+t.IdeficsForVisionText2Text(t.IdeficsConfig(
+    14, 2, hidden_size=32, cross_layer_interval=1, vision_config=vision, perceiver_config=dict(use_resampler=False),
+    bos_token_id=1, eos_token_id=2, pad_token_id=0, **sizes,
+)).save_pretrained(sys.argv[1])
+t.IdeficsProcessor(t.IdeficsImageProcessor(image_size=32), tokenizer).save_pretrained(sys.argv[1])
+"""
+
 _GLUE_METRIC = """
 import datasets
 import evaluate
@@ -184,6 +201,11 @@ def write_instructions(folder: Path, python: Path) -> None:
             (folder / f"{name}-{split}.json").write_text(json.dumps(rows), "utf-8")
 
 
+def write_idefics(folder: Path, python: Path) -> None:
+    """Write a tiny Idefics with its processor."""
+    subprocess.run([python, "-c", _TINY_IDEFICS, folder], check=True, capture_output=True)
+
+
 def write_coco(folder: Path, python: Path) -> None:
     """Write images with boxes as COCO keeps them."""
     boxes = [(8, 8, 24, 24), (16, 20, 40, 30)]
@@ -224,6 +246,7 @@ WRITERS: dict[str, Callable[[Path, Path], None]] = {
     "images": write_images,
     "glue": write_glue,
     "instructions": write_instructions,
+    "idefics": write_idefics,
     "coco": write_coco,
     "resnet18": write_resnet18,
 }

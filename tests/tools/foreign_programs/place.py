@@ -8,10 +8,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from repros.cache import cache_folder
+from tests.tools.foreign_programs import threads
 from tests.tools.foreign_programs.data import WRITERS
 from tests.tools.foreign_programs.programs import Program
 from tests.tools.watch_catalogue import free_port
@@ -31,13 +33,20 @@ def prepare(program: Program, python: Path, sources: Path, folder: Path, *, is_s
         is_short: whether fewer data will do, where there is a writer of fewer.
     """
     place = folder / "work/two/three/program"
-    if program.is_package:
+    if program.is_package or program.is_thread:
         place.mkdir(parents=True)
+    elif program.commit:
+        _unpack(program.source, program.commit, program.folder, sources, place)
     else:
-        clone = sources / program.source
-        if not clone.exists():
-            subprocess.run(["git", "clone", f"https://github.com/{program.source}", clone], check=True)
-        shutil.copytree(clone / program.folder, place, ignore=shutil.ignore_patterns(".git"))
+        shutil.copytree(_clone(program.source, sources) / program.folder, place, ignore=shutil.ignore_patterns(".git"))
+    if program.beside:
+        commit, inner = program.beside["commit"], program.beside["folder"]
+        _unpack(program.beside["repository"], commit, inner, sources, place / inner)
+    code = threads.code_block(program.source, program.code, sources) if program.is_thread else ""
+    for name, text in program.files.items():
+        (place / name).write_text(text.replace("{code}", code), "utf-8")
+    for name, changes in program.changes.items():
+        _change(place / name, changes)
     for name, where in program.data.items():
         target = (place / where).resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,6 +56,31 @@ def prepare(program: Program, python: Path, sources: Path, folder: Path, *, is_s
         variables = environ(python, folder) | CPU_ONLY
         subprocess.run(shlex.split(program.first), cwd=place, env=variables, stdout=sys.stderr, check=True)
     return place
+
+
+def _clone(repository: str, sources: Path) -> Path:
+    clone = sources / repository
+    if not clone.exists():
+        subprocess.run(["git", "clone", f"https://github.com/{repository}", clone], check=True)
+    return clone
+
+
+def _unpack(repository: str, commit: str, folder: str, sources: Path, place: Path) -> None:
+    """Copy a folder of a repository as it was at a commit."""
+    place.mkdir(parents=True)
+    archive = ["git", "-C", str(_clone(repository, sources)), "archive", f"{commit}:{folder}".removesuffix(".")]
+    packed = subprocess.run(archive, check=True, stdout=subprocess.PIPE).stdout
+    subprocess.run(["tar", "-x", "-C", str(place)], input=packed, check=True)
+
+
+def _change(file: Path, changes: Mapping[str, str]) -> None:
+    text = file.read_text("utf-8")
+    for words, others in changes.items():
+        if words not in text:
+            msg = f"{file.name} does not have the words to replace: {words!r}"
+            raise ValueError(msg)
+        text = text.replace(words, others)
+    file.write_text(text, "utf-8")
 
 
 def environ(python: Path, folder: Path) -> dict[str, str]:
@@ -68,9 +102,11 @@ def environ(python: Path, folder: Path) -> dict[str, str]:
 
 
 def version(program: Program, python: Path, sources: Path) -> str:
-    """Return the commit of the program's repository, or its package's name and version."""
+    """Return the commit of the program's repository, its package's name and version, or its code block's digest."""
     if program.is_package:
         return version_of(program.source, python)
+    if program.commit or program.code:
+        return program.commit or program.code
     command = ["git", "-C", str(sources / program.source), "rev-parse", "HEAD"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
@@ -84,7 +120,12 @@ def version_of(package: str, python: Path) -> str:
 
 def keep(file: Path, line: dict[str, Any]) -> None:
     """Put a result in the place of the program's last one."""
-    lines = [json.loads(one) for one in file.read_text("utf-8").splitlines()] if file.exists() else []
+    lines = read_kept(file) if file.exists() else []
     lines = [one for one in lines if (one["source"], one["program"]) != (line["source"], line["program"])] + [line]
     lines.sort(key=lambda one: (one["source"].lower(), one["program"]))
     file.write_text("".join(f"{json.dumps(one)}\n" for one in lines), "utf-8")
+
+
+def read_kept(file: Path) -> list[dict[str, Any]]:
+    """Return kept results, one for each program."""
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""The programs of `programs.toml`."""
+"""The programs of `programs.toml` and `documented.toml`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FILE = Path(__file__).parent / "programs.toml"
+DOCUMENTED = FILE.with_name("documented.toml")
+"""Programs that show a failure of the catalogue."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +18,21 @@ class Program:
 
     name: str
     source: str
-    """`OWNER/NAME` of a public repository, or the name of a package of the registry."""
+    """`OWNER/NAME` of a public repository, `OWNER/NAME#NUMBER` of a thread, or a package of the registry."""
     command: str
     processes: int = 1
     folder: str = "."
     """Where in the repository it is run."""
+    commit: str = ""
+    """Which commit of the repository; what is checked out in the clone if not said."""
+    code: str = ""
+    """The digest of a thread's code block, which replaces `{code}` in `files`."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Files of our own beside it, by name: what a code block leaves out."""
+    beside: dict[str, str] = field(default_factory=dict)
+    """A folder of another repository that lies beside it: `repository`, `commit` and `folder`."""
+    changes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Words to replace in a file, by its name."""
     data: dict[str, str] = field(default_factory=dict)
     """What `data.py` writes where, relative to that folder."""
     first: str = ""
@@ -37,6 +49,14 @@ class Program:
     """Whether the tests run it under the watch: it is in a package of the stack `current`, and short."""
     tested_on_gpus: bool = False
     """Whether the tests run it on simulated GPUs."""
+    repro: str = ""
+    """The id of the failure that it shows."""
+    variant: str = ""
+    """The variant of that failure's script that does the same."""
+    stack: str = ""
+    """The stack whose releases it needs."""
+    says: str = ""
+    """What its error says if it fails; without one, its ranks print the numbers that it is about."""
 
     def __post_init__(self) -> None:
         if not self.gpus:
@@ -51,17 +71,27 @@ class Program:
         return command
 
     @property
+    def is_thread(self) -> bool:
+        """Return whether it is a code block of a thread."""
+        return "#" in self.source
+
+    @property
     def is_package(self) -> bool:
         """Return whether it comes in a package of the registry."""
         return "/" not in self.source
 
 
-def read_programs() -> Iterator[Program]:
-    """Yield all programs; one that runs on two processes too (`command_of_two`) gives two."""
-    for source in tomllib.loads(FILE.read_text("utf-8"))["source"]:
-        common = {name: source[name] for name in ("folder", "data", "first", "on_gpus") if name in source}
+def read_programs(file: Path = FILE) -> Iterator[Program]:
+    """Yield all programs; one that runs on two processes too (`command_of_two`) gives two.
+
+    What a source says holds for each of its programs that does not say otherwise; changes add up.
+    """
+    for source in tomllib.loads(file.read_text("utf-8"))["source"]:
+        common = {name: value for name, value in source.items() if name not in {"from", "programs", "why"}}
         for one in source["programs"]:
             entry = common | one
+            both = common.get("changes", {}), one.get("changes", {})
+            entry["changes"] = {name: both[0].get(name, {}) | both[1].get(name, {}) for name in {**both[0], **both[1]}}
             both = entry.pop("command_of_two", None)
             yield Program(source=source["from"], **entry)
             if both is not None:

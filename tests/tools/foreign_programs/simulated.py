@@ -48,7 +48,9 @@ class Ended:
     code: int
     printed: dict[str, list[str]]
     """The numbers on its standard output, or else on its standard error."""
-    error: str
+    errors: tuple[str, ...]
+    """The lines that name errors in what it said, but not those that only say that another process has failed."""
+    output: str
     on_device: int
     """How many processes allocated memory on a simulated GPU."""
     seconds: float
@@ -58,7 +60,7 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
     """Run a program on the CPU and on simulated GPUs; return the line to keep."""
     with tempfile.TemporaryDirectory() as folder:
         place = prepare(program, python, sources, Path(folder, "prepared"), is_short=True)
-        bench = _Bench(program, python, Path(folder), place, deadline)
+        bench = Bench(program, python, Path(folder), place, deadline)
         cpu = None if program.needs_gpu else bench.run()
         here = cpu if cpu is not None and cpu.code else bench.run(on_gpus=True)
         result = _judge(program, bench, cpu, here)
@@ -77,11 +79,11 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
         "difference": float(f"{result.difference:.1e}"),
         "where": list(result.where),
         "seconds": round(here.seconds, 1),
-        "error": "" if here.code == 0 else here.error,
+        "error": "" if here.code == 0 else here.errors[-1],
     }
 
 
-def _judge(program: Program, bench: _Bench, cpu: Ended | None, here: Ended) -> Comparison:
+def _judge(program: Program, bench: Bench, cpu: Ended | None, here: Ended) -> Comparison:
     if cpu is None or here.code or cpu.code:
         return Comparison("not compared", 0)
     in_order = program.processes == 1
@@ -94,7 +96,7 @@ def _judge(program: Program, bench: _Bench, cpu: Ended | None, here: Ended) -> C
 
 
 @dataclass(frozen=True)
-class _Bench:
+class Bench:
     """A prepared program, which each run gets a fresh copy of, in the same place."""
 
     program: Program
@@ -140,12 +142,12 @@ class _Bench:
         on_device = len(set(notes.read_text("utf-8").split()))
         printed, said = (stream.decode(errors="replace") for stream in (out, err))  # "\r" is kept, which ends no line
         shown = numbers(printed) or numbers(said)
-        return Ended(started.returncode, shown, error_line(said), on_device, time.monotonic() - begun)
+        return Ended(started.returncode, shown, error_lines(said), printed, on_device, time.monotonic() - begun)
 
 
-def error_line(text: str) -> str:
-    """Return the line that names the last error in what a program said, or its last line."""
+def error_lines(text: str) -> tuple[str, ...]:
+    """Return the lines that name errors in what a program said, or its last line: at least one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = (_ERROR.match(line) for line in reversed(lines))
+    found = (_ERROR.match(line) for line in lines)
     errors = [match[1] for match in found if match and not _ECHO.search(match[1])]
-    return (errors or lines[-1:] or [""])[0][:300]
+    return tuple(line[:300] for line in errors or lines[-1:] or [""])
