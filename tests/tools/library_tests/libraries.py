@@ -50,10 +50,10 @@ _MODELS_OF_PEFT = (
 
 def _of_lightning(tests: str) -> Library:
     # Lightning's variable, under both names that it has had, selects the tests that need a GPU.
-    settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1"}
+    settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1", "OMP_NUM_THREADS": "1"}
     # Many start their ranks several times.
-    options = ("--timeout", "400", "--import-mode=prepend")
-    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS", 10)
+    options = ("--timeout", "240", "--import-mode=prepend")
+    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS", 5)
 
 
 _OF_TORCH = (
