@@ -42,6 +42,10 @@ def simulate(
     environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
     chosen |= {"PYTHONPATH": python_path(environ), "PATH": program_path(environ)}
     program = shutil.which(command[0], path=chosen["PATH"])
+    if program is None and command[0].endswith(".py"):
+        raise ReprosError(
+            f"{command[0]!r} cannot be started as it is; give the program that runs it: python {command[0]}"
+        )
     if program is None:
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
     sys.stdout.flush()

@@ -89,6 +89,10 @@ def test_options_behind_the_program_are_its_own() -> None:
             ("--gpus", "1", "no-such-program"),
             "there is no program 'no-such-program' on PATH; name it, or give its path.",
         ),
+        (
+            ("--gpus", "1", "--", "train.py", "--epochs", "2"),
+            "'train.py' cannot be started as it is; give the program that runs it: python train.py",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(
