@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,11 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
     for source in sorted({line["source"] for line in lines}, key=str.lower):
         its = [line for line in lines if line["source"] == source]
         counts = [[kind(line) for line in its].count(one) for one in ("equal", "close", "different", "ran", "failed")]
-        torch = ", ".join(sorted({line["torch"].partition("+")[0] for line in its}))
-        rows.append(f"| {' | '.join([_link(its[0]), _version(its[0]), torch, str(len(its)), *map(_count, counts)])} |")
+        versions = [
+            _in_order(_version(line) for line in its),
+            _in_order(line["torch"].partition("+")[0] for line in its),
+        ]
+        rows.append(f"| {' | '.join([_link(its[0]), *versions, str(len(its)), *map(_count, counts)])} |")
     return f"{textwrap.fill(head, _WIDTH)}\n\n" + "\n".join(rows) + "\n"
 
 
@@ -89,6 +92,12 @@ def every_program(lines: Sequence[dict[str, Any]], causes: dict[tuple[str, str],
 
 def _count(number: int) -> str:
     return str(number) if number else ""
+
+
+def _in_order(versions: Iterable[str]) -> str:
+    """Return different versions, from the oldest to the newest."""
+    parts = {one: [int(part) if part.isdecimal() else 0 for part in one.split(".")] for one in versions}
+    return ", ".join(sorted(parts, key=parts.__getitem__))
 
 
 def _link(line: dict[str, Any]) -> str:
