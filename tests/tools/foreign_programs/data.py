@@ -27,15 +27,21 @@ transformers.PreTrainedTokenizerFast(
 ).save_pretrained(folder)
 size = words.get_vocab_size()
 if kind == "bert":
-    config = transformers.BertConfig(size, 32, 2, 2, 64, max_position_embeddings=64, pad_token_id=0)
+    config = transformers.BertConfig(
+        vocab_size=size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=64, pad_token_id=0,
+    )
     model = transformers.BertForSequenceClassification(config)
 elif kind == "llama":
     config = transformers.LlamaConfig(
-        size, 32, 64, 2, 2, max_position_embeddings=64, pad_token_id=0, bos_token_id=2, eos_token_id=3
+        vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=64, pad_token_id=0, bos_token_id=2, eos_token_id=3,
     )
     model = transformers.LlamaForCausalLM(config)
 else:
-    config = transformers.GPT2Config(size, 64, 32, 2, 2, pad_token_id=0, bos_token_id=2, eos_token_id=3)
+    config = transformers.GPT2Config(
+        vocab_size=size, n_positions=64, n_embd=32, n_layer=2, n_head=2, pad_token_id=0, bos_token_id=2, eos_token_id=3
+    )
     model = transformers.GPT2LMHeadModel(config)
 model.save_pretrained(folder)
 """
@@ -51,8 +57,8 @@ tokenizer = t.LlamaTokenizerFast(tokenizer_object=words, additional_special_toke
 sizes = dict(num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
 vision = dict(embed_dim=16, image_size=32, patch_size=16, **sizes)
 t.IdeficsForVisionText2Text(t.IdeficsConfig(
-    14, 2, hidden_size=32, cross_layer_interval=1, vision_config=vision, perceiver_config=dict(use_resampler=False),
-    bos_token_id=1, eos_token_id=2, pad_token_id=0, **sizes,
+    vocab_size=14, additional_vocab_size=2, hidden_size=32, cross_layer_interval=1, vision_config=vision,
+    perceiver_config=dict(use_resampler=False), bos_token_id=1, eos_token_id=2, pad_token_id=0, **sizes,
 )).save_pretrained(sys.argv[1])
 t.IdeficsProcessor(t.IdeficsImageProcessor(image_size=32), tokenizer).save_pretrained(sys.argv[1])
 """
