@@ -77,7 +77,7 @@ def test_the_page_counts_failures_by_cause_and_lists_those_not_investigated(
             {"test": "test_a", "message": "NCCL"},
         ],
         "skipped": {f"Skipped: for {letter}": 1 for letter in "abcdefgh"},
-        "not_run": ["tests/a/test_that.py"],
+        "not_run": ["tests/a/test_that.py", "tests/a/test_part.py::test_c[a/b]", "tests/a/test_part.py::test_d"],
     }  # fmt: skip
     assert results.fill_page("<!-- results: begin (how) -->\n<!-- results: end -->\n", [made]).splitlines() == [
         "<!-- results: begin (how) -->",
@@ -92,6 +92,6 @@ def test_the_page_counts_failures_by_cause_and_lists_those_not_investigated(
         "",
         "and 3 were skipped: for a (1); for b (1); for c (1); for d (1); for e (1); for f (1); other reasons (2).",
         "",
-        "Not run: `test_that.py`.",
+        "Not run: `test_that.py`, `test_part.py` (2 tests).",
         "<!-- results: end -->",
     ]

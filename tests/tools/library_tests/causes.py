@@ -32,6 +32,16 @@ CAUSES = (
         "test_setting_cpu_affinity",
         "asks NVIDIA's driver, through nvidia-ml-py, which cores are near a GPU.",
     ),
+    Cause(
+        "fabric",
+        "does not support splitting",
+        "split a group that is bound to a device, which NCCL's can and a simulated one cannot yet.",
+    ),
+    Cause(
+        "pytorch",
+        "does not support splitting",
+        "split a group that is bound to a device, which NCCL's can and a simulated one cannot yet.",
+    ),
     Cause("pytorch", "nvidia-smi", "asks NVIDIA's driver, by `nvidia-smi`, for utilization and temperature."),
     Cause(
         "pytorch",

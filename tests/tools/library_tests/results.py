@@ -65,7 +65,7 @@ def make_results(
         library: its name in `LIBRARIES`.
         version: the version of the tests.
         tests: the tests' results.
-        not_run: the files that were not run.
+        not_run: the files that were not run, and the tests `FILE::TEST` of files of which a part was run.
     """
     counts = count_kinds(tests)
     skipped = Counter(_normalise_message(test["message"]) for test in tests if kind(test) == "skipped")
@@ -133,7 +133,7 @@ def fill_page(text: str, results: Sequence[Mapping[str, Any]]) -> str:
         lines += ["", f"**{_NAMES[made['library']]}**: {failed[0]}", *failed[1:]]
         lines.append(f"and {made['counts']['skipped']} were skipped: {_reasons(made)}.")
         if made["not_run"]:
-            lines += ["", f"Not run: {', '.join(f'`{Path(name).name}`' for name in made['not_run'])}."]
+            lines += ["", f"Not run: {', '.join(_name_not_run(made['not_run']))}."]
     return fill_part(text, "results", "".join(f"{line}\n" for line in lines))
 
 
@@ -147,6 +147,12 @@ def _causes(made: Mapping[str, Any]) -> Iterable[str]:
     causes = Counter(cause_of(made["library"], test["test"], test["message"]) for test in made["failed"])
     for cause, count in causes.most_common():
         yield f"* {count}: {cause.why if cause else 'not investigated.'}"
+
+
+def _name_not_run(names: Sequence[str]) -> Iterable[str]:
+    """Yield each file's name, with the number of its tests if only some of them were not run."""
+    for file, count in Counter(name.partition("::")[0] for name in names).items():
+        yield f"`{Path(file).name}`" + ("" if file in names else f" ({count} tests)")
 
 
 def _reasons(made: Mapping[str, Any], most: int = 6) -> str:
