@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import devices, memory, parallel, refused, streams, toolkit, tunable
+from . import attention, devices, extension, memory, parallel, refused, streams, toolkit, tunable
+from .profiles import chosen_profile
 
 
 def provide(c: Any) -> None:
@@ -14,7 +15,8 @@ def provide(c: Any) -> None:
     Args:
         c: the module `torch._C`.
     """
-    for part in (devices, memory, parallel, refused, toolkit, tunable):
+    extension.get().set_capability(*chosen_profile().capability)
+    for part in (attention, devices, memory, parallel, refused, toolkit, tunable):
         for name, function in part.functions().items():
             setattr(c, name, function)
     for name, function in streams.functions(c).items():

@@ -11,9 +11,6 @@ from . import extension
 from .profiles import chosen_profile
 
 _initialised_by: list[int] = []
-_NOTHING_WAITS = (
-    "simulated GPUs do not see which operators wait for a GPU; torch.cuda.set_sync_debug_mode finds them on a real one"
-)
 
 
 def functions() -> dict[str, Any]:
@@ -74,10 +71,16 @@ _sync_debug_mode = [0]
 
 
 def _set_sync_debug_mode(mode: int) -> None:
-    """Keep the mode: 0 is silent, 1 warns of operators that wait for a GPU, 2 refuses them."""
-    if mode:
-        warnings.warn(_NOTHING_WAITS, stacklevel=3)
+    """Set the mode: 0 is silent, 1 warns where the host waits for a GPU, 2 raises there."""
+    if mode and not _warned_of_prototype:
+        _warned_of_prototype.append(True)
+        warnings.warn(_PROTOTYPE, stacklevel=3)
+    extension.get().exchange_sync_mode(mode)
     _sync_debug_mode[:] = [mode]
+
+
+_warned_of_prototype: list[bool] = []
+_PROTOTYPE = "Synchronization debug mode is a prototype feature and does not yet detect all synchronizing operations"
 
 
 class DeviceProperties:

@@ -79,7 +79,7 @@ def _stream_class(base: Any) -> Any:
             return True
 
         def synchronize(self) -> None:
-            pass
+            extension.get().note_sync()
 
         @staticmethod
         def priority_range() -> tuple[int, int]:

@@ -11,7 +11,6 @@ from .memory import memory_info
 
 VERSION = "12.8"
 """The CUDA version that a CPU build claims: libraries decide by it whether there is CUDA."""
-NCCL = (2, 27, 5)
 _ARCHITECTURES = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120"
 
 
@@ -20,7 +19,7 @@ def functions() -> dict[str, Any]:
     return {
         "_cuda_getCompiledVersion": lambda: 12080,
         "_cuda_getArchFlags": lambda: _ARCHITECTURES,
-        "_nccl_version": lambda: NCCL[0] << 32 | NCCL[1] << 16 | NCCL[2],
+        "_nccl_version": _nccl_version,
         "_nccl_version_suffix": lambda: b"",
         "_cuda_ipc_collect": lambda: None,
         "_cuda_clearCublasWorkspaces": lambda: None,
@@ -28,6 +27,11 @@ def functions() -> dict[str, Any]:
         "_cuda_set_cudnn_benchmark_limit": lambda _limit: None,
         "_cuda_get_conv_benchmark_empty_cache": lambda: True,
     }
+
+
+def _nccl_version() -> int:
+    major, minor, patch = (int(part) for part in extension.get().nccl_version.split("."))
+    return major << 32 | minor << 16 | patch
 
 
 def modules(c: Any) -> dict[str, types.ModuleType]:
@@ -60,6 +64,8 @@ class CudaError:
 
 CudaError.success = CudaError(0)
 
+_ALREADY_REGISTERED, _NOT_REGISTERED = 712, 713
+
 _ERRORS = {
     0: ("success", "no error"),
     1: ("invalidValue", "invalid argument"),
@@ -73,6 +79,11 @@ _ERRORS = {
     600: ("notReady", "device not ready"),
     700: ("illegalAddress", "an illegal memory access was encountered"),
     710: ("assert", "device-side assert triggered"),
+    _ALREADY_REGISTERED: (
+        "hostMemoryAlreadyRegistered",
+        "part or all of the requested memory range is already mapped",
+    ),
+    _NOT_REGISTERED: ("hostMemoryNotRegistered", "pointer does not correspond to a registered memory region"),
     719: ("launchFailure", "unspecified launch failure"),
     999: ("unknown", "unknown error"),
 }
@@ -89,6 +100,15 @@ def _create_stream(address: int) -> CudaError:
     return CudaError(0)
 
 
+def _register_host(address: int, size: int, _flags: int) -> CudaError:
+    """Let host memory be pinned."""
+    return CudaError(0 if extension.get().register_host(address, size) else _ALREADY_REGISTERED)
+
+
+def _unregister_host(address: int) -> CudaError:
+    return CudaError(0 if extension.get().unregister_host(address) else _NOT_REGISTERED)
+
+
 def _cudart() -> Any:
     module: Any = types.ModuleType("torch._C._cudart")
     module.cudaError = CudaError
@@ -97,11 +117,10 @@ def _cudart() -> Any:
         "cudaProfilerStart",
         "cudaProfilerStop",
         "cudaProfilerInitialize",
-        "cudaHostRegister",
-        "cudaHostUnregister",
         "cudaStreamDestroy",
     ):
         setattr(module, name, lambda *_: CudaError(0))
+    module.cudaHostRegister, module.cudaHostUnregister = _register_host, _unregister_host
     module.cudaMemGetInfo, module.cudaStreamCreate = memory_info, _create_stream
     return module
 

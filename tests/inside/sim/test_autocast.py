@@ -54,6 +54,49 @@ def test_an_operator_is_computed_in_its_type(operator: Any, dtype: Any) -> None:
     torch.testing.assert_close(result.float().cpu(), operator(rows()).float().cpu(), rtol=1e-2, atol=1e-2)
 
 
+IN_HALF: dict[str, Any] = {
+    "softmax": lambda x: x.softmax(1),
+    "log_softmax": lambda x: x.log_softmax(1),
+    "cross_entropy": lambda x: F.cross_entropy(x, torch.zeros(4, dtype=torch.long, device=x.device)),
+    "nll of probabilities": lambda x: F.cross_entropy(x, x.detach().softmax(1)),
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "leaky_relu": F.leaky_relu,
+    "elu": F.elu,
+    "softplus": F.softplus,
+    "hardswish": F.hardswish,
+    "layer_norm": lambda x: F.layer_norm(x, (8,)),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x: F.group_norm(x, 2),
+    "mse_loss": lambda x: F.mse_loss(x, x.detach() + 1),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, x.detach() + 1),
+    "max_pool": lambda x: F.max_pool2d(x[None, None], 2),
+    "avg_pool": lambda x: F.avg_pool2d(x[None, None], 2),
+    "interpolate": lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
+    "convolution": lambda x: F.conv2d(x[None, None], torch.ones(2, 1, 3, 3, dtype=x.dtype, device=x.device)),
+    "linear": lambda x: F.linear(x, torch.ones(3, 8, dtype=x.dtype, device=x.device)),
+    "bmm": lambda x: torch.bmm(x[None], x.t()[None]),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None]),
+    "cumsum": lambda x: x.cumsum(0),
+    "norm": lambda x: x.norm(),
+    "prod": lambda x: x.prod(1),
+    "logsumexp": lambda x: x.logsumexp(1),
+}
+
+
+@pytest.mark.parametrize("name", IN_HALF)
+def test_float16_is_derived(name: str) -> None:
+    gradients = []
+    for dtype, device in ((single, "cpu"), (half, "cuda")):
+        x = (torch.arange(32.0).reshape(4, 8).sin() + 1.5).to(device, dtype).requires_grad_()
+        IN_HALF[name](x).pow(2).sum().backward()
+        assert x.grad is not None and x.grad.dtype == dtype
+        gradients.append(x.grad.float().cpu())
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=2e-2, atol=2e-2)
+
+
 def test_bfloat16_where_it_is_asked_for_and_nothing_where_it_is_off() -> None:
     x = rows()
     with torch.autocast("cuda", dtype=torch.bfloat16):

@@ -47,6 +47,33 @@ def test_a_tensor_is_on_cuda(in_place: Run) -> None:
     ]
 
 
+def test_backward_has_the_threads_of_the_caller_whoever_set_another_number(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import threading
+        import torch
+
+        class Counted(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x * 1
+
+            @staticmethod
+            def backward(context, gradient):
+                gradient * 1
+                print(threading.current_thread() is not threading.main_thread(), torch.get_num_threads())
+                return gradient
+
+        torch.set_num_threads(2)
+        assert torch.get_num_threads() == 2
+        x = torch.ones(3, device="cuda", requires_grad=True)
+        pinning = threading.Thread(target=torch.set_num_threads, args=(1,))
+        pinning.start()
+        pinning.join()
+        Counted.apply(x).sum().backward()
+    """))  # fmt: skip
+    assert lines == ["True 2"]
+
+
 def test_tensor_types_make_tensors(in_place: Run) -> None:
     lines = printed(in_place("""
         import numpy, torch

@@ -112,7 +112,12 @@ def test_errors_of_the_runtime_have_their_words(sim: Any) -> None:
     sim.check_error(0)
     with pytest.raises(sim.CudaError, match=r"out of memory \(2\)"):
         sim.check_error(2)
-    assert sim.cudart().cudaHostRegister(0, 0, 0) == 0
+    ordinary = torch.empty(100)
+    assert sim.cudart().cudaHostRegister(ordinary.data_ptr(), 400, 0) == 0
+    assert ordinary.is_pinned()
+    assert sim.cudart().cudaHostRegister(ordinary.data_ptr(), 400, 0) == 712
+    assert sim.cudart().cudaHostUnregister(ordinary.data_ptr()) == 0
+    assert not ordinary.is_pinned()
     assert not isinstance(sim.cudart().cudaError.success, int)
 
 

@@ -97,62 +97,6 @@ def test_a_power_of_two_mixes_devices_as_other_operators_do() -> None:
         torch.ldexp(x, exponents)
 
 
-MASKS = {"bools": some(6, 6) > 0.5, "numbers": some(6, 6)}
-MASKS["bools"][:, 0] = True  # a row without any would be NaN
-
-
-@pytest.mark.parametrize("mask", [None, *MASKS])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("is_causal", [False, True], ids=["whole", "causal"])
-@pytest.mark.parametrize("shape", [(4, 4, 6, 8), (4, 6, 8)], ids=["batch", "no_batch"])
-def test_attention_gives_the_bits_that_the_cpu_gives(shape: Any, is_causal: bool, dtype: Any, mask: Any) -> None:
-    if is_causal and mask:
-        pytest.skip("PyTorch takes a mask or is_causal, and not both")
-    inputs = [some(*shape).to(dtype) for _ in range(3)]
-
-    def call(q: Any, k: Any, v: Any) -> Any:
-        given = {"bools": lambda kind: kind, "numbers": lambda kind: kind.to(dtype)}
-        named = {"attn_mask": given[mask](MASKS[mask]).to(q.device)} if mask else {}
-        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, **named)
-
-    for here, there in on_both(call, *inputs):
-        assert torch.equal(here, there)
-        assert here.stride() == there.stride()
-
-
-def test_attention_that_is_looked_at_or_wrapped_is_made_of_operators() -> None:
-    given = [some(4, 4, 6, 8).cuda() for _ in range(3)]
-    alone = F.scaled_dot_product_attention(*given)
-    many = torch.func.vmap(F.scaled_dot_product_attention)(*given)
-    torch.testing.assert_close(many, alone)
-    derived = torch.func.grad(lambda q: F.scaled_dot_product_attention(q, *given[1:]).sum())(given[0])
-    leaf = given[0].clone().requires_grad_()
-    F.scaled_dot_product_attention(leaf, *given[1:]).sum().backward()
-    torch.testing.assert_close(derived, leaf.grad)
-    with torch.inference_mode():
-        assert torch.equal(F.scaled_dot_product_attention(*given), alone)
-    if TORCH >= (2, 1):
-        from torch.utils.flop_counter import FlopCounterMode
-
-        with FlopCounterMode(display=False) as counter:
-            watched = F.scaled_dot_product_attention(*given)
-        assert counter.get_total_flops() == 2 * 2 * 4 * 4 * 6 * 6 * 8
-        torch.testing.assert_close(watched, alone)
-
-
-def test_attention_refuses_what_pytorch_refuses() -> None:
-    given, integers = [some(4, 4, 6, 8) for _ in range(3)], MASKS["bools"].long()
-    with pytest.raises(RuntimeError) as here:
-        F.scaled_dot_product_attention(*given, attn_mask=integers)
-    there = [each.cuda() for each in given]
-    with pytest.raises(RuntimeError) as refused:
-        F.scaled_dot_product_attention(*there, attn_mask=integers.cuda())
-    assert str(refused.value).splitlines()[0] == str(here.value).splitlines()[0]
-    # The CPU's fused algorithm takes both, against PyTorch's documentation.
-    with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal=True"):
-        F.scaled_dot_product_attention(*there, attn_mask=MASKS["numbers"].cuda(), is_causal=True)
-
-
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no_bias"])
 @pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
 def test_a_recurrent_layer_does_what_it_does_on_the_cpu(layer: Any, bias: Any) -> None:

@@ -1,6 +1,6 @@
 // Collectives: a c10d backend for this device type only, on top of a Gloo group.
 //
-// Contracts held: torch/csrc/distributed/c10d/Backend.hpp and Work.hpp. Only the device type "sim" is registered, as NCCL
+// Contracts held: torch/csrc/distributed/c10d/Backend.hpp and Work.hpp. Only the device type "cuda" is registered, as NCCL
 // registers "cuda" only, so a collective on a CPU tensor fails with PyTorch's own "No backend type associated with device
 // type cpu". Collectives that only move data are here; those that reduce are in reductions.cpp, and gloo.cpp supplies what NCCL
 // has and Gloo lacks.

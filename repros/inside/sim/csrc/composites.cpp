@@ -74,18 +74,24 @@ SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void for_each_operator(c10::function_ref<void(const c10::OperatorHandle& op, const std::string& name)> each) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
-    if (name.name.rfind("aten::", 0) == 0 && op.has_value() &&
-        (op->hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(*op))) {
-      const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-      if (auto kernel = kernel_before_composite(*op)) {
-        library.impl(full.c_str(), std::move(*kernel));
-      }
+    if (name.name.rfind("aten::", 0) == 0 && op.has_value()) {
+      each(*op, name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
     }
   }
+}
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(op)) {
+      if (auto kernel = kernel_before_composite(op)) {
+        library.impl(name.c_str(), std::move(*kernel));
+      }
+    }
+  });
   // Composite kernels that end in a function of the device's own (ATen/native/TensorFactories.cpp, kaiser_window_stub).
   for (const char* name : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
     library.impl(name, Kernel::makeFromBoxedFunction<&run_on_host>());

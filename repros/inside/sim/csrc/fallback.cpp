@@ -220,6 +220,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   const bool on_sim = !device.has_value() || device->type() == kDevice;
   if (on_sim) {
     alert_nondeterministic(schema, arguments);
+    note_sync_of(schema, arguments);
   }
   const auto index = on_sim && device.has_value() && device->has_index() ? device->index() : current_device();
 
@@ -243,6 +244,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
     }
   }
 
+  agree_on_threads();
   call_host_kernel(op, host_key, stack);
   call.write_back();
   const size_t results = schema.returns().size();
@@ -261,15 +263,11 @@ TORCH_LIBRARY_IMPL(_, SparseCUDA, library) {
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const auto& name : dispatcher.getAllOpNames()) {
-    const auto op = dispatcher.findSchema(name);
-    if (name.name.rfind("aten::", 0) == 0 && op.has_value() &&
-        (op->hasKernelForDispatchKey(c10::DispatchKey::SparseCPU) || op->hasKernelForDispatchKey(c10::DispatchKey::SparseCUDA))) {
-      const auto full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-      library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::SparseCPU) || op.hasKernelForDispatchKey(c10::DispatchKey::SparseCUDA)) {
+      library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
     }
-  }
+  });
 }
 
 // Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for this

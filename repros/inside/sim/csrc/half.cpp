@@ -149,15 +149,22 @@ void softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit
 
 void softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   auto& input_type = torch::jit::peek(*stack, 3, 4);
-  const bool to_half = input_type.toScalarType() == at::kHalf && !is_half(torch::jit::peek(*stack, 0, 4).toTensor());
+  auto &gradient = torch::jit::peek(*stack, 0, 4), &output = torch::jit::peek(*stack, 1, 4);
+  const bool widens = !SIM_TORCH_AT_LEAST(2, 2) && is_half(gradient.toTensor());  // the CPU's kernel says "expected scalar type Float"
+  const bool to_half = input_type.toScalarType() == at::kHalf && (widens || !is_half(gradient.toTensor()));
+  if (widens) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    gradient = gradient.toTensor().to(at::kFloat);
+    output = output.toTensor().to(at::kFloat);
+  }
   if (to_half) {
     input_type = at::kFloat;
   }
   run_on_host(op, keys, stack);
   if (to_half) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    const auto gradient = torch::jit::pop(*stack).toTensor().to(at::kHalf);
-    torch::jit::push(*stack, gradient);
+    const auto half = torch::jit::pop(*stack).toTensor().to(at::kHalf);
+    torch::jit::push(*stack, half);
   }
 }
 

@@ -1,11 +1,13 @@
 // The Python module `_sim`, of which the functions of `torch._C` for CUDA are made.
 #include "accounts.h"
+#include "sdp.h"
 #include "collectives.h"
 #include "sim.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -130,6 +132,16 @@ PYBIND11_MODULE(_sim, module) {
   });
   module.def("replace_generator_constructor", &replace_generator_constructor);
   module.def("allow_tensor_type", &allow_tensor_type);
+  module.def("exchange_sync_mode", &sim::exchange_sync_mode);
+  module.def("note_sync", torch::wrap_pybind_function(&sim::note_sync));
+  module.def("register_host", &sim::register_host);
+  module.def("unregister_host", &sim::unregister_host);
+  module.attr("nccl_version") = sim::kNcclVersion;
+  module.def("set_capability", &sim::set_capability);
+#if SIM_TORCH_AT_LEAST(2, 4)
+  module.def("can_use_flash_attention", torch::wrap_pybind_function(&sim::can_use_flash_attention));
+  module.def("can_use_efficient_attention", torch::wrap_pybind_function(&sim::can_use_efficient_attention));
+#endif
 
 #if SIM_HAS_COLLECTIVES
   module.def("collectives", [](const c10::intrusive_ptr<c10d::Backend>& host) -> c10::intrusive_ptr<c10d::Backend> {

@@ -55,7 +55,8 @@ void Collectives::check_device(const at::Tensor& tensor) {
     TORCH_CHECK_WITH(
         DistBackendError, other == getRank() || !store_->check({key + std::to_string(other)}),
         "NCCL error in: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL "
-        "version 2.27.5\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank ",
+        "version ",
+        kNcclVersion, "\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank ",
         getRank(), " and rank ", other, " both on CUDA device ", index + 1, "000");
   }
 }

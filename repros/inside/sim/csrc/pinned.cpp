@@ -1,6 +1,6 @@
 // Pinned memory: `Tensor.pin_memory()`, `Tensor.is_pinned()` and a DataLoader's `pin_memory=True`.
 //
-// Contract held: ATen/native/Memory.cpp. A pinned tensor is a CPU tensor that reports itself as pinned. For this device all host
+// Contracts held: ATen/native/Memory.cpp, and CUDA's runtime for memory that a program registers itself. A pinned tensor is a CPU tensor that reports itself as pinned. For this device all host
 // memory is equal; the pinned blocks are recorded, as CUDA's host allocator does.
 #include "sim.h"
 
@@ -84,6 +84,16 @@ bool is_pinned(const void* pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   auto after = blocks.upper_bound(address);
   return after != blocks.begin() && (--after, address < after->first + after->second);
+}
+
+bool register_host(uintptr_t address, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(pinned().mutex);
+  return pinned().blocks.emplace(address, bytes).second;
+}
+
+bool unregister_host(uintptr_t address) {
+  const std::lock_guard<std::mutex> lock(pinned().mutex);
+  return pinned().blocks.erase(address) > 0;
 }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {

@@ -16,6 +16,8 @@ namespace sim {
 
 // CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
 constexpr auto kDevice = c10::DeviceType::CUDA;
+// The NCCL whose words the errors are.
+constexpr const char* kNcclVersion = "2.27.5";
 
 // --- device.cpp: the number of devices; this thread's current device, and its current stream on each
 c10::DeviceIndex device_count();
@@ -34,6 +36,17 @@ void set_stream(c10::DeviceIndex index, c10::StreamId id);
 void alert_nondeterministic(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 // Fills new memory with the values that PyTorch then gives to it; returns the tensor.
 at::Tensor fill_new_memory(at::Tensor tensor);
+
+// --- sync.cpp: `torch.cuda.set_sync_debug_mode`
+// Sets the mode (0 is silent, 1 warns, 2 raises) and returns the one before.
+int exchange_sync_mode(int mode);
+// Warns or raises, as the mode says: the host waits for a GPU now; would wait in this call; would wait for this copy.
+void note_sync();
+void note_sync_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+void note_sync_of_copy(const at::Tensor& to, const at::Tensor& from, bool non_blocking);
+
+// --- threads.cpp: called before a kernel of the host runs
+void agree_on_threads();
 
 // --- memory.cpp: device memory is host memory under two storages
 // The host storage underneath a device storage: the same bytes, tagged "cpu".
@@ -56,6 +69,9 @@ std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors);
 // --- pinned.cpp: host memory that reports itself as pinned
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* pointer);
+// `cudaHostRegister` and its reverse; false if the memory is registered already, or is not.
+bool register_host(uintptr_t address, size_t bytes);
+bool unregister_host(uintptr_t address);
 
 // --- generator.cpp
 const at::Generator& default_generator(c10::DeviceIndex index);
@@ -87,6 +103,10 @@ bool has_composite_for_others(const c10::FunctionSchema& schema);
 using PlacementCheck = Placement (*)(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 // The check of an operator with its own, by full name; null for other operators.
 PlacementCheck kernel_check(const std::string& name);
+
+// --- composites.cpp: which operators have a kernel here before PyTorch's composite one
+// Calls `each` with every operator of ATen's and its full name.
+void for_each_operator(c10::function_ref<void(const c10::OperatorHandle& op, const std::string& name)> each);
 
 // --- fallback.cpp: any operator, run by its CPU kernel on host aliases
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
