@@ -92,7 +92,7 @@ def test_float16_is_derived(name: str) -> None:
     for dtype, device in ((single, "cpu"), (half, "cuda")):
         x = (torch.arange(32.0).reshape(4, 8).sin() + 1.5).to(device, dtype).requires_grad_()
         IN_HALF[name](x).pow(2).sum().backward()
-        assert x.grad is not None and x.grad.dtype == dtype
+        assert x.grad.dtype == dtype
         gradients.append(x.grad.float().cpu())
     torch.testing.assert_close(gradients[1], gradients[0], rtol=2e-2, atol=2e-2)
 
