@@ -138,7 +138,7 @@ bool can_use_efficient_attention(const sdp_params& params, bool debug) {
   return sdp::check_runtime_disabled_mem_efficient(params, debug) && are_plain_and_on_gpu(params, debug) &&
       sdp::check_tensor_shapes(params, debug) && heads_fit_efficient(params, debug) &&
       sdp::check_nonzero_sequence_lengths_dense(params, debug) && sdp::check_last_dim_stride_equals_1_dense<false>(params, debug) &&
-      heads_agree<false>(params, debug) &&
+      heads_agree<SIM_TORCH_AT_LEAST(2, 15)>(params, debug) &&
       (capability.first >= 8 ? sdp::check_tensor_dtype(params, types_from_8, debug) : sdp::check_tensor_dtype(params, types, debug)) &&
       host_computes(params, debug);
 }
