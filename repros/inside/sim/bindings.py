@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import attention, devices, extension, memory, parallel, refused, streams, toolkit, tunable
+from . import attention, compilers, devices, extension, memory, parallel, refused, streams, toolkit, tunable
 from .profiles import chosen_profile
 
 
@@ -15,6 +15,7 @@ def provide(c: Any) -> None:
     Args:
         c: the module `torch._C`.
     """
+    compilers.leave_out_native_kernels()
     extension.get().set_capability(*chosen_profile().capability)
     for part in (attention, devices, memory, parallel, refused, toolkit, tunable):
         for name, function in part.functions().items():

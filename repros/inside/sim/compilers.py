@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import warnings
 from typing import Any
 
@@ -25,6 +26,11 @@ _EXTENSION = (
     "CUDA extensions do not run on simulated GPUs; take the path of the program that uses operators of torch, or build"
     " the extension without its CUDA sources"
 )
+
+
+def leave_out_native_kernels() -> None:
+    """Let torch 2.13 and later compute operators by ATen alone, not by kernels in Triton or CuTe (torch/_native)."""
+    os.environ["TORCH_DISABLE_NATIVE_JIT"] = "1"
 
 
 def install() -> None:
