@@ -233,7 +233,8 @@ def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path)
     outputs = []
     for device, backend in (("cuda", "nccl"), ("cpu", "gloo")):
         command = [*launch, str(tmp_path / "train.py"), device, backend]
-        outputs.append(printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}")))
+        lines = printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}"))
+        outputs.append([line for line in lines if not line.startswith("[Gloo]")])  # 2.9 and 2.10 print them
     assert outputs[0] == outputs[1]
     assert len(outputs[0]) == 1
 
