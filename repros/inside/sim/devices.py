@@ -54,7 +54,12 @@ def _is_in_bad_fork() -> bool:
 
 
 def set_device(index: int) -> None:
-    """Make a device this thread's current one; CUDA's error if there is none of that index."""
+    """Make a device this thread's current one; CUDA's error if there is none of that index.
+
+    It initialises CUDA, which a process does not survive that was forked from an initialised one.
+    """
+    cuda: Any = sys.modules["torch.cuda"]
+    cuda._lazy_init()
     extension.get().set_device(index)
 
 

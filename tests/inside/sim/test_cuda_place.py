@@ -74,6 +74,24 @@ def test_backward_has_the_threads_of_the_caller_whoever_set_another_number(in_pl
     assert lines == ["True 2"]
 
 
+def test_choosing_a_device_initialises_cuda_which_a_fork_does_not_survive(in_place: Run) -> None:
+    lines = printed(in_place("""
+        import os, torch
+        print(torch.cuda.is_initialized())
+        torch.cuda.set_device(1)
+        print(torch.cuda.is_initialized(), flush=True)
+        if os.fork() == 0:
+            try:
+                torch.cuda.set_device(0)
+            except RuntimeError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+    """))  # fmt: skip
+    assert lines[:2] == ["False", "True"]
+    assert lines[2].startswith("Cannot re-initialize CUDA in forked subprocess.")
+
+
 def test_tensor_types_make_tensors(in_place: Run) -> None:
     lines = printed(in_place("""
         import numpy, torch
@@ -155,8 +173,8 @@ def test_memory_is_limited_and_counted_in_cuda_s_blocks(in_place: Run) -> None:
     words = (
         " (GPU 0; 79.10 GiB total capacity; 512 bytes already allocated; 79.10 GiB free"
         if release < (2, 1)
-        else ". GPU 0 has a total capacty of 79.10 GiB of which 79.10 GiB is free"  # so spelt up to 2.2
-        if release < (2, 3)
+        else ". GPU 0 has a total capacty of 79.10 GiB of which 79.10 GiB is free"  # so spelt up to 2.1
+        if release < (2, 2)
         else ". GPU 0 has a total capacity of 79.10 GiB of which 79.10 GiB is free"
     )
     assert message.startswith(f"CUDA out of memory. Tried to allocate 80.00 GiB{words}")

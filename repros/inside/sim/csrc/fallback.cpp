@@ -3,12 +3,12 @@
 // Contracts held, besides placement (placement.cpp) and generators (generator.cpp):
 // - a result that is an argument (in place, out=) is the same tensor; a result over an argument's memory is a view of it
 // - an argument whose shape or storage the kernel changed is changed on the device
-// - a sparse tensor is aliased by one over its indices and values
+// - a sparse tensor is aliased by one over its indices and values, a nested one by one over its storage (layouts.cpp)
 // - a result is on the device of a `device` argument, else on the arguments' common device
 // None of this copies data.
+#include "layouts.h"
 #include "sim.h"
 
-#include <ATen/SparseTensorImpl.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -18,21 +18,6 @@
 namespace sim {
 
 namespace {
-
-at::SparseTensorImpl& sparse_impl(const at::Tensor& tensor) {
-  return *static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
-}
-
-bool is_sparse(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.layout() == c10::kSparse;
-}
-
-void set_sparse(const at::Tensor& tensor, const at::Tensor& model, const at::Tensor& indices, const at::Tensor& values) {
-  auto &to = sparse_impl(tensor), &from = sparse_impl(model);
-  to.raw_resize_(from.sparse_dim(), from.dense_dim(), model.sizes());
-  to.set_indices_and_values_unsafe(indices, values);
-  to.set_coalesced(from.coalesced());
-}
 
 // The host aliases of one call, and the device tensor or storage of each.
 class Call {
@@ -66,10 +51,10 @@ class Call {
     for (const auto& each : storages_) {
       follow_host(each.device);
     }
-    for (const auto& each : sparse_) {
-      const auto& host = sparse_impl(each.host);
-      const auto index = each.device.device().index();
-      set_sparse(each.device, each.host, to_device(host.indices(), index), to_device(host.values(), index));
+    for (const auto& each : composed_) {
+      if (is_sparse(each.device)) {
+        set_sparse(each.device, each.host, [&](const at::Tensor& part) { return to_device(part, each.device.device().index()); });
+      }
     }
     for (const auto& each : tensors_) {
       auto* impl = each.device.unsafeGetTensorImpl();
@@ -104,7 +89,7 @@ class Call {
     at::Tensor host;
     const c10::StorageImpl* given;  // the storage the alias began with
   };
-  struct SparsePair {
+  struct ComposedPair {
     at::Tensor device;
     at::Tensor host;
   };
@@ -122,8 +107,8 @@ class Call {
         return each.host;
       }
     }
-    if (is_sparse(tensor)) {
-      return sparse_to_host(tensor);
+    if (is_sparse(tensor) || is_nested(tensor)) {
+      return composed_to_host(tensor);
     }
     check_strided(tensor);
     const auto storage = remember(tensor.storage());
@@ -131,30 +116,27 @@ class Call {
     return tensors_.back().host;
   }
 
-  at::Tensor sparse_to_host(const at::Tensor& tensor) {
-    for (const auto& each : sparse_) {
+  at::Tensor composed_to_host(const at::Tensor& tensor) {
+    for (const auto& each : composed_) {
       if (each.device.is_same(tensor)) {
         return each.host;
       }
     }
-    const auto& device = sparse_impl(tensor);
-    auto host = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(c10::DispatchKey::SparseCPU), tensor.dtype());
-    set_sparse(host, tensor, to_host(device.indices()), to_host(device.values()));
-    sparse_.push_back({tensor, host});
+    const auto host = is_sparse(tensor) ? sparse_over(tensor, [&](const at::Tensor& part) { return to_host(part); })
+                                        : nested_over(tensor, [&](const c10::Storage& storage) { return remember(storage); });
+    composed_.push_back({tensor, host});
     return host;
   }
 
-  at::Tensor sparse_to_device(const at::Tensor& tensor, c10::DeviceIndex index) {
-    for (const auto& each : sparse_) {
-      if (each.host.is_same(tensor)) {
+  at::Tensor composed_to_device(const at::Tensor& host, c10::DeviceIndex index) {
+    for (const auto& each : composed_) {
+      if (each.host.is_same(host)) {
         return each.device;
       }
     }
-    const auto& host = sparse_impl(tensor);
     const c10::DeviceGuard guard({kDevice, index});
-    auto device = at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(c10::DispatchKey::SparseCUDA), tensor.dtype());
-    set_sparse(device, tensor, to_device(host.indices(), index), to_device(host.values(), index));
-    return device;
+    return is_sparse(host) ? sparse_over(host, [&](const at::Tensor& part) { return to_device(part, index); })
+                           : nested_over(host, [&](const c10::Storage& storage) { return to_device(storage, index); });
   }
 
   c10::Storage remember(const c10::Storage& device) {
@@ -176,8 +158,8 @@ class Call {
         return each.device;
       }
     }
-    if (is_sparse(host)) {
-      return sparse_to_device(host, index);
+    if (is_sparse(host) || is_nested(host)) {
+      return composed_to_device(host, index);
     }
     check_strided(host);
     return device_tensor(host, to_device(host.storage(), index));
@@ -194,16 +176,32 @@ class Call {
   }
 
   std::vector<TensorPair> tensors_;
-  std::vector<SparsePair> sparse_;
+  std::vector<ComposedPair> composed_;  // sparse and nested tensors
   std::vector<StoragePair> storages_;
 };
+
+c10::DispatchKey host_key_of(c10::DispatchKeySet keys) {
+  if (keys.has(c10::DispatchKey::NestedTensorCUDA)) {
+    return c10::DispatchKey::NestedTensorCPU;
+  }
+  return keys.has(c10::DispatchKey::SparseCUDA) ? c10::DispatchKey::SparseCPU : c10::DispatchKey::CPU;
+}
+
+// Gives run_on_host to the operators that have a kernel for tensors of a layout: a CPU build has none for CUDA's, those of a CUDA build
+// ask the driver.
+void register_layout(torch::Library& library, c10::DispatchKey cpu, c10::DispatchKey cuda) {
+  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
+    if (op.hasKernelForDispatchKey(cpu) || op.hasKernelForDispatchKey(cuda)) {
+      library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    }
+  });
+}
 
 }  // namespace
 
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
-  const bool is_sparse_call = keys.has(c10::DispatchKey::SparseCUDA);
-  const auto host_key = is_sparse_call ? c10::DispatchKey::SparseCPU : c10::DispatchKey::CPU;
+  const auto host_key = host_key_of(keys);
   TORCH_CHECK_NOT_IMPLEMENTED(
       op.hasComputedKernelForDispatchKey(host_key), "Could not run '", op.operator_name(),
       "' on the simulated accelerator: there is no CPU kernel to run it with.");
@@ -257,17 +255,20 @@ TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }
 
-// Sparse tensors. A CPU build has no kernel for them; those of a CUDA build ask the driver.
 TORCH_LIBRARY_IMPL(_, SparseCUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
-  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::SparseCPU) || op.hasKernelForDispatchKey(c10::DispatchKey::SparseCUDA)) {
-      library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-    }
-  });
+  register_layout(library, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA);
+}
+
+TORCH_LIBRARY_IMPL(_, NestedTensorCUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(aten, NestedTensorCUDA, library) {
+  register_layout(library, c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorCUDA);
 }
 
 // Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for this
