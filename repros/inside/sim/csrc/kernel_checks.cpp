@@ -71,7 +71,8 @@ Placement check_index_fill(const c10::FunctionSchema& schema, c10::ArrayRef<c10:
   return check_iterator(schema, arguments.slice(0, 3), &no_exemption);
 }
 
-Placement check_destination(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
+// Only the first tensor's device counts: the others may be anywhere, or say where the parts of a nested tensor lie.
+Placement check_first(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
   return arguments[0].toTensor().device();
 }
 
@@ -147,9 +148,10 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::_index_put_impl_", &check_index_put},
       {"aten::index_fill_.int_Scalar", &check_index_fill},
       {"aten::index_fill_.int_Tensor", &check_index_fill},
-      {"aten::fill_.Tensor", &check_destination},
-      {"aten::copy_", &check_destination},
-      {"aten::copy_sparse_to_sparse_", &check_destination},
+      {"aten::fill_.Tensor", &check_first},
+      {"aten::copy_", &check_first},
+      {"aten::copy_sparse_to_sparse_", &check_first},
+      {"aten::_nested_view_from_buffer", &check_first},
       {"aten::where.self", &check_where},
       {"aten::where.self_out", &check_where},
       {"aten::bernoulli_.Tensor", &check_bernoulli},

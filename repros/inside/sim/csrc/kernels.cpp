@@ -1,7 +1,7 @@
 // The operators that every device must implement itself: allocation, copies between devices, views.
 //
 // Contracts held: native_functions.yaml (signatures), ATen/native/Copy.cpp (a copy to or from an external device calls
-// `_copy_from`), torch/nn/modules/module.py (`_has_compatible_shallow_copy_type`).
+// `_copy_from`).
 #include "sim.h"
 
 #include <ATen/EmptyTensor.h>
@@ -87,15 +87,6 @@ at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size, c10::Int
   return at::native::_reshape_alias(self, size, stride);
 }
 
-// `Module.to()` asks whether a CPU parameter may take this tensor as its `.data`. "No" would make it a new Parameter, and an
-// optimizer made before would keep the old one. On CUDA the answer is yes, so it is here.
-bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
-  const auto is_plain = [](const at::Tensor& tensor) {
-    return tensor.layout() == c10::kStrided && (tensor.device().is_cpu() || is_sim(tensor));
-  };
-  return is_plain(self) && is_plain(from);
-}
-
 // Zeros without memory, which derivatives pass on: the key set marks them as zeros.
 at::Tensor efficient_zero_tensor(
     c10::IntArrayRef size, ScalarType type, Layout layout, Device device, SIM_OPTIONAL<bool> /*pin*/) {
@@ -121,7 +112,6 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("as_strided", &as_strided);
   library.impl("view", &view);
   library.impl("_reshape_alias", &reshape_alias);
-  library.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
   library.impl("record_stream", &record_stream);
   library.impl("_efficientzerotensor", &efficient_zero_tensor);
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
+#include <c10/core/InferenceMode.h>
 
 #include <utility>
 
@@ -51,6 +52,7 @@ at::Tensor nested_over(const at::Tensor& tensor, ToStorage storage) {
   const auto &sizes = impl.get_nested_size_tensor(), &strides = impl.get_nested_stride_tensor();
   auto offsets = impl.get_storage_offsets();
 #endif
+  const c10::InferenceMode not_for_inference(false);  // a view of it, made by the kernel, could not share its version
   return at::detail::make_tensor<at::native::NestedTensorImpl>(
       storage(tensor.unsafeGetTensorImpl()->unsafe_storage()), keys, tensor.dtype(), sizes, strides, std::move(offsets));
 }
