@@ -25,6 +25,8 @@ def install(torch: Any) -> None:
             for module in (c10d, dist, torch._C._distributed_c10d):
                 setattr(module, name, group_class)
     _complete(torch._C._distributed_c10d.Backend)
+    if hasattr(extension.get(), "host_options"):
+        _let_groups_be_split(torch._C._distributed_c10d.Backend, dist.ProcessGroupGloo._Options)
     torch._C._distributed_c10d._hash_tensors = hash_tensors
     c10d._NCCL_AVAILABLE = True
     for module in (c10d, getattr(dist, "constants", c10d)):
@@ -44,10 +46,22 @@ def _complete(backend: Any) -> None:
     """
     for name in (
         *("shutdown", "_shutdown", "abort", "_abort", "_group_start", "_group_end"),
-        *("_set_default_timeout", "_add_ephemeral_timeout"),
+        *("_set_default_timeout", "_add_ephemeral_timeout", "perform_nocolor_split"),
     ):
         if not hasattr(backend, name):
             setattr(backend, name, lambda *_: None)
+
+
+def _let_groups_be_split(backend: Any, options: Any) -> None:
+    """Give groups their options, those of the Gloo group underneath: `split_group` changes a copy of them."""
+
+    def copied(given: Any, _memo: Any) -> Any:
+        made = options()
+        made._devices, made._threads, made._timeout = given._devices, given._threads, given._timeout
+        return made
+
+    options.__deepcopy__ = copied
+    backend.options = property(extension.get().host_options)
 
 
 _WORD = 2**64 - 1

@@ -253,3 +253,20 @@ def test_waiting_for_an_absent_rank_and_for_a_dead_one_raises(sim: Any, tmp_path
         assert dead.value.kind in {"RuntimeError", "DistBackendError"}
     finally:
         ranks.close()
+
+
+def _split(rank: int) -> list[float]:
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cuda", (1, 2), mesh_dim_names=("rows", "columns"))
+    sums = []
+    for group in (mesh["rows"].get_group(), mesh["columns"].get_group(), dist.split_group(split_ranks=[[0], [1]])):
+        ones = torch.full((3,), float(rank + 1), device="cuda")
+        dist.all_reduce(ones, group=group)
+        sums.append(ones[0].item())
+    return sums
+
+
+@pytest.mark.skipif(TORCH < (2, 9), reason="Gloo's groups can be split from 2.9 on")
+def test_a_group_that_is_bound_to_a_device_can_be_split(bound_ranks: Any) -> None:
+    assert bound_ranks.call(_split) == [[1.0, 3.0, 1.0], [2.0, 3.0, 2.0]]

@@ -6,6 +6,7 @@
 
 #if SIM_HAS_COLLECTIVES
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <deque>
@@ -56,6 +57,22 @@ class Collectives final : public c10d::Backend {
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
   void setTimeout(std::chrono::milliseconds timeout);
+#if SIM_GLOO_SPLITS
+  bool supportsSplitting() const override {
+    return true;
+  }
+  c10::intrusive_ptr<Options> getBackendOptions() override {
+    return host_->getBackendOptions();
+  }
+  c10::intrusive_ptr<c10d::Backend> split(
+      const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks, const c10::intrusive_ptr<Options>& options) override {
+    // The parts of one group may have one name, and so one store (2.9); Gloo's ranks meet in it, NCCL's in their own.
+    const auto own = c10::make_intrusive<c10d::PrefixStore>("ranks " + c10::Join(",", ranks), store);
+    return c10::make_intrusive<Collectives>(host_->split(own, ranks, options), own);
+  }
+  // The group connects when it is created.
+  void eagerConnectSingleDevice(at::Device /*device*/) override {}
+#endif
 
  private:
   WorkPtr make_work(WorkPtr host, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);

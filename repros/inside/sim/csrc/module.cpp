@@ -147,6 +147,9 @@ PYBIND11_MODULE(_sim, module) {
   module.def("collectives", [](const c10::intrusive_ptr<c10d::Backend>& host) -> c10::intrusive_ptr<c10d::Backend> {
     return c10::make_intrusive<sim::Collectives>(host);
   });
+#if SIM_GLOO_SPLITS
+  module.def("host_options", [](const c10::intrusive_ptr<c10d::Backend>& backend) { return backend->getBackendOptions(); });
+#endif
   module.def("nccl", [](const c10::intrusive_ptr<c10d::Backend>& host, const c10::intrusive_ptr<c10d::Store>& store) -> c10::intrusive_ptr<c10d::Backend> {
     return c10::make_intrusive<sim::Collectives>(host, store);
   });

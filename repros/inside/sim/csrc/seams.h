@@ -26,6 +26,9 @@
 // Whether Gloo adds bfloat16 itself: not in 2.1.2, but in 2.4.1.
 #define SIM_GLOO_ADDS_BFLOAT16 SIM_TORCH_AT_LEAST(2, 4)
 
+// Whether Gloo's groups can be split, as NCCL's can since 2.2; not in 2.6.0, but in 2.9.1.
+#define SIM_GLOO_SPLITS SIM_TORCH_AT_LEAST(2, 9)
+
 // CUDA's interface counts devices in int64_t in 2.0.
 #if SIM_TORCH_AT_LEAST(2, 1)
 #define SIM_HOOKS_INDEX c10::DeviceIndex
