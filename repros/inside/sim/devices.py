@@ -41,6 +41,7 @@ def _init() -> None:
         raise RuntimeError("No CUDA GPUs are available")
     if not _initialised_by:
         _initialised_by.append(os.getpid())
+        extension.get().poison_forks()
     cuda: Any = sys.modules["torch.cuda"]
     count = extension.get().device_count()
     cuda.default_generators = tuple(extension.get().default_generator(index) for index in range(count))

@@ -74,22 +74,34 @@ def test_backward_has_the_threads_of_the_caller_whoever_set_another_number(in_pl
     assert lines == ["True 2"]
 
 
-def test_choosing_a_device_initialises_cuda_which_a_fork_does_not_survive(in_place: Run) -> None:
-    lines = printed(in_place("""
-        import os, torch
-        print(torch.cuda.is_initialized())
-        torch.cuda.set_device(1)
-        print(torch.cuda.is_initialized(), flush=True)
-        if os.fork() == 0:
-            try:
-                torch.cuda.set_device(0)
-            except RuntimeError as error:
-                print(error, flush=True)
-            os._exit(0)
-        os.wait()
-    """))  # fmt: skip
+IN_A_FORK = """
+    import os, torch
+    print(torch.cuda.is_initialized())
+    {before}
+    print(torch.cuda.is_initialized(), flush=True)
+    if os.fork() == 0:
+        try:
+            {inside}
+        except RuntimeError as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+RE_INITIALISED, NOT_INITIALISED = "Cannot re-initialize CUDA in forked subprocess.", "CUDA error: initialization error"
+FORKED = {
+    "a device is chosen": ("torch.cuda.set_device(1)", "torch.cuda.set_device(0)", RE_INITIALISED),
+    "a tensor is made": ("torch.ones(1).cuda()", "torch.ones(1, device='cuda')", RE_INITIALISED),
+    "a tensor is moved": ("torch.ones(1).cuda()", "torch.ones(1).cuda()", RE_INITIALISED),
+    "a tensor is used": ("x = torch.ones(1).cuda()", "x + 1", NOT_INITIALISED),
+    "a tensor is read": ("x = torch.ones(1).cuda()", "x.cpu()", NOT_INITIALISED),
+}
+
+
+@pytest.mark.parametrize(("before", "inside", "words"), FORKED.values(), ids=FORKED)
+def test_cuda_does_not_survive_a_fork(in_place: Run, before: str, inside: str, words: str) -> None:
+    lines = printed(in_place(IN_A_FORK.format(before=before, inside=inside)))
     assert lines[:2] == ["False", "True"]
-    assert lines[2].startswith("Cannot re-initialize CUDA in forked subprocess.")
+    assert lines[2].startswith(words)
 
 
 def test_tensor_types_make_tensors(in_place: Run) -> None:

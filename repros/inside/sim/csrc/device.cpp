@@ -7,12 +7,15 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace sim {
 
@@ -20,6 +23,11 @@ namespace {
 
 constexpr int kMostDevices = 64;
 constexpr int kDefaultDevices = 2;
+
+constexpr int kInitializationError = 3;  // cudaErrorInitializationError
+
+std::atomic<bool> is_bad_fork{false};
+void (*require_initialization)() = nullptr;
 
 thread_local c10::DeviceIndex current = 0;
 thread_local std::array<c10::StreamId, kMostDevices> current_streams{};
@@ -59,6 +67,21 @@ int visible_device_count() {
 }
 
 }  // namespace
+
+void poison_forks(void (*require)()) {
+  if (std::exchange(require_initialization, require) == nullptr) {
+    pthread_atfork(nullptr, nullptr, [] {
+      is_bad_fork = true;
+      require_initialization();
+    });
+  }
+}
+
+void check_not_forked() {
+  if (is_bad_fork.load(std::memory_order_relaxed)) {
+    throw_cuda_error(kInitializationError, "initialization error");
+  }
+}
 
 c10::DeviceIndex device_count() {
   static const int count = visible_device_count();

@@ -200,6 +200,7 @@ void register_layout(torch::Library& library, c10::DispatchKey cpu, c10::Dispatc
 }  // namespace
 
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  check_not_forked();
   const auto& schema = op.schema();
   const auto host_key = host_key_of(keys);
   TORCH_CHECK_NOT_IMPLEMENTED(

@@ -11,6 +11,11 @@
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
+#if __has_include(<torch/csrc/utils/device_lazy_init.h>)
+#include <torch/csrc/utils/device_lazy_init.h>
+#else
+#include <torch/csrc/utils/cuda_lazy_init.h>
+#endif
 #include <torch/csrc/utils/pybind.h>
 
 #include <string>
@@ -82,6 +87,15 @@ void await_autograd() {
   }
 }
 
+// Tensor methods ask no more whether CUDA is initialised once it was (torch/csrc/cuda/Module.cpp, `forked_child`).
+void require_initialization_again() {
+#if __has_include(<torch/csrc/utils/device_lazy_init.h>)
+  torch::utils::set_requires_device_init(sim::kDevice, true);
+#else
+  torch::utils::set_requires_cuda_init(true);
+#endif
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_sim, module) {
@@ -132,6 +146,7 @@ PYBIND11_MODULE(_sim, module) {
   });
   module.def("replace_generator_constructor", &replace_generator_constructor);
   module.def("allow_tensor_type", &allow_tensor_type);
+  module.def("poison_forks", [] { sim::poison_forks(&require_initialization_again); });
   module.def("exchange_sync_mode", &sim::exchange_sync_mode);
   module.def("note_sync", torch::wrap_pybind_function(&sim::note_sync));
   module.def("register_host", &sim::register_host);

@@ -27,6 +27,11 @@ c10::StreamId new_stream();
 c10::StreamId current_stream(c10::DeviceIndex index);
 void set_stream(c10::DeviceIndex index, c10::StreamId id);
 
+// CUDA does not survive a fork: lets each process that is forked from now on call `require`, which makes PyTorch initialise CUDA again
+// (and refuse that). Throws CUDA's error where such a process computes.
+void poison_forks(void (*require)());
+void check_not_forked();
+
 // Throws what PyTorch does when CUDA's runtime reports an error, and the one for a device that does not exist.
 [[noreturn]] void throw_cuda_error(int code, const std::string& message);
 [[noreturn]] void throw_invalid_device(int index);
