@@ -34,13 +34,8 @@ CAUSES = (
     ),
     Cause(
         "fabric",
-        "does not support splitting",
-        "split a group that is bound to a device, which NCCL's can and a simulated one cannot yet.",
-    ),
-    Cause(
-        "pytorch",
-        "does not support splitting",
-        "split a group that is bound to a device, which NCCL's can and a simulated one cannot yet.",
+        "load_full_state_dict_into_sharded_model",
+        "compares weights that it leaves uninitialised (`empty_init`) in each process.",
     ),
     Cause("pytorch", "nvidia-smi", "asks NVIDIA's driver, by `nvidia-smi`, for utilization and temperature."),
     Cause(
