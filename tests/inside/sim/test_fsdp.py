@@ -204,3 +204,20 @@ def test_dtensors_are_multiplied_and_redistributed(ranks: Ranks) -> None:
     assert {bits.device for answer in on_sim for bits in answer[:2]} == {"cuda"}
     assert [answer[2] for answer in on_sim] == [(4, 3), (4, 2)]
     assert _without_devices(on_sim) == _without_devices(ranks.call(_dtensor, "cpu"))
+
+
+def _cast_after_sharding(_rank: int) -> list[str]:
+    fully_shard = _first_available(
+        "torch.distributed.fsdp:fully_shard", "torch.distributed._composable.fsdp:fully_shard"
+    )
+    mesh = _first_available("torch.distributed.device_mesh:init_device_mesh")("cuda", (2,))
+    model = torch.nn.Linear(4, 4, device="cuda")
+    fully_shard(model, mesh=mesh)
+    model.to(torch.float64)
+    model(torch.ones(2, 4, device="cuda", dtype=torch.float64)).sum().backward()
+    return [str(each.grad.dtype) for each in model.parameters()]
+
+
+@needs_fsdp2
+def test_sharded_parameters_change_their_type(ranks: Ranks) -> None:
+    assert ranks.call(_cast_after_sharding) == [["torch.float64"] * 2] * 2
