@@ -35,7 +35,7 @@ def three(*shape: int, dtype: Any = None) -> list[Any]:
 @pytest.mark.parametrize("shape", [(4, 4, 6, 8), (4, 6, 8)], ids=["batch", "no_batch"])
 def test_attention_gives_the_bits_that_the_cpu_gives(shape: Any, is_causal: bool, dtype: Any, mask: Any) -> None:
     if is_causal and mask:
-        pytest.skip("PyTorch takes a mask or is_causal, and not both")
+        pytest.skip("PyTorch documents a mask or is_causal, and not both")
     inputs = [some(*shape).to(dtype) for _ in range(3)]
 
     def call(q: Any, k: Any, v: Any) -> Any:

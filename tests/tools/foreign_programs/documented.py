@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.tools.foreign_programs.place import prepare, version, version_of
+from tests.tools.foreign_programs.place import prepare
 from tests.tools.foreign_programs.programs import Program
-from tests.tools.foreign_programs.simulated import Bench, Ended
+from tests.tools.foreign_programs.simulated import Bench, Ended, identify
 
 KEPT = Path(__file__).parents[2] / "simulate/documented.jsonl"
 """The results that the table in `docs/simulate.md` shows."""
@@ -30,15 +30,10 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
         here = Bench(program, python, Path(folder), place, deadline).run(on_gpus=True)
     outcome, error = judge(program, here)
     return {
-        "program": program.name,
-        "source": program.source,
-        "version": version(program, python, sources),
-        "command": program.gpu_command,
-        "gpus": program.gpus,
+        **identify(program, python, sources),
         "repro": program.repro,
         "variant": program.variant,
         "stack": program.stack,
-        "torch": version_of("torch", python).split()[-1],
         "exit": here.code,
         "on_device": here.on_device,
         "outcome": outcome,

@@ -65,12 +65,7 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
         here = cpu if cpu is not None and cpu.code else bench.run(on_gpus=True)
         result = _judge(program, bench, cpu, here)
     return {
-        "program": program.name,
-        "source": program.source,
-        "version": version(program, python, sources),
-        "command": program.gpu_command,
-        "gpus": program.gpus,
-        "torch": version_of("torch", python).split()[-1],
+        **identify(program, python, sources),
         "exit": here.code,
         "cpu_exit": None if cpu is None else cpu.code,
         "on_device": here.on_device,
@@ -80,6 +75,18 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
         "where": list(result.where),
         "seconds": round(here.seconds, 1),
         "error": "" if here.code == 0 else here.errors[-1],
+    }
+
+
+def identify(program: Program, python: Path, sources: Path) -> dict[str, Any]:
+    """Return what the line of a run on simulated GPUs begins with: which program it was, and on what it ran."""
+    return {
+        "program": program.name,
+        "source": program.source,
+        "version": version(program, python, sources),
+        "command": program.gpu_command,
+        "gpus": program.gpus,
+        "torch": version_of("torch", python).split()[-1],
     }
 
 
