@@ -63,6 +63,8 @@ def shared_object() -> Path:
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not _is_whole(built):
+                for left in folder.glob("tmp*"):  # of a process that was killed while it held the lock
+                    shutil.rmtree(left, ignore_errors=True)
                 _build(torch, folder, built)
     except OSError as error:
         msg = (

@@ -88,6 +88,17 @@ def test_a_damaged_one_is_built_again(damage: Any, cache: Any, tmp_path: Path, m
 
 
 @needs_torch
+def test_what_a_killed_build_left_is_removed(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
+    built = build.shared_object()
+    built.unlink()
+    (built.parent / "tmpkilled").mkdir()
+    (built.parent / "tmpkilled" / "core.cpp").touch()
+    build.shared_object()
+    assert sorted(path.name for path in built.parent.iterdir()) == sorted(["lock", built.name, f"{built.name}.sha256"])
+
+
+@needs_torch
 def test_a_build_that_fails_keeps_its_log(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", compiler(tmp_path, "#!/bin/sh\necho no such header\nexit 1\n"))
     with pytest.raises(SimUnavailableError, match="did not compile") as raised:
