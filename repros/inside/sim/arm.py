@@ -1,4 +1,4 @@
-"""Arming a process: what happens when torch is imported. Nothing is loaded before, and nothing without torch."""
+"""Setting up a process: what happens when torch is imported. Nothing is loaded before, and nothing without torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def install() -> None:
     if _installed:
         return
     if "torch" in sys.modules:
-        raise SimUnavailableError("torch is already imported; simulated GPUs must be armed before it is")
+        raise SimUnavailableError("torch is already imported; simulated GPUs must be set up before it is")
     _installed.append(True)
     before_import("torch._C", _load_kernels)
     when_imported("torch._C", _provide_bindings)

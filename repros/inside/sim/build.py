@@ -165,6 +165,7 @@ def _compiler() -> str:
 
 def _build(torch: _Torch, folder: Path, built: Path) -> None:
     compiler = _compiler()
+    sys.stderr.write(f"compiling the simulated GPUs for torch {torch.version}; done once, takes about a minute\n")
     log = folder / "build.log"
     # In the cache folder, so that the final rename stays within one file system.
     with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -41,6 +42,7 @@ def _init() -> None:
         raise RuntimeError("No CUDA GPUs are available")
     if not _initialised_by:
         _initialised_by.append(os.getpid())
+        extension.get().initialize_context()
         extension.get().poison_forks()
     cuda: Any = sys.modules["torch.cuda"]
     count = extension.get().device_count()
@@ -78,15 +80,16 @@ _sync_debug_mode = [0]
 
 def _set_sync_debug_mode(mode: int) -> None:
     """Set the mode: 0 is silent, 1 warns where the host waits for a GPU, 2 raises there."""
-    if mode and not _warned_of_prototype:
-        _warned_of_prototype.append(True)
-        warnings.warn(_PROTOTYPE, stacklevel=3)
+    if mode:
+        _warn_of_prototype()
     extension.get().exchange_sync_mode(mode)
     _sync_debug_mode[:] = [mode]
 
 
-_warned_of_prototype: list[bool] = []
-_PROTOTYPE = "Synchronization debug mode is a prototype feature and does not yet detect all synchronizing operations"
+@functools.cache
+def _warn_of_prototype() -> None:
+    what = "Synchronization debug mode is a prototype feature and does not yet detect all synchronizing operations"
+    warnings.warn(what, stacklevel=4)
 
 
 class DeviceProperties:

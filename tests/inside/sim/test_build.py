@@ -63,10 +63,14 @@ def test_many_processes_at_once_build_once(
 
 
 @needs_torch
-def test_what_is_built_is_not_built_again(cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_built_is_not_built_again(
+    cache: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
     first = build.shared_object()
+    assert "compiling the simulated GPUs for torch" in capsys.readouterr().err
     assert build.shared_object() == first
+    assert capsys.readouterr().err == ""
     assert (tmp_path / "calls").read_text().count("call") == 3
 
 

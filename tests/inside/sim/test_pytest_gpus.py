@@ -71,7 +71,7 @@ def test_without_the_option_there_are_none(project: Any) -> None:
         (
             "2",
             "import torch",
-            "torch is already imported; simulated GPUs must be armed before it is; another way: repros",
+            "torch is already imported; simulated GPUs must be set up before it is; another way: repros",
         ),
     ],
 )

@@ -13,6 +13,23 @@
 
 namespace sim {
 
+bool is_mask(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+}
+
+bool is_masked_fill(const at::Tensor& self, const c10::IValue& indices, const at::Tensor& value) {
+  if (value.numel() != 1 || !value.device().is_cpu()) {
+    return false;
+  }
+  size_t masks = 0;
+  for (const SIM_OPTIONAL<at::Tensor>& index : indices.toOptionalTensorList()) {
+    if (index.has_value() && index->defined() && (!is_mask(*index) || index->device() != self.device() || ++masks > 1)) {
+      return false;
+    }
+  }
+  return masks == 1;
+}
+
 namespace {
 
 Placement check_masked_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
@@ -33,23 +50,6 @@ Placement check_masked_fill(const c10::FunctionSchema& /*schema*/, c10::ArrayRef
 
 bool no_exemption(const c10::Argument& /*argument*/, const at::Tensor& /*tensor*/) {
   return false;
-}
-
-// Whether masked_fill_, which reads the value, does this assignment: one mask, and one number.
-bool is_masked_fill(const at::Tensor& self, const c10::IValue& indices, const at::Tensor& value) {
-  if (value.numel() != 1 || !value.device().is_cpu()) {
-    return false;
-  }
-  size_t masks = 0;
-  for (const SIM_OPTIONAL<at::Tensor>& index : indices.toOptionalTensorList()) {
-    if (index.has_value() && index->defined()) {
-      const bool is_mask = index->scalar_type() == at::kBool || index->scalar_type() == at::kByte;
-      if (!is_mask || index->device() != self.device() || ++masks > 1) {
-        return false;
-      }
-    }
-  }
-  return masks == 1;
 }
 
 // The kernel copies indices to the device, and a value without dimensions.

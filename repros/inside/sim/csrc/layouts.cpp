@@ -47,11 +47,10 @@ at::Tensor nested_over(const at::Tensor& tensor, ToStorage storage) {
   const auto keys = impl.key_set().remove_backend(is_device ? cuda : cpu) | c10::DispatchKeySet(is_device ? cpu : cuda);
 #if SIM_TORCH_AT_LEAST(2, 1)
   const auto &sizes = impl.get_nested_sizes(), &strides = impl.get_nested_strides();
-  auto offsets = impl.get_storage_offsets();
 #else
   const auto &sizes = impl.get_nested_size_tensor(), &strides = impl.get_nested_stride_tensor();
-  auto offsets = impl.get_storage_offsets();
 #endif
+  auto offsets = impl.get_storage_offsets();
   const c10::InferenceMode not_for_inference(false);  // a view of it, made by the kernel, could not share its version
   return at::detail::make_tensor<at::native::NestedTensorImpl>(
       storage(tensor.unsafeGetTensorImpl()->unsafe_storage()), keys, tensor.dtype(), sizes, strides, std::move(offsets));

@@ -87,6 +87,15 @@ void await_autograd() {
   }
 }
 
+// PyTorch asks CUDA's hooks nothing, such as whether memory is pinned, before this.
+void initialize_context() {
+#if SIM_TORCH_AT_LEAST(2, 6)
+  at::globalContext().lazyInitDevice(sim::kDevice);
+#else
+  at::globalContext().lazyInitCUDA();
+#endif
+}
+
 // Tensor methods ask no more whether CUDA is initialised once it was (torch/csrc/cuda/Module.cpp, `forked_child`).
 void require_initialization_again() {
 #if __has_include(<torch/csrc/utils/device_lazy_init.h>)
@@ -146,6 +155,7 @@ PYBIND11_MODULE(_sim, module) {
   });
   module.def("replace_generator_constructor", &replace_generator_constructor);
   module.def("allow_tensor_type", &allow_tensor_type);
+  module.def("initialize_context", &initialize_context);
   module.def("poison_forks", [] { sim::poison_forks(&require_initialization_again); });
   module.def("exchange_sync_mode", &sim::exchange_sync_mode);
   module.def("note_sync", torch::wrap_pybind_function(&sim::note_sync));

@@ -71,6 +71,12 @@ at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage);
 at::Tensor host_alias(const at::Tensor& tensor);
 std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors);
 
+// --- kernel_checks.cpp
+// Whether an index is a mask, whose true elements are chosen.
+bool is_mask(const at::Tensor& tensor);
+// Whether masked_fill_, which reads the value, does an assignment by index: one mask, and one number of the host.
+bool is_masked_fill(const at::Tensor& self, const c10::IValue& indices, const at::Tensor& value);
+
 // --- pinned.cpp: host memory that reports itself as pinned
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* pointer);

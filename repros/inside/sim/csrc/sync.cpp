@@ -5,7 +5,6 @@
 // detect all.
 #include "sim.h"
 
-#include <algorithm>
 #include <atomic>
 #include <string>
 #include <unordered_map>
@@ -32,10 +31,6 @@ bool has_no_dimension(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVal
   return !schema.argumentIndexWithName("dim").has_value();
 }
 
-bool is_mask(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
-}
-
 // A mask is turned into indices, whose number depends on its values; indices of the host are copied.
 bool has_mask_or_host_index(c10::ArrayRef<c10::IValue> arguments) {
   for (const SIM_OPTIONAL<at::Tensor>& index : arguments[1].toOptionalTensorList()) {
@@ -50,15 +45,9 @@ bool indexing_waits(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IV
   return has_mask_or_host_index(arguments);
 }
 
-// One number of the host is written through a mask without indices (ATen/native/Indexing, canDispatchToMaskedFill).
+// One number of the host is written through a mask without indices.
 bool assignment_waits(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
-  const auto& value = arguments[2].toTensor();
-  const auto indices = arguments[1].toOptionalTensorList();
-  const bool is_fill = value.numel() == 1 && value.device().is_cpu() &&
-      std::all_of(indices.begin(), indices.end(), [](const SIM_OPTIONAL<at::Tensor>& index) {
-        return !index.has_value() || !index->defined() || (is_mask(*index) && is_sim(*index));
-      });
-  return !is_fill && has_mask_or_host_index(arguments);
+  return !is_masked_fill(arguments[0].toTensor(), arguments[1], arguments[2].toTensor()) && has_mask_or_host_index(arguments);
 }
 
 const std::unordered_map<std::string, SyncCondition>& syncs() {
