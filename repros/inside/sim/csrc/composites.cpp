@@ -35,19 +35,22 @@ bool are_on_one_device(c10::ArrayRef<c10::IValue> arguments) {
   });
 }
 
-// A structured operator whose placement check is part of its shape check: PyTorch raises the error, if there is one.
+}  // namespace
+
 void run_structured(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const bool on_one_device = are_on_one_device(c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - count, count));
   (on_one_device ? &run_on_host : &run_composite)(op, keys, stack);
 }
 
-// A foreach operator: the CPU's kernel calls an operator on each tensor, on its own device.
-void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-}
+namespace {
 
 using Kernel = torch::CppFunction;
+
+// CUDA has a kernel for each; the CPU's may be the composite one.
+bool is_foreach(const c10::OperatorHandle& op) {
+  return op.schema().name().rfind("aten::_foreach_", 0) == 0 && op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
+}
 
 // Whether a CUDA build has a kernel that would ask the driver. One without a CPU kernel is refused by name.
 bool has_gpu_kernel([[maybe_unused]] const c10::OperatorHandle& op) {
@@ -57,7 +60,7 @@ bool has_gpu_kernel([[maybe_unused]] const c10::OperatorHandle& op) {
 // The kernel that replaces PyTorch's composite one on this device; none if the composite one is right.
 SIM_OPTIONAL<Kernel> kernel_before_composite(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
-  if (schema.name().rfind("aten::_foreach_", 0) == 0) {
+  if (is_foreach(op)) {
     return Kernel::makeFromBoxedFunction<&run_each>();
   }
   // A structured operator (`addmm`) would arrive as its out= form, after PyTorch has made the result and checked the
@@ -86,7 +89,7 @@ void for_each_operator(c10::function_ref<void(const c10::OperatorHandle& op, con
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(op)) {
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(op) || is_foreach(op)) {
       if (auto kernel = kernel_before_composite(op)) {
         library.impl(name.c_str(), std::move(*kernel));
       }

@@ -9,6 +9,7 @@
 #include "layouts.h"
 #include "sim.h"
 
+#include <c10/util/SmallVector.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -175,9 +176,9 @@ class Call {
     return storages_.back().device;
   }
 
-  std::vector<TensorPair> tensors_;
+  c10::SmallVector<TensorPair, 6> tensors_;
   std::vector<ComposedPair> composed_;  // sparse and nested tensors
-  std::vector<StoragePair> storages_;
+  c10::SmallVector<StoragePair, 6> storages_;
 };
 
 c10::DispatchKey host_key_of(c10::DispatchKeySet keys) {

@@ -187,6 +187,10 @@ bool is_sim(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kDevice;
 }
 
+bool is_plain(const at::Tensor& tensor) {
+  return is_sim(tensor) && tensor.layout() == c10::kStrided && tensor.has_storage() && tensor.scalar_type() != at::kHalf;
+}
+
 void check_strided(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       tensor.layout() == c10::kStrided && tensor.has_storage(),

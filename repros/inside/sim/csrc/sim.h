@@ -63,6 +63,8 @@ void follow_host(const c10::Storage& device);
 void resize_storage(const c10::Storage& device, size_t bytes);
 
 bool is_sim(const at::Tensor& tensor);
+// Whether a tensor is device memory that every kernel of the host can work on in its place (it lacks some for float16, half.cpp).
+bool is_plain(const at::Tensor& tensor);
 void check_strided(const at::Tensor& tensor);
 // A tensor of the same shape, strides and lazy conjugation over `storage`: a CPU tensor like `device`, or the reverse.
 at::Tensor host_tensor(const at::Tensor& device, const c10::Storage& storage);
@@ -118,6 +120,14 @@ PlacementCheck kernel_check(const std::string& name);
 // --- composites.cpp: which operators have a kernel here before PyTorch's composite one
 // Calls `each` with every operator of ATen's and its full name.
 void for_each_operator(c10::function_ref<void(const c10::OperatorHandle& op, const std::string& name)> each);
+// A structured operator whose placement check is part of its shape check: PyTorch raises the error, if there is one.
+void run_structured(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// --- foreach.cpp
+// Runs a foreach operator. Unless all its tensors are on one device, the CPU's kernel calls an operator on each, on its own device.
+void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+// Counts a change of each tensor, unless PyTorch does not count here.
+void bump_versions(at::TensorList tensors);
 
 // --- fallback.cpp: any operator, run by its CPU kernel on host aliases
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
