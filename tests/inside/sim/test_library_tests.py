@@ -44,8 +44,12 @@ def test_of_a_rank_that_fails():
 def test_alone():
     assert torch.ones(2, device="cuda").sum() == 2
 
-@pytest.mark.skipif(True, reason="Requires: [GPUs>=4 + Standalone execution]")
+@pytest.mark.skipif(torch.cuda.device_count() < 4, reason="Requires: [GPUs>=4]")
 def test_of_more():
+    assert torch.ones(2, device="cuda:3").sum() == 2
+
+@pytest.mark.skipif(True, reason="Requires: [GPUs>=4 + Deepspeed]")
+def test_of_more_that_is_missing():
     pass
 """
 
@@ -89,16 +93,21 @@ def test_failures_are_run_again_without_gpus_and_child_processes_count(ran: Any)
         "test_of_a_rank_that_fails": "fails without GPUs, too",
         "test_alone": "skipped",
         "test_of_more": "skipped",
+        "test_of_more_that_is_missing": "skipped",
     }
     assert "a GPU is here" in found["test_that_only_a_gpu_fails"][1]
     assert found["test_of_a_rank_that_fails"][1] == "KeyError: 'what it was'"
 
 
-def test_tests_that_need_a_device_are_not_run_without_gpus_and_standalone_ones_run(ran: Any) -> None:
-    found = ran(marker="cuda", standalone_variable="ALONE")
+def test_tests_that_need_a_device_are_not_run_without_gpus_and_those_that_need_a_setting_get_it(ran: Any) -> None:
+    settings = {
+        "Requires: [Standalone execution]": {"ALONE": "1"}, "Requires: [GPUs>=4]": {"REPROS_SIM_DEVICES": "4"}
+    }  # fmt: skip
+    found = ran(marker="cuda", settings_by_skip=settings)
     assert found["test_alone"] == ("passed on a simulated GPU", "")
+    assert found["test_of_more"] == ("passed on a simulated GPU", "")
     assert found["test_that_fails"][0] == "failed"
-    assert "GPUs>=4" in found["test_of_more"][1]
+    assert "GPUs>=4" in found["test_of_more_that_is_missing"][1]
 
 
 def test_files_that_need_no_device_are_left_out(checkout: Path, tmp_path: Path) -> None:

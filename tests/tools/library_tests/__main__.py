@@ -1,9 +1,10 @@
 """`python -m tests.tools.library_tests LIBRARY CHECKOUT`: run a library's own tests on simulated GPUs, unmodified.
 
-Files run in a process of their own or some together, and each standalone test in another. Failed tests run once more
-without GPUs: a test that fails there too shows nothing about the simulated ones. The environment needs pytest,
-pytest-timeout and the packages that the tests import. `--keep VERSION` saves the results as those of the tests of that
-version; `python -m tests.tools.library_tests.results` writes them to RESULTS.md.
+Files run in a process of their own or some together. A test that was skipped for want of a setting, such as other GPUs
+or a process of its own, gets both. Failed tests run once more without GPUs: a test that fails there too shows nothing
+about the simulated ones. The environment needs pytest, pytest-timeout and the packages that the tests import.
+`--keep VERSION` saves the results as those of the tests of that version; `python -m tests.tools.library_tests.results`
+writes them to RESULTS.md.
 """
 
 from __future__ import annotations
@@ -72,15 +73,13 @@ class Run:
     """Seconds for one process."""
 
     def run_files(self, *files: str) -> Sequence[Test]:
-        """Run some files' tests, then their standalone tests, then the failed ones without GPUs."""
+        """Run some files' tests, then those skipped for want of a setting, then the failed ones without GPUs."""
         tests = {test["test"]: test for test in self._pytest(files)}
         if len(files) > 1 and any(test["outcome"] == "broken" for test in tests.values()):
             return [test for file in files for test in self.run_files(file)]
-        for name in [
-            name for name, test in tests.items() if self.library.standalone_variable and results.is_standalone(test)
-        ]:
-            again = self._pytest([name], {self.library.standalone_variable: "1"})
-            tests.update({test["test"]: test for test in again})
+        for reason, settings in self.library.settings_by_skip.items():
+            for name in [name for name, test in tests.items() if results.is_skipped_for(reason, test)]:
+                tests.update({test["test"]: test for test in self._pytest([name], settings)})
         failed = {name: test for name, test in tests.items() if test["outcome"] == "failed"}
         if failed and not self.library.marker:
             again = self._pytest(list(failed), bare=True)

@@ -22,8 +22,8 @@ class Library:
     """Further options for pytest."""
     marker: str = ""
     """Text of files with tests that need a GPU; other files are left out, and no test is run again without one."""
-    standalone_variable: str = ""
-    """The environment variable that enables the tests that need a process each."""
+    settings_by_skip: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Environment variables with which a test runs again, in a process of its own, by the reason it was skipped for."""
     files_in_a_process: int = 1
     """How many files run in one process; each runs alone if that process does not finish."""
     warnings: str = "ignore"
@@ -48,12 +48,38 @@ _MODELS_OF_PEFT = (
 )
 
 
+_OF_TRANSFORMERS = (
+    *("trainer/test_*.py", "fsdp/test_*.py", "tensor_parallel/test_*.py", "generation/test_fsdp.py"),
+    *(
+        "extended/test_trainer_ext.py",
+        "optimization/test_*.py",
+        "utils/test_cache_utils.py",
+        "utils/test_modeling_utils.py",
+    ),
+    *(
+        f"models/{name}/test_modeling_{name}.py"
+        for name in ("bert", "gpt2", "llama", "mixtral", "t5", "vit", "whisper")
+    ),
+)
+# Of the tests that every model has, those that ask for a GPU or for two.
+_MODELS_OF_TRANSFORMERS = (
+    "not ModelTest and not ModelIntegrationTest"
+    " or multi_gpu or multi_accelerator or model_parallel or offload or device or flex_attention"
+)
+
+
 def _of_lightning(tests: str) -> Library:
     # Lightning's variable, under both names that it has had, selects the tests that need a GPU.
     settings = {"RUN_ONLY_CUDA_TESTS": "1", "PL_RUN_CUDA_TESTS": "1", "OMP_NUM_THREADS": "1"}
     # Many start their ranks several times.
     options = ("--timeout", "240", "--import-mode=prepend")
-    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", "PL_RUN_STANDALONE_TESTS", 5)
+    alone, four = {"PL_RUN_STANDALONE_TESTS": "1"}, {"REPROS_SIM_DEVICES": "4"}
+    settings_by_skip = {
+        "Requires: [Standalone execution]": alone,
+        "Requires: [GPUs>=4]": four,
+        "Requires: [GPUs>=4 + Standalone execution]": {**alone, **four},
+    }
+    return Library(tests, ("**/test_*.py",), settings, options, "min_cuda_gpus", settings_by_skip, 5)
 
 
 _OF_TORCH = (
@@ -98,6 +124,13 @@ LIBRARIES = {
         (*_TIMEOUT, "-c", os.devnull, "-k", "gpu or cuda or device"),
         marker="cuda.is_available",
         files_in_a_process=20,
+    ),
+    "transformers": Library(
+        "tests",
+        _OF_TRANSFORMERS,
+        {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        (*_TIMEOUT, "-c", os.devnull, "-k", _MODELS_OF_TRANSFORMERS),
+        settings_by_skip={"test requires 0 or 1 accelerator": {"REPROS_SIM_DEVICES": "1"}},
     ),
     # PyTorch's repository: those for any device, on CUDA, and those of CUDA.
     "torch": Library(

@@ -34,6 +34,7 @@ _NAMES = {
     "pytorch": "Lightning",
     "torchmetrics": "torchmetrics",
     "torch": "PyTorch",
+    "transformers": "transformers",
 }
 
 
@@ -51,9 +52,9 @@ def count_kinds(tests: Iterable[Test]) -> Counter[str]:
     return Counter(map(kind, tests))
 
 
-def is_standalone(test: Test) -> bool:
-    """Return whether a test was skipped only because Lightning runs it in a process of its own."""
-    return test["outcome"] == "skipped" and "Requires: [Standalone execution]" in test["message"]
+def is_skipped_for(reason: str, test: Test) -> bool:
+    """Return whether a test was skipped for a reason that ends with this text."""
+    return test["outcome"] == "skipped" and str(test["message"]).endswith(reason)
 
 
 def make_results(
