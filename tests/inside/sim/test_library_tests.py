@@ -38,7 +38,7 @@ def test_that_fails():
     raise ValueError("anyhow")
 
 def test_of_a_rank_that_fails():
-    raise RuntimeError("job failed with returncode 1\\n[rank1]: KeyError: 'what it was'")
+    raise RuntimeError("job failed with returncode 1\\nOSError: of an import\\n[rank1]: KeyError: 'what it was'")
 
 @pytest.mark.skipif("ALONE" not in os.environ, reason="Requires: [Standalone execution]")
 def test_alone():
