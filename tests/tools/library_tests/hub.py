@@ -34,6 +34,8 @@ MODELS = {
     "hf-internal-testing/tiny-random-GPTJForCausalLM": ("GPTJForCausalLM", {**_GPT, "rotary_dim": 4}),
     "hf-internal-testing/tiny-random-bert": ("BertForMaskedLM", _TINY),
     "peft-internal-testing/tiny-random-OPTForCausalLM": ("OPTForCausalLM", _OPT),
+    # Of so many layers that two GPUs share them.
+    "facebook/opt-350m": ("OPTForCausalLM", {**_OPT, "num_hidden_layers": 24}),
     "peft-internal-testing/tiny-random-BloomForCausalLM": ("BloomForCausalLM", {**_GPT, "hidden_size": 32}),
     "peft-internal-testing/tiny-random-GPTNeoXForCausalLM": ("GPTNeoXForCausalLM", _TINY),
     "peft-internal-testing/tiny-random-T5ForConditionalGeneration": ("T5ForConditionalGeneration", _T5),
@@ -48,7 +50,6 @@ OTHER_NAMES = {
     "gpt2": "hf-internal-testing/tiny-random-gpt2",
     "bert-base-cased": "hf-internal-testing/tiny-random-bert",
     "peft-internal-testing/opt-125m": "peft-internal-testing/tiny-random-OPTForCausalLM",
-    "facebook/opt-350m": "peft-internal-testing/tiny-random-OPTForCausalLM",
     "bigscience/bloom-560m": "peft-internal-testing/tiny-random-BloomForCausalLM",
     "peft-internal-testing/tiny-random-t5": "peft-internal-testing/tiny-random-T5ForConditionalGeneration",
     "google/flan-t5-small": "peft-internal-testing/tiny-random-T5ForConditionalGeneration",
