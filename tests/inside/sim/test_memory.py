@@ -157,6 +157,18 @@ def test_raw_memory_is_counted_and_freed(fresh_device: Any) -> None:
         fresh_device.caching_allocator_delete(address)
 
 
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [(1, 1), (9.5, 9.5), (10, 10), (42, 42), (42.5, 42.5), (43, 44), (43.5, 44)],
+)
+def test_a_rest_of_a_segment_that_is_not_split_off_is_taken(fresh_device: Any, asked: float, taken: float) -> None:
+    before = fresh_device.memory_allocated()
+    tensor = torch.empty(int(asked * 2**20), dtype=torch.uint8, device="cuda")
+    assert (fresh_device.memory_allocated() - before) / 2**20 == taken
+    del tensor
+    assert fresh_device.memory_allocated() == before
+
+
 def test_more_than_an_exabyte_is_refused_in_cudas_words(fresh_device: Any) -> None:
     with pytest.raises(fresh_device.OutOfMemoryError, match=r"^CUDA out of memory\. Tried to allocate more than 1EB"):
         torch.empty(2**60, dtype=torch.int8, device="cuda")

@@ -36,26 +36,32 @@ std::string format_bytes(uint64_t bytes) {
   return text.str();
 }
 
-// What an allocation takes: CUDA's allocator gives blocks of 512 bytes (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize).
-uint64_t size_of_block(uint64_t bytes) {
-  constexpr uint64_t kBlock = 512;
-  return (bytes + kBlock - 1) / kBlock * kBlock;
-}
-
 void add(Count& count, uint64_t amount) {
   count.current += amount;
   count.allocated += amount;
   count.peak = std::max(count.peak, count.current);
 }
 
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+uint64_t round_up(uint64_t bytes, uint64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
 // What CUDA's allocator asks of the driver for a block (c10/cuda/CUDACachingAllocator.cpp, get_allocation_size): its message
 // names this size.
 uint64_t size_of_segment(uint64_t bytes) {
-  constexpr uint64_t kMiB = 1 << 20;
   if (bytes <= kMiB) {
     return 2 * kMiB;
   }
-  return bytes < 10 * kMiB ? 20 * kMiB : (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  return bytes < 10 * kMiB ? 20 * kMiB : round_up(bytes, 2 * kMiB);
+}
+
+// What an allocation takes of a new segment: a multiple of kMinBlockSize, and the rest of the segment where that is too small to be split
+// off (should_split in the same file).
+uint64_t size_of_block(uint64_t bytes) {
+  const auto block = round_up(bytes, 512), segment = size_of_segment(block);
+  return block > kMiB && segment - block <= kMiB ? segment : block;
 }
 
 // The message of c10/cuda/CUDACachingAllocator.cpp in this version. Nothing is reserved beyond what is allocated.
