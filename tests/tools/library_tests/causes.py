@@ -24,8 +24,9 @@ class Cause(NamedTuple):
 CAUSES = (
     Cause(
         "accelerate",
-        "LocalEntryNotFoundError|offline mode",
-        "load a model from the hub, which was not reachable in this run.",
+        "test_notebook_launcher",
+        "makes a group in one rank after the other has ended: NCCL connects at the first collective, a simulated group"
+        " at once, and waits.",
     ),
     Cause(
         "accelerate",
@@ -46,8 +47,14 @@ CAUSES = (
     Cause(
         "peft",
         "LocalEntryNotFoundError|huggingface.co",
-        "load a model from the hub, which was not reachable in this run.",
+        "load a model of the hub that hub.py has no replacement for.",
     ),
+    Cause(
+        "peft",
+        "lora_opt_timing",
+        "measure the time of a model with 125 million parameters, which the one of hub.py does not have.",
+    ),
+    Cause("peft", "requires bitsandbytes", "load a model in 4 or 8 bits, with bitsandbytes, which was not installed."),
     Cause(
         "torchmetrics",
         "FrechetInceptionDistance",

@@ -21,7 +21,7 @@ _GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4}
 _T5 = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
 _BART = {f"{of}_{what}": size for of in ("encoder", "decoder") for what, size in (("layers", 2), ("ffn_dim", 64))}
 _BART |= {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
-_OPT = {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "word_embed_proj_dim": 32}
+_OPT = {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 5, "num_attention_heads": 4, "word_embed_proj_dim": 32}
 
 MODELS = {
     "hf-internal-testing/tiny-random-LlamaForCausalLM": ("LlamaForCausalLM", _TINY),
@@ -87,7 +87,8 @@ def make_model(kind: str, sizes: dict[str, int], tokenizer: Any) -> Any:
     model = getattr(transformers, kind)
     ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "bos", "eos")}
     ids["decoder_start_token_id"] = tokenizer.pad_token_id
-    return model(model.config_class(**sizes, **ids, vocab_size=len(tokenizer)))
+    # More words than the tokenizer has: tests draw numbers of words up to 1000.
+    return model(model.config_class(**sizes, **ids, vocab_size=1024))
 
 
 def write_models(folder: Path, names: Iterable[str] = (*MODELS, *OTHER_NAMES)) -> None:
