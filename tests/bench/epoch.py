@@ -93,7 +93,16 @@ def convolutions() -> Any:
     return torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(64 * 16, 10)), (3, 32, 32)
 
 
-NETWORKS = {"perceptron": perceptron, "convolutions": convolutions}
+def transformer() -> Any:
+    """Build two layers of a transformer over 64 tokens of 128 numbers each."""
+    import torch
+
+    layer = torch.nn.TransformerEncoderLayer(128, 4, 512, batch_first=True)
+    head = [torch.nn.Flatten(), torch.nn.Linear(64 * 128, 10)]
+    return torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 2), *head), (64, 128)
+
+
+NETWORKS = {"perceptron": perceptron, "convolutions": convolutions, "transformer": transformer}
 
 if __name__ == "__main__":
     main(int(sys.argv[1]))
