@@ -48,6 +48,11 @@ KNOWN: tuple[Known, ...] = (
         dtypes=frozenset({"float32"}),
         forms=frozenset({"backward"}),
     ),
+    Known(
+        "nn.functional.scaled_dot_product_attention",
+        "The result has the strides of the kernel that a GPU would choose (sdp_choice.cpp), and the CPU's values.",
+        forms=frozenset({"forward"}),
+    ),
     *(
         Known(operator, "A kernel counts its size, and on the CUDA stub no kernel runs.", against="cuda")
         for operator in (
