@@ -67,6 +67,11 @@ CAUSES = (
     ),
     Cause(
         "transformers",
+        "Could not resolve the process group",
+        "make a mesh of GPUs from a group of Gloo's, which has lost its name: a defect of the simulated GPUs.",
+    ),
+    Cause(
+        "transformers",
         "test_trainer_fsdp",
         "compare 30 tokens with the 40 that `generate` of this release makes of this model, on the CPU as well.",
     ),
@@ -83,7 +88,7 @@ CAUSES = (
     Cause(
         "transformers",
         "test_galore_adafactor",
-        "expect a peak of 650 to 700 MB: it is 620 here, without cuBLAS's workspaces and the unused ends of blocks.",
+        "expect a peak of 650 to 700 MB: it is 634 here, without cuBLAS's workspaces.",
     ),
     Cause("torch", "CUDA graphs are not simulated|test_graph_error|graphsafe", "use CUDA graphs, which are refused."),
     Cause(

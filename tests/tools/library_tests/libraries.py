@@ -50,21 +50,7 @@ _MODELS_OF_PEFT = (
 
 _OF_TRANSFORMERS = (
     *("trainer/test_*.py", "fsdp/test_*.py", "tensor_parallel/test_*.py", "generation/test_fsdp.py"),
-    *(
-        "extended/test_trainer_ext.py",
-        "optimization/test_*.py",
-        "utils/test_cache_utils.py",
-        "utils/test_modeling_utils.py",
-    ),
-    *(
-        f"models/{name}/test_modeling_{name}.py"
-        for name in ("bert", "gpt2", "llama", "mixtral", "t5", "vit", "whisper")
-    ),
-)
-# Of the tests that every model has, those that ask for a GPU or for two.
-_MODELS_OF_TRANSFORMERS = (
-    "not ModelTest and not ModelIntegrationTest"
-    " or multi_gpu or multi_accelerator or model_parallel or offload or device or flex_attention"
+    *("extended/test_trainer_ext.py", "utils/test_cache_utils.py", "utils/test_modeling_utils.py"),
 )
 
 
@@ -129,7 +115,7 @@ LIBRARIES = {
         "tests",
         _OF_TRANSFORMERS,
         {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        (*_TIMEOUT, "-c", os.devnull, "-k", _MODELS_OF_TRANSFORMERS),
+        (*_TIMEOUT, "-c", os.devnull),
         settings_by_skip={"test requires 0 or 1 accelerator": {"REPROS_SIM_DEVICES": "1"}},
     ),
     # PyTorch's repository: those for any device, on CUDA, and those of CUDA.
