@@ -143,9 +143,16 @@ def _let_gloo_take_device_tensors(c10d: Any, device: Any) -> None:
         if isinstance(group, c10d.ProcessGroup) and device in group._device_types:
             backend = group._get_backend(device)
             if isinstance(backend, c10d.ProcessGroupGloo):
-                group._register_backend(
-                    device, c10d.ProcessGroup.BackendType.CUSTOM, extension.get().collectives(backend)
-                )
+                _replace_backend(c10d, group, device, extension.get().collectives(backend))
         return made
 
     c10d._new_process_group_helper = new_process_group
+
+
+def _replace_backend(c10d: Any, group: Any, device: Any, backend: Any) -> None:
+    """Give a group another backend for a device; the group's names, which its backends have, stay (from torch 2.2)."""
+    names = [name for name in ("group_name", "group_desc") if hasattr(group, name)]
+    kept = [getattr(group, name) for name in names]
+    group._register_backend(device, c10d.ProcessGroup.BackendType.CUSTOM, backend)
+    for name, text in zip(names, kept):
+        getattr(group, f"_set_{name}")(text)

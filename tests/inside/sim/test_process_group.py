@@ -145,6 +145,21 @@ def test_the_factor_of_a_premultiplied_sum_may_be_a_tensor(bound_ranks: Ranks) -
     assert bound_ranks.call(_premultiplied) == [[1.5, 1.5, 0.5]] * 2
 
 
+def _mesh_of_gloo(rank: int) -> list[Any]:
+    """Return the description of a group of Gloo, and a sum over a mesh of it, which finds it by its name."""
+    from torch.distributed import _functional_collectives as functional
+
+    gloo = dist.new_group(backend="gloo", group_desc="for metrics")
+    mesh = dist.device_mesh.DeviceMesh.from_group(gloo, "cuda")
+    total = functional.all_reduce(torch.full((2,), rank + 1.0, device="cuda"), "sum", mesh)
+    return [gloo.group_desc, total.tolist()]
+
+
+@pytest.mark.skipif(TORCH < (2, 4), reason="groups have a description and make a mesh from 2.4 on")
+def test_a_group_of_gloo_keeps_its_name(bound_ranks: Ranks) -> None:
+    assert bound_ranks.call(_mesh_of_gloo) == [["for metrics", [3.0, 3.0]]] * 2
+
+
 def _with_gloo_group(rank: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -52,6 +52,7 @@ KNOWN: tuple[Known, ...] = (
         "nn.functional.scaled_dot_product_attention",
         "The result has the strides of the kernel that a GPU would choose (sdp_choice.cpp), and the CPU's values.",
         forms=frozenset({"forward"}),
+        versions=("2.4.", "2.6.", "2.9.", "2.10.", "2.13.", "2.15."),  # from where on the CPU's layouts differ, too
     ),
     *(
         Known(operator, "A kernel counts its size, and on the CUDA stub no kernel runs.", against="cuda")
