@@ -1,6 +1,7 @@
 """Ranks that die of SIGKILL while they train; `killed.py FOLDER MILLISECONDS ...` kills one rank after each time.
 
-The other rank loses its connection and ends by itself. At last this process dies of SIGKILL, too.
+The other rank loses its connection and ends by itself; if it still waits to be connected, after the group's timeout. At
+last this process dies of SIGKILL, too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -18,7 +20,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 def rank(folder, number):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the rank that is left has to say about it
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=number, world_size=2)
+    store, limit = f"file://{folder}/store", timedelta(seconds=30)
+    dist.init_process_group("gloo", init_method=store, rank=number, world_size=2, timeout=limit)
     torch.manual_seed(0)
     ddp = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)))
     optimizer = torch.optim.SGD(ddp.parameters(), 0.01)
