@@ -1,4 +1,4 @@
-// The operators that training calls most, without boxes for their arguments: at half of the cost of `run_on_host`, which gets every other
+// The operators that training calls most, without boxes for their arguments: in half of the instructions of `run_on_host`, which gets every other
 // call (several devices, float16, deterministic algorithms). None of them waits for a device (sync.cpp).
 //
 // Contract held: fallback.cpp's, for operators that have a CUDA kernel in native_functions.yaml and whose results are new memory.
