@@ -90,6 +90,35 @@ def test_a_product_of_half_types_may_be_wider(product: Any, shapes: Any) -> None
         product(*given, out_dtype=torch.float64)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64], ids=str)
+@pytest.mark.parametrize(("bins", "least", "most"), [(4, 0, 3), (3, 2, 9), (5, 0, 0)])
+def test_integers_have_a_histogram_as_on_a_gpu(dtype: Any, bins: int, least: int, most: int) -> None:
+    values = torch.randint(1, 12, (60,), generator=torch.Generator().manual_seed(0)).to(dtype)
+    if least == most:  # then CUDA takes the values' own
+        lowest, highest = int(values.min()), int(values.max())
+    else:
+        lowest, highest = least, most
+    counts = [0] * bins
+    for value in values.tolist():
+        if lowest <= value <= highest:
+            counts[min((value - lowest) * bins // (highest - lowest), bins - 1)] += 1
+    counted = torch.histc(values.cuda(), bins, least, most)
+    assert counted.dtype == dtype
+    assert counted.tolist() == counts
+    out = torch.empty(0, dtype=dtype, device="cuda")
+    assert torch.histc(values.cuda(), bins, least, most, out=out) is out
+    assert out.tolist() == counts
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [(torch.float16, "HalfTensor is not supported"), (torch.bfloat16, "\"histc\" not implemented for 'BFloat16'")],
+)
+def test_half_types_have_no_histogram_on_a_gpu(dtype: Any, words: str) -> None:
+    with pytest.raises(RuntimeError, match=words):
+        torch.histc(torch.ones(3, dtype=dtype, device="cuda"), 4)
+
+
 def test_a_power_of_two_mixes_devices_as_other_operators_do() -> None:
     x, exponents = some(3).cuda(), torch.tensor([1, 0, -2])
     assert torch.equal(torch.ldexp(x, torch.tensor(2)).cpu(), x.cpu() * 4)

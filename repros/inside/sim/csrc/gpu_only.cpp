@@ -1,8 +1,9 @@
-// Operators that PyTorch has for CUDA only, where training code reaches them: RMSNorm's derivative, and products whose result
-// has a wider type than their factors.
+// Operators that PyTorch has for CUDA only, where training code reaches them: RMSNorm's derivative, products whose result
+// has a wider type than their factors, and histograms of integers.
 //
 // Contracts held: ATen/native/layer_norm.cpp (`rms_norm_composite`, whose derivative this is) and native_functions.yaml
-// (`_fused_rms_norm_backward`, from 2.9); ATen/native/cuda/Blas.cpp (`mm.dtype` and its kin, from 2.8), with its refusals of types.
+// (`_fused_rms_norm_backward`, from 2.9); ATen/native/cuda/Blas.cpp (`mm.dtype` and its kin, from 2.8) and
+// ATen/native/cuda/SummaryOps.cu (`histc`), with their refusals of types.
 // A reference implementation, written with operators on device tensors. Half types are computed in float32, as CUDA's kernels do.
 #include "sim.h"
 
@@ -80,6 +81,25 @@ void wide_product(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, t
   stack->push_back(arguments.back());
 }
 
+// histc, whose CUDA kernel takes integers, and no half type; the CPU's is the reverse. A bin of integers is the same in float64.
+void histogram(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto& schema = op.schema();
+  const auto type = torch::jit::peek(*stack, 0, schema.arguments().size()).toTensor().scalar_type();
+  TORCH_CHECK(type != at::kHalf, "HalfTensor is not supported");
+  TORCH_CHECK_NOT_IMPLEMENTED(type != at::kBFloat16, "\"histc\" not implemented for '", type, "'");
+  if (!at::isIntegralType(type, /*includeBool=*/false)) {
+    run_on_host(op, keys, stack);
+    return;
+  }
+  const auto arguments = torch::jit::pop(*stack, schema.arguments().size());
+  check_placement(schema, arguments);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const auto counted =
+      arguments[0].toTensor().to(at::kDouble).histc(arguments[1].toInt(), arguments[2].toScalar().toLong(), arguments[3].toScalar().toLong());
+  const bool is_out = schema.arguments().back().is_out();
+  stack->push_back(is_out ? arguments.back().toTensor().resize_(counted.sizes()).copy_(counted) : counted.to(type));
+}
+
 bool is_without_host_kernel(const char* name, const char* overload) {
   const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
   return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
@@ -102,6 +122,9 @@ TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   if (is_without_host_kernel("aten::_fused_rms_norm_backward", "")) {
     library.impl("_fused_rms_norm_backward", &rms_norm_backward);
+  }
+  for (const char* overload : {"histc", "histc.out"}) {
+    library.impl(overload, torch::CppFunction::makeFromBoxedFunction<&histogram>());
   }
   for (const char* product : {"mm", "bmm", "addmm", "baddbmm"}) {
     for (const char* overload : {"dtype", "dtype_out"}) {
