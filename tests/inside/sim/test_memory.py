@@ -184,3 +184,36 @@ def test_a_history_that_is_not_kept_is_announced() -> None:
     with pytest.warns(UserWarning, match="the history of a simulated GPU's memory is not kept"):
         torch.cuda.memory._record_memory_history(True)
     torch.cuda.memory._record_memory_history(None)
+
+
+@pytest.mark.parametrize("first", ["plain", "inference"])
+def test_an_operator_sees_a_tensor_as_it_is_now(first: Any) -> None:
+    # The accelerator keeps the CPU's view of a tensor from one call to the next.
+    here = torch.arange(-6.0, 6.0).reshape(3, 4)
+    there = here.cuda()
+    with torch.inference_mode(first == "inference"):
+        torch.relu(there)
+
+    def agree() -> None:
+        assert torch.equal(torch.relu(there).cpu(), torch.relu(here))
+        assert torch.equal((there + there.t()).cpu(), here + here.t())
+
+    changes = [
+        lambda x: x.resize_(3, 3),
+        lambda x: x.t_(),
+        lambda x: x.mul_(-1),
+        lambda x: torch._foreach_add_([x], 2),
+        lambda x: x.set_(x.clone().t()),
+        lambda x: x.as_strided_((2, 2), (1, 3), 1),
+    ]
+    for change in changes:
+        change(here)
+        change(there)
+        agree()
+
+
+def test_a_lazily_conjugated_tensor_is_not_taken_for_its_own_memory() -> None:
+    here = torch.randn(4, 4, dtype=torch.complex64)
+    there = here.cuda()
+    for one in (lambda x: x @ x, lambda x: x.conj() @ x, lambda x: x.mH @ x, lambda x: x @ x):
+        torch.testing.assert_close(one(there).cpu(), one(here))

@@ -49,7 +49,7 @@ void run_together(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> argu
   torch::jit::Stack hosts;
   hosts.reserve(arguments.size());
   for (const auto& value : arguments) {
-    hosts.push_back(value.isTensorList() ? c10::IValue(map_list(value, &host_alias)) : value);
+    hosts.push_back(value.isTensorList() ? c10::IValue(map_list(value, &kept_alias)) : value);
   }
   {
     const at::AutoDispatchBelowADInplaceOrView below;

@@ -20,7 +20,10 @@
 #endif
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace sim {
 
@@ -30,6 +33,17 @@ struct Block {
   c10::Storage host;
   c10::DeviceIndex index;
   uint64_t bytes;
+  // The first aliases that kept_alias made, a parameter and its transpose say; each is null until then, and counts as a reference.
+  std::array<std::atomic<c10::TensorImpl*>, 2> aliases{};
+
+  Block(c10::Storage host, c10::DeviceIndex index) : host(std::move(host)), index(index), bytes(this->host.nbytes()) {}
+  ~Block() {
+    for (auto& each : aliases) {
+      if (auto* alias = each.load(std::memory_order_acquire)) {
+        c10::raw::intrusive_ptr::decref(alias);
+      }
+    }
+  }
 
   static void release(void* context) {
     auto* block = static_cast<Block*>(context);
@@ -39,7 +53,7 @@ struct Block {
 };
 
 c10::DataPtr pointer_to(const c10::Storage& host, c10::DeviceIndex index) {
-  auto* block = new Block{host, index, host.nbytes()};
+  auto* block = new Block(host, index);
   account_of(index).allocate(block->bytes);
   return {const_cast<void*>(host.data_ptr().get()), block, &Block::release, c10::Device(kDevice, index)};
 }
@@ -211,6 +225,37 @@ at::Tensor host_alias(const at::Tensor& tensor) {
   }
   check_strided(tensor);
   return host_tensor(tensor, host_storage(tensor.storage()));
+}
+
+namespace {
+
+using TensorPtr = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+bool is_like(const c10::TensorImpl& alias, const at::Tensor& device) {
+  return alias.dtype() == device.dtype() && alias.sizes() == device.sizes() && alias.strides() == device.strides() &&
+      alias.storage_offset() == device.storage_offset() && alias.is_conj() == device.is_conj() && alias.is_neg() == device.is_neg() &&
+      alias.is_wrapped_number() == device.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+}  // namespace
+
+at::Tensor kept_alias(const at::Tensor& tensor) {
+  Block* block = is_sim(tensor) ? block_of(tensor.storage()) : nullptr;
+  for (size_t i = 0; block != nullptr && i < block->aliases.size(); ++i) {
+    c10::TensorImpl* kept = block->aliases[i].load(std::memory_order_acquire);
+    if (kept != nullptr && is_like(*kept, tensor)) {
+      return at::Tensor(TensorPtr::reclaim_copy(kept));
+    }
+    if (kept == nullptr) {
+      auto alias = host_alias(tensor);
+      auto* made = TensorPtr(alias.getIntrusivePtr()).release();
+      if (alias.is_inference() || !block->aliases[i].compare_exchange_strong(kept, made, std::memory_order_acq_rel)) {
+        c10::raw::intrusive_ptr::decref(made);
+      }
+      return alias;
+    }
+  }
+  return host_alias(tensor);
 }
 
 std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors) {

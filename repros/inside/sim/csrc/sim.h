@@ -71,6 +71,8 @@ at::Tensor host_tensor(const at::Tensor& device, const c10::Storage& storage);
 at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage);
 // A CPU tensor over the same bytes. A tensor on another device is returned unchanged.
 at::Tensor host_alias(const at::Tensor& tensor);
+// The same, kept for the next call where it can be: for kernels that change nothing of an alias but its elements.
+at::Tensor kept_alias(const at::Tensor& tensor);
 std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors);
 
 // --- kernel_checks.cpp

@@ -90,14 +90,14 @@ class OneDevice {
 template <class Argument>
 decltype(auto) to_host(Argument& argument) {
   if constexpr (std::is_same_v<std::remove_const_t<Argument>, at::Tensor>) {
-    return host_alias(argument);
+    return kept_alias(argument);
   } else if constexpr (std::is_same_v<std::remove_const_t<Argument>, SIM_OPTIONAL<at::Tensor>>) {
-    return argument.has_value() ? SIM_OPTIONAL<at::Tensor>(host_alias(*argument)) : SIM_OPTIONAL<at::Tensor>();
+    return argument.has_value() ? SIM_OPTIONAL<at::Tensor>(kept_alias(*argument)) : SIM_OPTIONAL<at::Tensor>();
   } else if constexpr (std::is_same_v<std::remove_const_t<Argument>, at::TensorList>) {
     std::vector<at::Tensor> hosts;
     hosts.reserve(argument.size());
     for (const at::Tensor& each : argument) {
-      hosts.push_back(host_alias(each));
+      hosts.push_back(kept_alias(each));
     }
     return hosts;
   } else {
