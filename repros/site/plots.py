@@ -71,13 +71,19 @@ def _bench(kept: Mapping[str, Any]) -> Iterator[Plot]:
         "{:.2f} s",
         ((name, f"{one['cpu_ratio']} x python -c pass", one["cpu_seconds"]["median"]) for name, one in startup),
     )
-    networks = kept["epochs"]["networks"].items()
+    epochs = kept["epochs"]
+    cores = epochs["machine"]["processors"]
+    measured = ((epochs["networks_on_one_core"], "1 core"), (epochs["networks"], f"{cores} cores"))
     yield _plot(
         "An epoch on the simulated accelerator, compared with the CPU",
-        f"Processor seconds of {kept['epochs']['batches']} batches in a Lightning fit, as a multiple of those on the "
+        f"Processor seconds of {epochs['batches']} batches in a Lightning fit, as a multiple of those on the "
         "CPU. It shows what the simulation costs, and nothing about a GPU.",
         "{:.2f} x",
-        ((name, count(one["rounds"], "round"), one["processor"]["ratio"]["median"]) for name, one in networks),
+        (
+            (f"{name}, {where}", count(one["rounds"], "round"), one["processor"]["ratio"]["median"])
+            for networks, where in measured
+            for name, one in networks.items()
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from repros.engine.plan import Selection, plan, select
 from repros.model import Category, Cell, Environment
 from repros.model.catalogue import Catalogue
 from tests.bench import figures, machine, table
-from tests.bench.measure import Bench, measure_interleaved, memory_of, time_epochs
+from tests.bench.measure import Bench, measure_interleaved, memory_of
 from tests.bench.startup import startup_figures, time_startup
 from tests.bench.watched import measure_watch
 
@@ -66,7 +66,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
             report["catalogue"] = _measure_catalogue(cells, Path(folder))
     if not no_sim:
         click.echo("measuring epochs on sim and on the CPU", err=True)
-        report["epochs"] = figures.epoch_figures(time_epochs(environment.python, rounds))
+        report["epochs"] = figures.measure_epochs(environment.python, rounds)
     click.echo("measuring trainings under repros watch", err=True)
     report["watch"] = measure_watch(environment.python, rounds)
     signatures = [variant.signature for repro in catalogue for variant in repro.variants]

@@ -6,6 +6,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from repros.engine.cells import JOBS
@@ -14,7 +15,7 @@ from repros.match import match_log
 from repros.match.log import decode_lines
 from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from repros.model.affected import AnyOf
-from tests.bench.measure import Sample, Series
+from tests.bench.measure import Sample, Series, time_epochs
 from tests.bench.startup import compare_startup
 from tests.bench.watched import compare_watch
 from tests.factories import repro, variant
@@ -57,6 +58,12 @@ def epoch_figures(measured: Mapping[str, Any]) -> dict[str, Any]:
                 "seconds": {device: round(statistics.median(taken), 3) for device, taken in seconds.items()},
             }
     return {"batches": measured["batches"], "networks": networks}
+
+
+def measure_epochs(python: Path, rounds: int) -> dict[str, Any]:
+    """Time epochs in an environment with all cores of this machine, and with one; return the figures of both."""
+    on_all, on_one = (epoch_figures(time_epochs(python, rounds, on_one_core=one)) for one in (False, True))
+    return on_all | {"networks_on_one_core": on_one["networks"]}
 
 
 def _ratio(hand: Series, other: Series) -> dict[str, float]:

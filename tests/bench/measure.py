@@ -169,13 +169,19 @@ _KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": str(2**30), "
 on one device and now on the other, as the blocks happen to lie; that can take more time than the simulation."""
 
 
-def time_epochs(python: Path, rounds: int) -> dict[str, Any]:
+def time_epochs(python: Path, rounds: int, *, on_one_core: bool) -> dict[str, Any]:
     """Time epochs on sim and on the CPU, in turn, in three processes of an environment.
 
     The figures of one process are close together and may be far from another's: the ratio depends on the memory and the
     processors that a process happens to get. Each times a third of the rounds, rounded up.
+
+    Args:
+        python: the environment's.
+        rounds: epochs of each network on each device; a short one is timed several times a round.
+        on_one_core: whether a process may use one core only, so that no thread of it wakes up on another.
     """
     script = [str(python), str(Path(__file__).with_name("epoch.py")), str(-(-rounds // _PROCESSES))]
+    script += ["--on-one-core"] if on_one_core else []
     environ = os.environ | simulated_environ() | _KEEP_MEMORY
     runs = []
     for _ in range(_PROCESSES):

@@ -21,7 +21,6 @@ from typing import Any
 from repros import environments
 from repros.stacks import stack
 from tests.bench import figures, machine
-from tests.bench.measure import time_epochs
 from tests.tools.simulated import simulated_environ
 
 KEPT = Path(__file__).with_name("kept.json")
@@ -61,7 +60,7 @@ def main() -> None:
     asked = parser.parse_args()
     observed = machine.Machine()
     python = environments.ensure(stack(asked.stack), print)
-    measured = {"epochs": figures.epoch_figures(time_epochs(python, asked.rounds))}
+    measured = {"epochs": figures.measure_epochs(python, asked.rounds)}
     measured["epochs"] |= {
         "import": time_imports(python, asked.rounds),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

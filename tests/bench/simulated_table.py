@@ -16,16 +16,19 @@ def table(kept: Mapping[str, Any]) -> str:
     """Return the rows, from the kept figures."""
     epochs = kept["epochs"]
     rows = [
-        f"| an epoch of {epochs['batches']} batches, {network} | {_times(one['processor']['ratio'])} |"
+        f"| an epoch of {epochs['batches']} batches, {network}"
+        f" | {_times(epochs['networks_on_one_core'][network])} | {_times(one)} |"
         for network, one in epochs["networks"].items()
     ]
     seconds = epochs["import"]["seconds"]
     spread = f"{seconds['min']:+.2f} to {seconds['max']:+.2f}"
-    rows.append(f"| `import torch` ({epochs['import']['torch']}) | {seconds['median']:+.2f} s ({spread}) |")
-    return "| | processor time |\n|---|---|\n" + "\n".join(rows) + "\n"
+    rows.append(f"| `import torch` ({epochs['import']['torch']}) | | {seconds['median']:+.2f} s ({spread}) |")
+    cores = epochs["machine"]["processors"]
+    return f"| processor time | on one core | on {cores} cores |\n|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
-def _times(ratio: Mapping[str, float]) -> str:
+def _times(epoch: Mapping[str, Any]) -> str:
+    ratio = epoch["processor"]["ratio"]
     return f"{ratio['median']:.2f} times the CPU's ({ratio['min']:.2f} to {ratio['max']:.2f})"
 
 
