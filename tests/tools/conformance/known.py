@@ -36,6 +36,11 @@ class Known(NamedTuple):
 
 KNOWN: tuple[Known, ...] = (
     Known(
+        "histc",
+        "aten/src/ATen/native/cuda/SummaryOps.cu has no kernel for bfloat16.",
+        dtypes=frozenset({"bfloat16"}),
+    ),
+    Known(
         "nn.functional.linear_cross_entropy.chunked",
         "torch/nn/modules/linear_cross_entropy_options.py chooses other parts of the batch and another accumulation for"
         " bfloat16 on `cuda` than on `cpu`.",
