@@ -91,7 +91,7 @@ def _rows(lines: Sequence[RecordLine], width: int) -> Iterator[Text]:
     layout = _Layout.fit(rows, width, len(_DOES_NOT_FIX) if any(map(_refutes_claim, lines)) else 0)
     yield Text(layout.row(layout.heads), "dim")
     for repro, group in groupby(lines, key=lambda line: line["repro"]):
-        members = list(group)
+        members = list(_by_stack(group))
         yield from heading(repro, members[0].get("title") or "", width)
         previous = None
         for line in members:
@@ -100,6 +100,12 @@ def _rows(lines: Sequence[RecordLine], width: int) -> Iterator[Text]:
             previous = variant
     if not layout.roomy and any(map(_refutes_claim, lines)):
         yield Text(f"x  a documented fix that {_DOES_NOT_FIX}", "magenta")
+
+
+def _by_stack(lines: Iterable[RecordLine]) -> Iterator[RecordLine]:
+    """Yield the cells that differ in their stack alone by its name: they ran side by side and ended in any order."""
+    for _, cells in groupby(lines, key=lambda line: (line["repro"], line["variant"], line["strategy"], line["device"])):
+        yield from sorted(cells, key=lambda line: str(line["stack"]["name"]))
 
 
 def _cell_lines(line: RecordLine, columns: Sequence[str], layout: _Layout) -> Iterator[Text]:

@@ -248,3 +248,14 @@ def test_cells_that_ran_side_by_side_are_sorted() -> None:
 
 def cell_of(line: Mapping[str, Any]) -> str:
     return f"{line['repro']} {line['variant']} {line['strategy']} {line['device']} {line['stack']['name']}"
+
+
+def test_the_stacks_of_a_variant_are_in_order() -> None:
+    ended = [
+        line("RPR-0004", ADAMW, f"{variant} fused_adamw sim {stack}", Verdict.CLEAN, 1.0)
+        for variant, stacks in {"fixed": ("current", "2023-05"), "failing": ("2023-05", "current")}.items()
+        for stack in stacks
+    ]
+    rows = [row.split() for row in table.summary_table(ended, 100).plain.splitlines() if " sim " in row]
+    assert [row[-3] for row in rows] == ["2023-05", "current"] * 2
+    assert [row[0] for row in rows[::2]] == ["fixed", "failing"]
