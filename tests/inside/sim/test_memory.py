@@ -198,7 +198,7 @@ def test_an_operator_sees_a_tensor_as_it_is_now(first: Any) -> None:
         assert torch.equal(torch.relu(there).cpu(), torch.relu(here))
         assert torch.equal((there + there.t()).cpu(), here + here.t())
 
-    changes = [
+    changes: list[Any] = [
         lambda x: x.resize_(3, 3),
         lambda x: x.t_(),
         lambda x: x.mul_(-1),
@@ -215,5 +215,6 @@ def test_an_operator_sees_a_tensor_as_it_is_now(first: Any) -> None:
 def test_a_lazily_conjugated_tensor_is_not_taken_for_its_own_memory() -> None:
     here = torch.randn(4, 4, dtype=torch.complex64)
     there = here.cuda()
-    for one in (lambda x: x @ x, lambda x: x.conj() @ x, lambda x: x.mH @ x, lambda x: x @ x):
+    products: list[Any] = [lambda x: x @ x, lambda x: x.conj() @ x, lambda x: x.mH @ x, lambda x: x @ x]
+    for one in products:
         torch.testing.assert_close(one(there).cpu(), one(here))
