@@ -103,8 +103,8 @@ def _rows(lines: Sequence[RecordLine], width: int) -> Iterator[Text]:
 
 
 def _by_stack(lines: Iterable[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the cells that differ in their stack alone by its name: they ran side by side and ended in any order."""
-    for _, cells in groupby(lines, key=lambda line: (line["repro"], line["variant"], line["strategy"], line["device"])):
+    """Yield a repro's cells, those of one variant, strategy and device sorted by stack: they ended in any order."""
+    for _, cells in groupby(lines, key=lambda line: (line["variant"], line["strategy"], line["device"])):
         yield from sorted(cells, key=lambda line: str(line["stack"]["name"]))
 
 

@@ -73,7 +73,7 @@ CAUSES = (
     Cause(
         "transformers",
         "histogram_cpu",
-        "call `histc` with integers, which CUDA's kernel takes and the CPU's does not: a defect of the simulated GPUs.",
+        "call `histc` with integers, which CUDA's kernel takes and the CPU's does not: mended, and not run since.",
     ),
     Cause(
         "transformers",

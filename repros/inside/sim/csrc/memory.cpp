@@ -33,7 +33,7 @@ struct Block {
   c10::Storage host;
   c10::DeviceIndex index;
   uint64_t bytes;
-  // The first aliases that kept_alias made, a parameter and its transpose say; each is null until then, and counts as a reference.
+  // The first two aliases that kept_alias made, such as those of a parameter and of its transpose. Null until made; each holds a reference.
   std::array<std::atomic<c10::TensorImpl*>, 2> aliases{};
 
   Block(c10::Storage host, c10::DeviceIndex index) : host(std::move(host)), index(index), bytes(this->host.nbytes()) {}
