@@ -6,7 +6,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from repros.engine import header
 from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
+from repros.settings import use_catalogue
 from repros.stacks import stack
 from tests.toy_cells import TOYS, Play, living
 
@@ -65,6 +66,13 @@ def current_python() -> Path:
         return environments.ensure(stack("current"), print)
     except environments.EnvironmentFailedError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(autouse=True)
+def _no_chosen_catalogue() -> Iterator[None]:
+    """Forget what `--catalogue` of a command has chosen, which lasts as long as the process."""
+    yield
+    use_catalogue()
 
 
 @pytest.fixture
