@@ -24,7 +24,7 @@ def functions() -> dict[str, Any]:
         "_cuda_exchangeDevice": _exchange,
         "_cuda_maybeExchangeDevice": _maybe_exchange,
         "_cuda_isInBadFork": _is_in_bad_fork,
-        "_cuda_synchronize": lambda: None,
+        "_cuda_synchronize": lambda: extension.get().check_context(),
         "_cuda_canDeviceAccessPeer": lambda device, peer: device != peer,
         "_cuda_hasPrimaryContext": lambda _device: bool(_initialised_by),
         "_cuda_lock_mutex": lambda: None,
@@ -100,7 +100,7 @@ class DeviceProperties:
     max_threads_per_multi_processor, max_threads_per_block = 2048, 1024
     regs_per_multiprocessor = 65536
     shared_memory_per_block = 49152
-    L2_cache_size, memory_bus_width = 40 << 20, 5120
+    memory_bus_width = 5120
     clock_rate, memory_clock_rate = 1410000, 1215000
     pci_device_id = pci_domain_id = 0
 
@@ -113,6 +113,7 @@ class DeviceProperties:
         self.multi_processor_count = profile.multiprocessors
         self.shared_memory_per_multiprocessor = profile.shared_memory
         self.shared_memory_per_block_optin = profile.shared_memory - 1024
+        self.L2_cache_size = int(profile.l2_mebibytes * 2**20)
         self.pci_bus_id = index
         self.uuid = f"00000000-0000-0000-0000-{index:012d}"
         self.gcnArchName = ""

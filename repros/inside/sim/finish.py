@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
-import os
 from typing import Any
 
-from . import compilers, extension, nccl, nvml, storages
+from . import autograd, compilers, extension, nccl, nvml, storages
 from .toolkit import VERSION
 
 
@@ -37,7 +35,7 @@ def finish(torch: Any) -> None:
     nvml.install(torch)
     process_transfer.register()
     nccl.install(torch)
-    atexit.register(_let_autograd_end)
+    autograd.install(torch)
 
 
 def _keep_torchscript_from_compiling(torch: Any) -> None:
@@ -57,14 +55,3 @@ def _keep_whole_states(torch: Any) -> None:
         original(new_state, device)
 
     torch.cuda.random.set_rng_state = torch.cuda.set_rng_state = set_rng_state
-
-
-_PROCESS = os.getpid()
-
-
-def _let_autograd_end() -> None:
-    # A device's autograd thread may still free what `backward` held when that has returned. If the interpreter ends
-    # meanwhile, the process aborts ("terminate called without an active exception"): seen on 2.13, one run in two of a
-    # script that ends with `backward`. A forked process has no such threads.
-    if os.getpid() == _PROCESS and extension.get().has_allocated():
-        extension.get().await_autograd()

@@ -79,6 +79,7 @@ def _stream_class(base: Any) -> Any:
             return True
 
         def synchronize(self) -> None:
+            extension.get().check_context()
             extension.get().note_sync()
 
         @staticmethod
@@ -118,7 +119,7 @@ class _Moment:
         return True
 
     def synchronize(self) -> None:
-        pass
+        extension.get().check_context()
 
     def elapsed_time(self, end_event: Any) -> float:
         """Return the milliseconds from this event to another, with the refusals of ATen/cuda/CUDAEvent.h."""
@@ -127,7 +128,7 @@ class _Moment:
         if self._moment is None or end_event._moment is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if self._index != end_event._index:
-            extension.get().throw_error(_INVALID_HANDLE, "invalid resource handle")
+            extension.get().throw_error(_INVALID_HANDLE)
         return float(end_event._moment - self._moment) * 1000
 
     def ipc_handle(self) -> bytes:

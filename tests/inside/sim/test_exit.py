@@ -8,8 +8,10 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("sim")
 
-STEP = "torch.ones(2, device='cuda', requires_grad=True).sum().backward()"
+PLAIN_STEP = "torch.ones(2, device='cuda', requires_grad=True).sum().backward()"
+STEP = "x = torch.ones(2, device='cuda', requires_grad=True); x.register_hook(lambda g: g); x.sum().backward()"
 ENDINGS = {
+    "with backward in its own thread": (PLAIN_STEP, 0),
     "with backward": (STEP, 0),
     "with backward in a thread": (
         f"""
@@ -58,6 +60,10 @@ child = os.fork()
 if child:
     sys.exit(os.waitpid(child, 0)[1])
 """,
+        0,
+    ),
+    "with a context that an assertion has ended": (
+        f"{STEP}\ntry:\n    torch.ones(2, device='cuda')[torch.tensor([2])]\nexcept RuntimeError:\n    pass",
         0,
     ),
     "with os._exit": (f"import os\n{STEP}\nos._exit(0)", 0),

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <deque>
 #include <iomanip>
@@ -97,6 +98,17 @@ std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t lim
 #endif
 }
 
+// As `repros simulate --memory` reads sizes: a gigabyte of GPU memory is 2^30 bytes. 0 for what is no unit.
+double unit_of(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  if (text.empty()) {
+    return 1;
+  }
+  const auto power = std::string("mgt").find(text[0]);
+  const bool is_unit = text.substr(1) == "b" || text.substr(1) == "ib";
+  return power != std::string::npos && is_unit ? static_cast<double>(uint64_t{1} << (20 + 10 * power)) : 0;
+}
+
 }  // namespace
 
 uint64_t device_bytes() {
@@ -105,9 +117,10 @@ uint64_t device_bytes() {
     return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
   }
   char* end = nullptr;
-  const unsigned long long bytes = std::strtoull(text, &end, 10);
-  TORCH_CHECK(*end == '\0' && *text != '-', "REPROS_SIM_MEMORY must be a number of bytes, not '", text, "'");
-  return bytes;
+  const double number = std::strtod(text, &end);
+  const double bytes = number * unit_of(end);
+  TORCH_CHECK(bytes >= 1 && bytes < 9e18, "REPROS_SIM_MEMORY must be a size such as 24GB or 512MB, or a number of bytes, not '", text, "'");
+  return static_cast<uint64_t>(bytes);
 }
 
 namespace {

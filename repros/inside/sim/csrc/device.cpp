@@ -24,9 +24,6 @@ namespace {
 constexpr int kMostDevices = 64;
 constexpr int kDefaultDevices = 2;
 
-constexpr int kInitializationError = 3;  // cudaErrorInitializationError
-
-std::atomic<bool> is_bad_fork{false};
 void (*require_initialization)() = nullptr;
 
 thread_local c10::DeviceIndex current = 0;
@@ -71,15 +68,9 @@ int visible_device_count() {
 void poison_forks(void (*require)()) {
   if (std::exchange(require_initialization, require) == nullptr) {
     pthread_atfork(nullptr, nullptr, [] {
-      is_bad_fork = true;
+      exchange_context_error(kInitializationError);
       require_initialization();
     });
-  }
-}
-
-void check_not_forked() {
-  if (is_bad_fork.load(std::memory_order_relaxed)) {
-    throw_cuda_error(kInitializationError, "initialization error");
   }
 }
 
@@ -94,27 +85,9 @@ c10::DeviceIndex current_device() {
 
 c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
   if (index < 0 || index >= device_count()) {
-    throw_invalid_device(index);
+    throw_cuda_error(kInvalidDevice);
   }
   return std::exchange(current, index);
-}
-
-void throw_cuda_error(int code, const std::string& message) {
-  const std::string words = "CUDA error: " + message +
-      "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
-      "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
-      "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n";
-#if SIM_HAS_ACCELERATOR_ERROR
-  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, code, words);
-#else
-  static_cast<void>(code);
-  TORCH_CHECK(false, words);
-#endif
-}
-
-void throw_invalid_device(int /*index*/) {
-  constexpr int kInvalidDevice = 101;  // cudaErrorInvalidDevice
-  throw_cuda_error(kInvalidDevice, "invalid device ordinal");
 }
 
 c10::StreamId new_stream() {
@@ -171,9 +144,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return true;
   }
   void synchronizeStream(const c10::Stream&) const override {
+    check_context();
     note_sync();
   }
-  void synchronizeDevice(const c10::DeviceIndex) const {}
+  void synchronizeDevice(const c10::DeviceIndex) const {
+    check_context();
+  }
 
   void record(void** event, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {
     destroyEvent(*event, 0);
@@ -183,7 +159,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void*) const override {
     return true;
   }
-  void synchronizeEvent(void*) const {}
+  void synchronizeEvent(void*) const {
+    check_context();
+  }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
     delete static_cast<Moment*>(event);
   }

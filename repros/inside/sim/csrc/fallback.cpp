@@ -201,7 +201,7 @@ void register_layout(torch::Library& library, c10::DispatchKey cpu, c10::Dispatc
 }  // namespace
 
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  check_not_forked();
+  check_context();
   const auto& schema = op.schema();
   const auto host_key = host_key_of(keys);
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -245,7 +245,14 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   }
 
   agree_on_threads();
-  call_host_kernel(op, host_key, stack);
+  try {
+    call_host_kernel(op, host_key, stack);
+  } catch (const c10::Error& error) {
+    if (on_sim) {
+      assert_on_device(schema, error);
+    }
+    throw;
+  }
   call.write_back();
   const size_t results = schema.returns().size();
   for (size_t i = stack->size() - results; on_sim && i < stack->size(); ++i) {

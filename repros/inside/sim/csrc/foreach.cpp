@@ -45,7 +45,7 @@ c10::List<at::Tensor> map_list(const c10::IValue& list, c10::function_ref<at::Te
 
 // A foreach operator on tensors of one device, which CUDA computes together. Its results are new memory.
 void run_together(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, c10::DeviceIndex index, torch::jit::Stack* stack) {
-  check_not_forked();
+  check_context();
   torch::jit::Stack hosts;
   hosts.reserve(arguments.size());
   for (const auto& value : arguments) {

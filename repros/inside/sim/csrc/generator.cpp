@@ -190,7 +190,7 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
   }();
   const auto real = index < 0 ? current_device() : index;
   if (real >= device_count()) {
-    throw_invalid_device(real);
+    throw_cuda_error(kInvalidDevice);
   }
   return generators->at(static_cast<size_t>(real));
 }

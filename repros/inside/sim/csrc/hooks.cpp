@@ -82,7 +82,9 @@ struct CUDAHooks : at::CUDAHooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const {
     return index < 0 ? static_cast<c10::DeviceIndex>(-1) : exchange_device(index);
   }
-  void deviceSynchronize(SIM_HOOKS_INDEX /*index*/) const {}
+  void deviceSynchronize(SIM_HOOKS_INDEX /*index*/) const {
+    check_context();
+  }
 
   std::string showConfig() const {
     return "  - simulated CUDA devices in host memory\n";

@@ -55,7 +55,7 @@ at::Tensor empty_strided(
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
-  check_not_forked();
+  check_context();
   note_sync_of_copy(to, from, non_blocking);
   const at::AutoDispatchBelowADInplaceOrView below;
   host_alias(to).copy_(host_alias(from), non_blocking);
@@ -64,7 +64,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
 
 // PyTorch's `copy_` names CUDA among the devices that have a kernel for copies (ATen/native/Copy.cpp).
 at::Tensor& copy_in_place(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
-  check_not_forked();
+  check_context();
   note_sync_of_copy(self, from, non_blocking);
   const at::AutoDispatchBelowADInplaceOrView below;
   host_alias(self).copy_(host_alias(from), non_blocking);

@@ -5,12 +5,14 @@
 #include "sim.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/python_variable.h>
 #if __has_include(<torch/csrc/utils/device_lazy_init.h>)
 #include <torch/csrc/utils/device_lazy_init.h>
 #else
@@ -18,8 +20,10 @@
 #endif
 #include <torch/csrc/utils/pybind.h>
 
+#include <exception>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -75,12 +79,62 @@ void allow_tensor_type(const py::handle& type) {
   found->is_cuda = false;
 }
 
+// `run_backward(tensors, ...)` of autograd's engine (torch/csrc/autograd/python_engine.cpp).
+PyCFunctionWithKeywords original_run_backward = nullptr;
+
+std::vector<at::Tensor> roots_of(PyObject* arguments) {
+  std::vector<at::Tensor> roots;
+  if (PyTuple_GET_SIZE(arguments) > 0 && PyTuple_Check(PyTuple_GET_ITEM(arguments, 0))) {
+    PyObject* given = PyTuple_GET_ITEM(arguments, 0);
+    for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(given); ++index) {
+      PyObject* root = PyTuple_GET_ITEM(given, index);
+      if (!THPVariable_Check(root)) {
+        return {};
+      }
+      roots.push_back(THPVariable_Unpack(root));
+    }
+  }
+  return roots;
+}
+
+bool can_run_in_callers_thread(PyObject* arguments) {
+  try {
+    const auto roots = roots_of(arguments);
+    return !roots.empty() && sim::can_run_in_callers_thread(roots);
+  } catch (const std::exception&) {  // a root without a gradient, of which `run_backward` says so itself
+    return false;
+  }
+}
+
+PyObject* run_backward(PyObject* self, PyObject* arguments, PyObject* named) {
+  if (!can_run_in_callers_thread(arguments)) {
+    return original_run_backward(self, arguments, named);
+  }
+  auto& state = c10::AutogradState::get_tls_state();
+  const bool before = state.get_multithreading_enabled();
+  state.set_multithreading_enabled(false);
+  PyObject* result = original_run_backward(self, arguments, named);
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(before);
+  return result;
+}
+
+void replace_run_backward(const py::handle& engine) {
+  auto* methods = reinterpret_cast<PyTypeObject*>(engine.ptr())->tp_methods;
+  while (methods->ml_name != nullptr && std::string(methods->ml_name) != "run_backward") {
+    ++methods;
+  }
+  TORCH_CHECK(methods->ml_name != nullptr, "autograd's engine has no run_backward");
+  original_run_backward = reinterpret_cast<PyCFunctionWithKeywords>(reinterpret_cast<void*>(methods->ml_meth));
+  methods->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run_backward));
+}
+
 // Waits until each device's autograd thread has freed what the last `backward` held, which it does after that has returned. A thread
 // does one task after another; this one holds nothing that needs Python to be freed, and no memory: there may be none left.
 void await_autograd() {
   const at::AutoGradMode with_gradients(true);
   const c10::InferenceMode not_for_inference(false);
   torch::autograd::AnomalyMode::set_enabled(false);
+  sim::exchange_context_error(0);  // the process ends: whatever has happened, its threads must
   for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
     const auto nothing = at::empty({0}, at::TensorOptions(c10::Device(sim::kDevice, index)));
     torch::autograd::backward({nothing.detach().set_requires_grad(true).mul(2)}, {nothing});
@@ -138,7 +192,8 @@ PYBIND11_MODULE(_sim, module) {
   module.def("new_stream", &sim::new_stream);
   module.def("current_stream", [](int index) { return sim::current_stream(checked(index)); });
   module.def("set_stream", [](int index, int64_t id) { sim::set_stream(checked(index), id); });
-  module.def("throw_error", &sim::throw_cuda_error);
+  module.def("throw_error", torch::wrap_pybind_function(&sim::throw_cuda_error));
+  module.def("check_context", torch::wrap_pybind_function(&sim::check_context));
   module.def("set_device", [](int index) { return static_cast<int>(sim::exchange_device(static_cast<c10::DeviceIndex>(index))); });
   module.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(sim::default_generator(checked(index))));
@@ -154,6 +209,8 @@ PYBIND11_MODULE(_sim, module) {
     sim::resize_storage(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl)), bytes);
   });
   module.def("replace_generator_constructor", &replace_generator_constructor);
+  module.def("replace_run_backward", &replace_run_backward);
+  module.def("expect_saved_tensor_hooks", &sim::expect_saved_tensor_hooks);
   module.def("allow_tensor_type", &allow_tensor_type);
   module.def("initialize_context", &initialize_context);
   module.def("poison_forks", [] { sim::poison_forks(&require_initialization_again); });

@@ -28,13 +28,21 @@ c10::StreamId current_stream(c10::DeviceIndex index);
 void set_stream(c10::DeviceIndex index, c10::StreamId id);
 
 // CUDA does not survive a fork: lets each process that is forked from now on call `require`, which makes PyTorch initialise CUDA again
-// (and refuse that). Throws CUDA's error where such a process computes.
+// (and refuse that), and ends its context.
 void poison_forks(void (*require)());
-void check_not_forked();
 
-// Throws what PyTorch does when CUDA's runtime reports an error, and the one for a device that does not exist.
-[[noreturn]] void throw_cuda_error(int code, const std::string& message);
-[[noreturn]] void throw_invalid_device(int index);
+// --- cuda_errors.cpp: errors of CUDA's runtime, by its numbers (driver_types.h)
+constexpr int kInitializationError = 3;
+constexpr int kInvalidDevice = 101;
+constexpr int kInvalidHandle = 400;
+constexpr int kDeviceAssert = 710;
+// Throws what PyTorch does when the runtime reports one of them.
+[[noreturn]] void throw_cuda_error(int code);
+// Sets what has ended this process's context, or 0, and returns what it was. Throws it, if there is one.
+int exchange_context_error(int code);
+void check_context();
+// Throws `device-side assert triggered`, and ends the context, if a GPU's kernel would fail an assertion where the host's has raised this.
+void assert_on_device(const c10::FunctionSchema& schema, const c10::Error& error);
 
 // --- determinism.cpp: `torch.use_deterministic_algorithms`
 // Raises CUDA's error, or warns, if its kernel for this call is not deterministic and the program has asked for ones that are.
@@ -52,6 +60,12 @@ void note_sync_of_copy(const at::Tensor& to, const at::Tensor& from, bool non_bl
 
 // --- threads.cpp: called before a kernel of the host runs
 void agree_on_threads();
+
+// --- backward.cpp
+// Whether a backward pass from these tensors can run in this thread, unnoticed by the program.
+bool can_run_in_callers_thread(const std::vector<at::Tensor>& roots);
+// A tensor that is saved for backward may call Python from now on, when it is read.
+void expect_saved_tensor_hooks();
 
 // --- memory.cpp: device memory is host memory under two storages
 // The host storage underneath a device storage: the same bytes, tagged "cpu".

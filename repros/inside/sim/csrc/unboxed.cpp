@@ -135,7 +135,7 @@ struct Unboxed<Operator, Result(Arguments...)> {
     if (!takes_all || (kIsForeach && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))) {
       return boxed().template call<Result, Arguments...>(handle(), keys, std::forward<Arguments>(arguments)...);
     }
-    check_not_forked();
+    check_context();
     agree_on_threads();
     constexpr c10::DispatchKeySet kHost(c10::DispatchKey::CPU);
     if constexpr (std::is_void_v<Result>) {
@@ -145,8 +145,13 @@ struct Unboxed<Operator, Result(Arguments...)> {
       }
       bump_versions(std::get<0>(std::tie(arguments...)));
     } else {
-      const at::AutoDispatchBelowADInplaceOrView below;
-      return to_device(Operator::redispatch(kHost, to_host(arguments)...), device.index());
+      try {
+        const at::AutoDispatchBelowADInplaceOrView below;
+        return to_device(Operator::redispatch(kHost, to_host(arguments)...), device.index());
+      } catch (const c10::Error& error) {
+        assert_on_device(handle().schema(), error);
+        throw;
+      }
     }
   }
 
