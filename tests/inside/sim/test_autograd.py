@@ -25,7 +25,7 @@ class Seen(list[bool]):
 
 
 def function(x: Any, seen: Seen) -> Any:
-    class Identity(torch.autograd.Function):
+    class Identity(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(context: Any, x: Any) -> Any:
             return x * 1
@@ -103,7 +103,7 @@ def test_a_mode_sees_the_calls_in_a_thread_of_autograds() -> None:
 
     seen = Seen()
 
-    class Mode(TorchDispatchMode):  # type: ignore[misc, name-defined]
+    class Mode(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen()
             return call(*args, **(kwargs or {}))
