@@ -190,3 +190,19 @@ def test_a_root_may_be_a_leaf_or_need_no_gradient() -> None:
         assert gradient.tolist() == [2.0, 2.0, 2.0]
     with pytest.raises(RuntimeError, match="element 1 of tensors does not require grad"):
         torch.autograd.grad([x.sum(), other.sum()], x)
+
+
+def test_a_model_on_two_devices_has_the_cpus_gradients() -> None:
+    def gradients(first: str, second: str) -> Any:
+        torch.manual_seed(0)
+        near, far, x = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.randn(3, 4)
+        near, far, x = near.to(first), far.to(second), x.to(first)
+        for _ in range(2):
+            across = far(near(x).relu().to(second)).exp()
+            (across.sum().to(first) + near(x).sum()).backward()
+        return [parameter.grad for part in (near, far) for parameter in part.parameters()]
+
+    ours = gradients("cuda:0", "cuda:1")
+    assert [str(each.device) for each in ours] == ["cuda:0"] * 2 + ["cuda:1"] * 2
+    assert all(torch.equal(each.cpu(), host) for each, host in zip(ours, gradients("cpu", "cpu"), strict=True))
+    assert torch.cuda.current_device() == 0
