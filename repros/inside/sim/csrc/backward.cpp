@@ -67,7 +67,7 @@ bool is_plain_graph(std::vector<Node*> reached) {
   return true;
 }
 
-// A thread has its own data type of autocast, which autograd's does not take from the caller's.
+// In early releases (2.0.1, no longer 2.13.0) a thread has its own data type for autocast: autograd's does not take the caller's.
 bool may_autocast() {
   return (c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset) != c10::autocast_dispatch_keyset;
 }

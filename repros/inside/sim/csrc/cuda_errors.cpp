@@ -1,7 +1,7 @@
 // Errors of CUDA's runtime, and the context that some of them end.
 //
-// Contracts held: c10/cuda/CUDAException.cpp and CUDAMiscFunctions.cpp for the words, which libc10_cuda.so of each release was asked
-// for; CUDA_KERNEL_ASSERT in the files that are named below for what a kernel asserts. A kernel's assertion fails on the GPU alone: the
+// Contracts held: c10/cuda/CUDAException.cpp and CUDAMiscFunctions.cpp for the words (a test asks libc10_cuda.so for them);
+// CUDA_KERNEL_ASSERT in the files that are named below for what a kernel asserts. A kernel's assertion fails on the GPU alone: the
 // program hears of it at a later call, and the process can use no GPU from then on. Here the call itself raises, as with
 // CUDA_LAUNCH_BLOCKING=1.
 #include "sim.h"
