@@ -12,10 +12,11 @@
 #include <atomic>
 #include <cctype>
 #include <cstdlib>
-#include <deque>
 #include <iomanip>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace sim {
 
@@ -37,7 +38,7 @@ std::string format_bytes(uint64_t bytes) {
   return text.str();
 }
 
-void add(Count& count, uint64_t amount) {
+void increase(Count& count, uint64_t amount) {
   count.current += amount;
   count.allocated += amount;
   count.peak = std::max(count.peak, count.current);
@@ -142,20 +143,27 @@ void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
   TORCH_CHECK_WITH(OutOfMemoryError, false, cuda_words(index_, bytes, in_use, memory_.limit));
 }
 
-void Account::check_room(uint64_t bytes) {
+void Account::allocate(uint64_t bytes) {
   constexpr uint64_t kExabyte = uint64_t{1} << 60;  // c10/cuda/CUDACachingAllocator.cpp, one_exa_bytes
   TORCH_CHECK_WITH(OutOfMemoryError, bytes < kExabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+  const auto block = size_of_block(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes > 0 && memory_.bytes.current + size_of_block(bytes) > memory_.limit) {
+  if (bytes > 0 && memory_.bytes.current + block > memory_.limit) {
     throw_out_of_memory(bytes, memory_.bytes.current);
   }
+  add_locked(bytes, block);
 }
 
-void Account::allocate(uint64_t bytes) {
+void Account::add(uint64_t bytes) {
+  const auto block = size_of_block(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  add(memory_.bytes, size_of_block(bytes));
-  add(memory_.requested, bytes);
-  add(memory_.blocks, bytes > 0 ? 1 : 0);
+  add_locked(bytes, block);
+}
+
+void Account::add_locked(uint64_t bytes, uint64_t block) {
+  increase(memory_.bytes, block);
+  increase(memory_.requested, bytes);
+  increase(memory_.blocks, bytes > 0 ? 1 : 0);
 }
 
 void Account::check_limit(uint64_t bytes) {
@@ -166,8 +174,9 @@ void Account::check_limit(uint64_t bytes) {
 }
 
 void Account::free(uint64_t bytes) {
+  const auto block = size_of_block(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.current -= size_of_block(bytes);
+  memory_.bytes.current -= block;
   memory_.requested.current -= bytes;
   memory_.blocks.current -= bytes > 0 ? 1 : 0;
 }
@@ -200,13 +209,13 @@ void Account::set_limit(uint64_t bytes) {
 // Never destroyed: tensors outlive static objects when the interpreter ends.
 Account& account_of(c10::DeviceIndex index) {
   static auto* const accounts = [] {
-    auto* all = new std::deque<Account>;
+    auto* all = new std::vector<std::unique_ptr<Account>>;
     for (c10::DeviceIndex each = 0; each < device_count(); ++each) {
-      all->emplace_back(each);
+      all->push_back(std::make_unique<Account>(each));
     }
     return all;
   }();
-  return accounts->at(static_cast<size_t>(index));
+  return *(*accounts)[static_cast<size_t>(index)];
 }
 
 }  // namespace sim

@@ -26,11 +26,12 @@ class Account {
  public:
   explicit Account(c10::DeviceIndex index);
 
-  // Throws c10::OutOfMemoryError if `bytes` more would exceed the limit.
-  void check_room(uint64_t bytes);
+  // Counts `bytes`. Throws c10::OutOfMemoryError, and counts nothing, if they would exceed the limit.
   void allocate(uint64_t bytes);
-  // Throws it if `bytes`, which are allocated already, exceed the limit. A kernel that resized its result has changed the
-  // storage, which must be consistent before the error is raised.
+  // Counts `bytes` that a kernel has allocated already.
+  void add(uint64_t bytes);
+  // Throws c10::OutOfMemoryError if `bytes`, which are counted, exceed the limit: after a kernel resized its result, whose storage must be
+  // consistent before the error is raised.
   void check_limit(uint64_t bytes);
   void free(uint64_t bytes);
 
@@ -40,6 +41,7 @@ class Account {
   void set_limit(uint64_t bytes);
 
  private:
+  void add_locked(uint64_t bytes, uint64_t block);
   [[noreturn]] void throw_out_of_memory(uint64_t bytes, uint64_t in_use);
 
   std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -16,7 +17,6 @@
 #include <atomic>
 #include <cstring>
 #include <typeinfo>
-#include <unordered_set>
 #include <vector>
 
 namespace sim {
@@ -51,7 +51,7 @@ bool receives_subclass(const Node& node) {
 }
 
 bool is_plain_graph(std::vector<Node*> reached) {
-  std::unordered_set<Node*> seen(reached.begin(), reached.end());
+  ska::flat_hash_set<Node*> seen(reached.begin(), reached.end());
   while (!reached.empty()) {
     Node* node = reached.back();
     reached.pop_back();

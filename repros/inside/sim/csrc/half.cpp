@@ -5,7 +5,6 @@
 #include "sim.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cstring>
@@ -134,9 +133,7 @@ void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch
   }
 }
 
-namespace {
-
-void softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void run_softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   auto& self = torch::jit::peek(*stack, 0, 3);
   auto& half_to_float = torch::jit::peek(*stack, 2, 3);
   if (half_to_float.toBool() && is_half(self.toTensor())) {
@@ -147,7 +144,7 @@ void softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit
   run_on_host(op, keys, stack);
 }
 
-void softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void run_softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   auto& input_type = torch::jit::peek(*stack, 3, 4);
   auto &gradient = torch::jit::peek(*stack, 0, 4), &output = torch::jit::peek(*stack, 1, 4);
   const bool widens = !SIM_TORCH_AT_LEAST(2, 2) && is_half(gradient.toTensor());  // the CPU's kernel says "expected scalar type Float"
@@ -165,17 +162,6 @@ void softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, t
     const at::AutoDispatchBelowADInplaceOrView below;
     const auto half = torch::jit::pop(*stack).toTensor().to(at::kHalf);
     torch::jit::push(*stack, half);
-  }
-}
-
-}  // namespace
-
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  for (const char* name : {"_softmax", "_log_softmax"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&softmax>());
-  }
-  for (const char* name : {"_softmax_backward_data", "_log_softmax_backward_data"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&softmax_backward>());
   }
 }
 

@@ -58,7 +58,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   check_context();
   note_sync_of_copy(to, from, non_blocking);
   const at::AutoDispatchBelowADInplaceOrView below;
-  host_alias(to).copy_(host_alias(from), non_blocking);
+  kept_alias(to).copy_(kept_alias(from), non_blocking);
   return to;
 }
 
@@ -67,7 +67,7 @@ at::Tensor& copy_in_place(at::Tensor& self, const at::Tensor& from, bool non_blo
   check_context();
   note_sync_of_copy(self, from, non_blocking);
   const at::AutoDispatchBelowADInplaceOrView below;
-  host_alias(self).copy_(host_alias(from), non_blocking);
+  kept_alias(self).copy_(kept_alias(from), non_blocking);
   return self;
 }
 

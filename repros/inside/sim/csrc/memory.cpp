@@ -31,12 +31,14 @@ namespace {
 
 struct Block {
   c10::Storage host;
+  Account& account;
   c10::DeviceIndex index;
   uint64_t bytes;
-  // The first two aliases that kept_alias made, such as those of a parameter and of its transpose. Null until made; each holds a reference.
+  // The first two aliases, such as those of a parameter and of its transpose. Null until made; each holds a reference.
   std::array<std::atomic<c10::TensorImpl*>, 2> aliases{};
 
-  Block(c10::Storage host, c10::DeviceIndex index) : host(std::move(host)), index(index), bytes(this->host.nbytes()) {}
+  Block(c10::Storage host, Account& account, c10::DeviceIndex index)
+      : host(std::move(host)), account(account), index(index), bytes(this->host.nbytes()) {}
   ~Block() {
     for (auto& each : aliases) {
       if (auto* alias = each.load(std::memory_order_acquire)) {
@@ -47,15 +49,15 @@ struct Block {
 
   static void release(void* context) {
     auto* block = static_cast<Block*>(context);
-    account_of(block->index).free(block->bytes);
+    block->account.free(block->bytes);
     delete block;
   }
 };
 
-c10::DataPtr pointer_to(const c10::Storage& host, c10::DeviceIndex index) {
-  auto* block = new Block(host, index);
-  account_of(index).allocate(block->bytes);
-  return {const_cast<void*>(host.data_ptr().get()), block, &Block::release, c10::Device(kDevice, index)};
+// A device's pointer to the memory of a host storage, whose bytes are counted already.
+c10::DataPtr pointer_to(c10::Storage host, Account& account, c10::DeviceIndex index) {
+  auto* address = const_cast<void*>(host.data_ptr().get());
+  return {address, new Block(std::move(host), account, index), &Block::release, c10::Device(kDevice, index)};
 }
 
 // Null for memory that another allocator made.
@@ -75,10 +77,16 @@ struct Allocator final : AllocatorInterface {
     return static_cast<const Allocator*>(this)->allocate(bytes);
   }
   c10::DataPtr allocate(size_t bytes) const {
-    account_of(current_device()).check_room(bytes);  // before host memory is allocated
+    const auto index = current_device();
     auto* cpu = c10::GetCPUAllocator();
-    const c10::Storage host(c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true);
-    return pointer_to(host, current_device());
+    auto& account = account_of(index);
+    account.allocate(bytes);  // before host memory is: it may be more than there is
+    try {
+      return pointer_to({c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true}, account, index);
+    } catch (...) {
+      account.free(bytes);
+      throw;
+    }
   }
   c10::DeleterFnPtr raw_deleter() const override {
     return nullptr;  // a block's context is not its address, so raw allocation is not supported
@@ -148,13 +156,17 @@ const bool allocator_registered = [] {
   return true;
 }();
 
-at::Tensor tensor_like(const at::Tensor& model, const c10::Storage& storage, c10::DispatchKey key) {
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key), model.dtype());
+at::Tensor tensor_like(const at::Tensor& model, c10::Storage storage, c10::DispatchKeySet keys) {
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, model.dtype());
   auto* impl = tensor.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(model.sizes(), model.strides());
   impl->set_storage_offset(model.storage_offset());
-  impl->_set_conj(model.is_conj());
-  impl->_set_neg(model.is_neg());
+  if (model.is_conj()) {
+    impl->_set_conj(true);
+  }
+  if (model.is_neg()) {
+    impl->_set_neg(true);
+  }
   if (model.unsafeGetTensorImpl()->is_wrapped_number()) {
     impl->set_wrapped_number(true);  // a Python number, which does not influence the result's type
   }
@@ -176,8 +188,9 @@ c10::Storage host_storage(const c10::Storage& device) {
 }
 
 c10::Storage adopt(const c10::Storage& host, c10::DeviceIndex index) {
-  account_of(index).check_room(host.nbytes());
-  return {c10::Storage::use_byte_size_t(), host.nbytes(), pointer_to(host, index), &allocator, /*resizable=*/true};
+  auto& account = account_of(index);
+  account.allocate(host.nbytes());
+  return {c10::Storage::use_byte_size_t(), host.nbytes(), pointer_to(host, account, index), &allocator, /*resizable=*/true};
 }
 
 void follow_host(const c10::Storage& device) {
@@ -186,10 +199,11 @@ void follow_host(const c10::Storage& device) {
     return;
   }
   const c10::Storage host = block->host;  // replacing the pointer below frees the old block
-  const auto index = block->index;
-  device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, index));
+  auto& account = block->account;
+  account.add(host.nbytes());
+  device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, account, block->index));
   device.unsafeGetStorageImpl()->set_nbytes(host.nbytes());
-  account_of(index).check_limit(host.nbytes());
+  account.check_limit(host.nbytes());
 }
 
 void resize_storage(const c10::Storage& device, size_t bytes) {
@@ -201,7 +215,7 @@ bool is_sim(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kDevice;
 }
 
-bool is_plain(const at::Tensor& tensor) {
+SIM_HOT bool is_plain(const at::Tensor& tensor) {
   return is_sim(tensor) && tensor.layout() == c10::kStrided && tensor.has_storage() && tensor.scalar_type() != at::kHalf;
 }
 
@@ -211,12 +225,14 @@ void check_strided(const at::Tensor& tensor) {
       "the simulated accelerator holds strided tensors only, not one of layout ", tensor.layout());
 }
 
-at::Tensor host_tensor(const at::Tensor& device, const c10::Storage& storage) {
-  return tensor_like(device, storage, c10::DispatchKey::CPU);
+at::Tensor host_tensor(const at::Tensor& device, c10::Storage storage) {
+  constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CPU);
+  return tensor_like(device, std::move(storage), kKeys);
 }
 
-at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage) {
-  return tensor_like(host, storage, c10::DispatchKey::CUDA);
+at::Tensor device_tensor(const at::Tensor& host, c10::Storage storage) {
+  constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CUDA);
+  return tensor_like(host, std::move(storage), kKeys);
 }
 
 at::Tensor host_alias(const at::Tensor& tensor) {
@@ -239,8 +255,8 @@ bool is_like(const c10::TensorImpl& alias, const at::Tensor& device) {
 
 }  // namespace
 
-at::Tensor kept_alias(const at::Tensor& tensor) {
-  Block* block = is_sim(tensor) ? block_of(tensor.storage()) : nullptr;
+SIM_HOT at::Tensor kept_alias(const at::Tensor& tensor) {
+  Block* block = is_sim(tensor) && tensor.has_storage() ? block_of(tensor.storage()) : nullptr;
   for (size_t i = 0; block != nullptr && i < block->aliases.size(); ++i) {
     c10::TensorImpl* kept = block->aliases[i].load(std::memory_order_acquire);
     if (kept != nullptr && is_like(*kept, tensor)) {
@@ -256,6 +272,17 @@ at::Tensor kept_alias(const at::Tensor& tensor) {
     }
   }
   return host_alias(tensor);
+}
+
+SIM_HOT at::Tensor adopt_result(at::Tensor host, c10::DeviceIndex index) {
+  if (!host.defined()) {
+    return host;
+  }
+  auto device = device_tensor(host, adopt(host.storage(), index));
+  if (!host.is_inference()) {
+    block_of(device.storage())->aliases[0].store(host.unsafeReleaseTensorImpl(), std::memory_order_release);
+  }
+  return device;
 }
 
 std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors) {

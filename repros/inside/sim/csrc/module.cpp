@@ -107,6 +107,7 @@ bool can_run_in_callers_thread(PyObject* arguments) {
 }
 
 PyObject* run_backward(PyObject* self, PyObject* arguments, PyObject* named) {
+  sim::note_threads();
   if (!can_run_in_callers_thread(arguments)) {
     return original_run_backward(self, arguments, named);
   }

@@ -12,6 +12,9 @@
 #include <c10/core/Stream.h>
 #include <c10/util/FunctionRef.h>
 
+// For functions that every operator runs: inlines all that they call, such as PyTorch's accessors, which -O1 does not.
+#define SIM_HOT __attribute__((flatten))
+
 namespace sim {
 
 // CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
@@ -58,7 +61,8 @@ void note_sync();
 void note_sync_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 void note_sync_of_copy(const at::Tensor& to, const at::Tensor& from, bool non_blocking);
 
-// --- threads.cpp: called before a kernel of the host runs
+// --- threads.cpp: called before a backward pass, and before a kernel of the host runs
+void note_threads();
 void agree_on_threads();
 
 // --- backward.cpp
@@ -81,8 +85,10 @@ bool is_sim(const at::Tensor& tensor);
 bool is_plain(const at::Tensor& tensor);
 void check_strided(const at::Tensor& tensor);
 // A tensor of the same shape, strides and lazy conjugation over `storage`: a CPU tensor like `device`, or the reverse.
-at::Tensor host_tensor(const at::Tensor& device, const c10::Storage& storage);
-at::Tensor device_tensor(const at::Tensor& host, const c10::Storage& storage);
+at::Tensor host_tensor(const at::Tensor& device, c10::Storage storage);
+at::Tensor device_tensor(const at::Tensor& host, c10::Storage storage);
+// A device tensor over a new tensor of the host, which is its kept alias from then on. An undefined tensor is returned unchanged.
+at::Tensor adopt_result(at::Tensor host, c10::DeviceIndex index);
 // A CPU tensor over the same bytes. A tensor on another device is returned unchanged.
 at::Tensor host_alias(const at::Tensor& tensor);
 // The same, kept for the next call where it can be: for kernels that change nothing of an alias but its elements.
@@ -152,5 +158,8 @@ void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
 
 // --- half.cpp: the CPU kernel itself; in float32 where it does not support float16
 void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack);
+// `_softmax` and `_log_softmax`; what computes their gradients.
+void run_softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+void run_softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 }  // namespace sim

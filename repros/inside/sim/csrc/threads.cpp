@@ -19,13 +19,18 @@ std::atomic<int> threads_of_main{0};
 
 }  // namespace
 
-void agree_on_threads() {
+void note_threads() {
   if (std::this_thread::get_id() == main_thread) {
     threads_of_main.store(at::get_num_threads(), std::memory_order_relaxed);
+  }
+}
+
+void agree_on_threads() {
+  if (torch::autograd::get_current_graph_task_id() == -1 || std::this_thread::get_id() == main_thread) {
     return;
   }
   const int wanted = threads_of_main.load(std::memory_order_relaxed);
-  if (torch::autograd::get_current_graph_task_id() != -1 && wanted > 0 && wanted != at::get_num_threads()) {
+  if (wanted > 0 && wanted != at::get_num_threads()) {
     at::set_num_threads(wanted);
   }
 }

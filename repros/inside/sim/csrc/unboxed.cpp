@@ -1,7 +1,8 @@
 // The operators that training calls most, without boxes for their arguments: in half of the instructions of `run_on_host`, which gets every other
 // call (several devices, float16, deterministic algorithms). None of them waits for a device (sync.cpp).
 //
-// Contract held: fallback.cpp's, for operators that have a CUDA kernel in native_functions.yaml and whose results are new memory.
+// Contract held: fallback.cpp's, for operators that have a CUDA kernel in native_functions.yaml and whose results are new memory, or their first
+// argument, of which they change the elements.
 #include "sim.h"
 
 #include <ATen/Context.h>
@@ -13,11 +14,16 @@
 #include <ATen/ops/_foreach_lerp_ops.h>
 #include <ATen/ops/_foreach_mul_ops.h>
 #include <ATen/ops/_foreach_sqrt_ops.h>
+#include <ATen/ops/_log_softmax_backward_data_ops.h>
+#include <ATen/ops/_log_softmax_ops.h>
+#include <ATen/ops/_softmax_backward_data_ops.h>
+#include <ATen/ops/_softmax_ops.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/clamp_min_ops.h>
 #include <ATen/ops/div_ops.h>
+#include <ATen/ops/fill_ops.h>
 #include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gelu_backward_ops.h>
 #include <ATen/ops/mean_ops.h>
@@ -36,6 +42,7 @@
 #include <ATen/ops/tanh_ops.h>
 #include <ATen/ops/tanh_backward_ops.h>
 #include <ATen/ops/threshold_backward_ops.h>
+#include <ATen/ops/zero_ops.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -50,7 +57,7 @@ namespace sim {
 
 namespace {
 
-// Whether all tensors of a call are on one device, and memory that a kernel of the host can work on in its place.
+// Whether all tensors of a call are on one device, and memory that a kernel of the host can work on in its place. Float16 is left to half.cpp.
 class OneDevice {
  public:
   template <class Argument>
@@ -62,6 +69,8 @@ class OneDevice {
     } else if constexpr (std::is_same_v<Argument, at::TensorList>) {
       return std::all_of(
           argument.begin(), argument.end(), [&](const at::Tensor& each) { return takes_defined(each) && !each.is_inference(); });
+    } else if constexpr (std::is_same_v<Argument, at::ScalarType> || std::is_same_v<Argument, SIM_OPTIONAL<at::ScalarType>>) {
+      return argument != at::kHalf;
     } else {
       return true;
     }
@@ -105,28 +114,37 @@ decltype(auto) to_host(Argument& argument) {
   }
 }
 
-at::Tensor to_device(const at::Tensor& host, c10::DeviceIndex index) {
-  return host.defined() ? device_tensor(host, adopt(host.storage(), index)) : host;
+at::Tensor to_device(at::Tensor host, c10::DeviceIndex index) {
+  return adopt_result(std::move(host), index);
 }
 
-std::vector<at::Tensor> to_device(const std::vector<at::Tensor>& hosts, c10::DeviceIndex index) {
-  std::vector<at::Tensor> tensors;
-  tensors.reserve(hosts.size());
-  for (const at::Tensor& host : hosts) {
-    tensors.push_back(to_device(host, index));
+std::vector<at::Tensor> to_device(std::vector<at::Tensor> hosts, c10::DeviceIndex index) {
+  for (at::Tensor& each : hosts) {
+    each = to_device(std::move(each), index);
   }
-  return tensors;
+  return hosts;
 }
 
 template <class... Tensors>
-std::tuple<Tensors...> to_device(const std::tuple<Tensors...>& hosts, c10::DeviceIndex index) {
-  return std::apply([&](const auto&... host) { return std::tuple<Tensors...>(to_device(host, index)...); }, hosts);
+std::tuple<Tensors...> to_device(std::tuple<Tensors...> hosts, c10::DeviceIndex index) {
+  return std::apply([&](auto&... host) { return std::tuple<Tensors...>(to_device(std::move(host), index)...); }, hosts);
 }
+
+// The boxed kernel that gets an operator's other calls, if it is not the one that composites.cpp has for it.
+template <class Operator>
+constexpr c10::KernelFunction::BoxedKernelFunction* kOwnBoxed = nullptr;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_softmax> = &run_softmax;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_log_softmax> = &run_softmax;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_softmax_backward_data> = &run_softmax_backward;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_log_softmax_backward_data> = &run_softmax_backward;
 
 template <class Operator, class Schema = typename Operator::schema>
 struct Unboxed;
 
-// An operator whose results are new memory, or a foreach operator that changes its first list.
 template <class Operator, class Result, class... Arguments>
 struct Unboxed<Operator, Result(Arguments...)> {
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
@@ -137,17 +155,15 @@ struct Unboxed<Operator, Result(Arguments...)> {
     }
     check_context();
     agree_on_threads();
-    constexpr c10::DispatchKeySet kHost(c10::DispatchKey::CPU);
     if constexpr (std::is_void_v<Result>) {
-      {
-        const at::AutoDispatchBelowADInplaceOrView below;
-        Operator::redispatch(kHost, to_host(arguments)...);
-      }
+      run(to_host(arguments)...);
       bump_versions(std::get<0>(std::tie(arguments...)));
+    } else if constexpr (std::is_same_v<Result, at::Tensor&>) {
+      run(to_host(arguments)...);
+      return std::get<0>(std::tie(arguments...));
     } else {
       try {
-        const at::AutoDispatchBelowADInplaceOrView below;
-        return to_device(Operator::redispatch(kHost, to_host(arguments)...), device.index());
+        return to_device(run(to_host(arguments)...), device.index());
       } catch (const c10::Error& error) {
         assert_on_device(handle().schema(), error);
         throw;
@@ -161,6 +177,12 @@ struct Unboxed<Operator, Result(Arguments...)> {
   }
 
  private:
+  template <class... Hosts>
+  static decltype(auto) run(Hosts&&... hosts) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), hosts...);
+  }
+
   static constexpr bool kIsForeach = (std::is_same_v<Arguments, at::TensorList> || ...);
 
   static const c10::OperatorHandle& handle() {
@@ -168,6 +190,10 @@ struct Unboxed<Operator, Result(Arguments...)> {
     return op;
   }
   static const c10::KernelFunction& boxed() {
+    if constexpr (kOwnBoxed<Operator> != nullptr) {
+      static const auto own = c10::KernelFunction::makeFromBoxedFunction<kOwnBoxed<Operator>>();
+      return own;
+    }
     static const bool is_structured = handle().hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
         kernel_checks_placement(handle().schema());
     static const auto kernel = kIsForeach ? c10::KernelFunction::makeFromBoxedFunction<&run_each>()
@@ -193,7 +219,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
       ops::native_layer_norm, ops::native_layer_norm_backward, ops::_foreach_add__Scalar,
       ops::_foreach_add__List, ops::_foreach_mul__Scalar, ops::_foreach_lerp__Scalar, ops::_foreach_addcmul__Scalar,
       ops::_foreach_addcdiv__Scalar, ops::_foreach_addcdiv__ScalarList, ops::_foreach_div__ScalarList,
-      ops::_foreach_sqrt>(library);
+      ops::_foreach_sqrt, ops::_softmax, ops::_softmax_backward_data, ops::_log_softmax, ops::_log_softmax_backward_data,
+      ops::add__Tensor, ops::mul__Tensor, ops::fill__Scalar, ops::zero_>(library);
 }
 
 }  // namespace sim
