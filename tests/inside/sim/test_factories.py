@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -56,10 +57,17 @@ def test_the_current_device(fresh_device: Any) -> None:
         assert fresh_device.current_device() == 0
 
 
-def test_a_device_that_does_not_exist() -> None:
-    for act in (functools.partial(torch.zeros, 1, device="cuda:5"), functools.partial(torch.cuda.set_device, 5)):
-        with pytest.raises(RuntimeError, match="CUDA error: invalid device ordinal"):
-            act()
+@pytest.mark.parametrize(
+    "act",
+    [
+        functools.partial(torch.zeros, 1, device="cuda:5"),
+        functools.partial(torch.tril_indices, 3, 3, device="cuda:5"),  # the host's kernel makes the memory
+        functools.partial(torch.cuda.set_device, 5),
+    ],
+)
+def test_a_device_that_does_not_exist(act: Callable[[], object]) -> None:
+    with pytest.raises(RuntimeError, match="CUDA error: invalid device ordinal"):
+        act()
 
 
 def test_streams_and_events_are_there_and_never_wait(sim: Any) -> None:

@@ -215,6 +215,9 @@ Account& account_of(c10::DeviceIndex index) {
     }
     return all;
   }();
+  if (static_cast<size_t>(index) >= accounts->size()) {
+    throw_cuda_error(kInvalidDevice);
+  }
   return *(*accounts)[static_cast<size_t>(index)];
 }
 

@@ -1,4 +1,4 @@
-// How many threads of the host compute a backward pass: as many as the forward pass had, so that both add in the CPU's order.
+// How many threads of the host compute a backward pass: as many as the main thread has when it begins, so that they add in the CPU's order.
 //
 // On the CPU the caller's thread runs backward. For a GPU it is a thread of autograd's own, which takes the number that was set last by
 // any thread (ATen/ParallelOpenMP.cpp): a DataLoader that pins memory sets 1 for itself.
