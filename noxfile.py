@@ -119,14 +119,14 @@ def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
     # The collectives' tests need Hypothesis in the process that pytest runs in.
     tools = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
-    run_inside(session, stack, tools, "pytest", "-n", "2", "tests/inside/sim", *session.posargs)
+    run_inside(session, stack, tools, "pytest", "-n", "2", "repros/simulated_gpus/tests", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def conformance(session: nox.Session, stack: str) -> None:
     """Compare the simulated accelerator with the CPU on PyTorch's own samples, minutes [-- --against cuda ...]."""
-    run_inside(session, stack, ["expecttest"], "tests.tools.conformance", *session.posargs)
+    run_inside(session, stack, ["expecttest"], "repros.simulated_gpus.tools.conformance", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False, venv_backend="uv")
@@ -176,7 +176,7 @@ def build(session: nox.Session) -> None:
     """Build the sdist and the wheel into `dist`, check them, and test the installed wheel [-- pytest's options]."""
     install(session, "build")
     shutil.rmtree(HERE / "dist", ignore_errors=True)
-    for source in (".", "repros/inside/sim"):
+    for source in (".", "repros/simulated_gpus"):
         session.run("uv", "build", "--quiet", "--out-dir", "dist", source)
     made = sorted(str(file) for file in (HERE / "dist").glob("*-*"))
     session.run("twine", "check", "--strict", *made)

@@ -22,7 +22,7 @@ from tests.match.golden_logs import GOLDEN
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-SIM = ROOT / "repros/inside/sim"
+SIM = ROOT / "repros/simulated_gpus"
 NOT_IN_THE_WHEEL = ("repros/site/",)
 AT_THE_TOP = {
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md"),

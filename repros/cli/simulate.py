@@ -10,8 +10,8 @@ import click
 
 from repros.cli.shared.options import example
 from repros.errors import ReprosError
-from repros.inside.sim.profiles import PROFILES
 from repros.simulate import parse_memory, program_path, python_path, variables
+from repros.simulated_gpus.profiles import PROFILES
 
 
 @click.command(

@@ -16,9 +16,9 @@ from __future__ import annotations
 import os
 import sys
 
-from .recorder import Recorder, launched_rank, redirect_output
-from .sim.import_hooks import when_imported
-from .watchers import watch_exceptions, watch_exits, watch_multiprocessing, watch_process_groups
+from repros.inside.import_hooks import when_imported
+from repros.inside.recorder import Recorder, launched_rank, redirect_output
+from repros.inside.watchers import watch_exceptions, watch_exits, watch_multiprocessing, watch_process_groups
 
 
 def install(cell: str, role: str = "main") -> Recorder:

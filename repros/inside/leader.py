@@ -15,10 +15,10 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .hook import install
-from .processes import become_subreaper, die_with_the_parent, kill, kill_children
-from .recorder import RANK_GRACE, STACKS_SIGNAL, Recorder, redirect_output
-from .watchers import real_exit
+from repros.inside.hook import install
+from repros.inside.processes import become_subreaper, die_with_the_parent, kill, kill_children
+from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL, Recorder, redirect_output
+from repros.inside.watchers import real_exit
 
 STACKS_TIMEOUT = 0.5
 """Seconds that ranks get to write their stacks before they are ended."""

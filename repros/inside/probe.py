@@ -49,7 +49,7 @@ def _cuda(problem: str | None) -> tuple[int, str | None]:
 def _sim() -> str | None:
     """Build the simulated accelerator unless it is cached; return why that is impossible, or None."""
     try:
-        from repros_inside.sim import build  # type: ignore[import-not-found] # its name inside the environment
+        from repros.simulated_gpus import build
 
         build.shared_object()
     except ImportError as error:
@@ -80,14 +80,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    folder = os.path.dirname(os.path.abspath(__file__))
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(
-        "repros_inside", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    assert spec is not None
-    sys.modules["repros_inside"] = importlib.util.module_from_spec(spec)
     # This folder's modules must be imported from the package, never as top-level modules.
+    folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != folder]
     main()

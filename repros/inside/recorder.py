@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from .chain import exception_chain
+from repros.inside.chain import exception_chain
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 """The signal by which the engine requests stacks: a real-time signal, which no training library uses."""

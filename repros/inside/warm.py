@@ -1,6 +1,6 @@
 """A server that has imported the heavy libraries once and forks the ranks of each cell.
 
-    python -c 'from repros_inside import warm; warm.main()' MODULE [MODULE ...]
+    python -c 'from repros.inside import warm; warm.main()' MODULE [MODULE ...]
 
 The server exchanges JSON lines with the engine over stdin and stdout:
 
@@ -33,8 +33,8 @@ import time
 import traceback
 from typing import Any
 
-from .leader import lead, run_and_leave
-from .processes import become_subreaper, kill_children, kill_session
+from repros.inside.leader import lead, run_and_leave
+from repros.inside.processes import become_subreaper, kill_children, kill_session
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import threading
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
-from .recorder import Recorder, current_rank
+from repros.inside.recorder import Recorder, current_rank
 
 real_exit = os._exit
 _real_waitpid = os.waitpid

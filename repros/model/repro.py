@@ -22,7 +22,7 @@ class Device(StrEnum):
     CUDA = "cuda"
     """A real GPU."""
     SIM = "sim"
-    """The simulated accelerator of :mod:`repros.inside.sim`."""
+    """The simulated accelerator of :mod:`repros.simulated_gpus`."""
     CPU = "cpu"
     """Host tensors; collectives over Gloo."""
 

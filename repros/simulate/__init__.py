@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from repros import inside
+from repros import inside, simulated_gpus
 from repros.errors import ReprosError, refuse_unknown
-from repros.inside.sim.profiles import PROFILES
-from repros.inside.sim.real_gpus import real_gpu_count
+from repros.simulated_gpus import arm
+from repros.simulated_gpus.profiles import PROFILES
+from repros.simulated_gpus.real_gpus import real_gpu_count
 
 SITE = Path(inside.__file__).parent / "site"
 """The folder whose `sitecustomize.py` arms every Python process that has it on its path."""
-BIN = Path(inside.__file__).parent / "sim/bin"
+BIN = Path(simulated_gpus.__file__).parent / "bin"
 """A folder with an `nvidia-smi` that lists the simulated GPUs."""
 MOST_GPUS = 64
 _UNITS = {"MB": 20, "GB": 30, "TB": 40}
@@ -82,10 +81,7 @@ def arm_this_process() -> None:
     Raises:
         SimUnavailableError: torch is already imported.
     """
-    # A process that the site folder has started has a copy of the inside, under this name, which knows whether it is
-    # armed. The import hooks of two copies would ask each other without end.
-    copy = "repros_inside" if "repros_inside" in sys.modules else "repros.inside"
-    importlib.import_module(f"{copy}.sim.arm").install()
+    arm.install()
     os.environ["REPROS_SIM"] = "cuda"
     os.environ["PYTHONPATH"] = python_path(os.environ)
 

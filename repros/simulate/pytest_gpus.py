@@ -11,8 +11,8 @@ import os
 import pytest
 
 from repros.errors import ReprosError
-from repros.inside.sim import SimUnavailableError
 from repros.simulate import arm_this_process, variables
+from repros.simulated_gpus import SimUnavailableError
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

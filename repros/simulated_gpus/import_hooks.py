@@ -7,6 +7,7 @@ return, so the action runs right after the module's own code and before any othe
 from __future__ import annotations
 
 import sys
+from _thread import get_ident  # threading would be one more import in every process
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,21 +49,38 @@ def _install_finder() -> None:
 
 
 class _Finder:
-    """A finder that asks the finders behind it and wraps the loader of what they find."""
+    """A finder that asks the finders behind it and wraps the loader of what they find.
+
+    Another finder that asks all others, such as that of a second copy of this module, is not asked in turn by those
+    that it asks.
+    """
+
+    def __init__(self) -> None:
+        self._asking: set[tuple[int, str]] = set()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in _actions and name not in _first:
+        asked = (get_ident(), name)
+        if asked in self._asking or (name not in _actions and name not in _first):
             return None
+        self._asking.add(asked)
+        try:
+            spec = self._ask_the_others(name, path, target)
+        finally:
+            self._asking.discard(asked)
+        if spec is not None:
+            for action in _first.pop(name, ()):
+                action(spec)
+            if spec.loader is not None:
+                spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+        return spec
+
+    def _ask_the_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
-                for action in _first.pop(name, ()):
-                    action(spec)
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
                 return spec
         return None
 

@@ -78,7 +78,11 @@ def _broadcast_out(tensor: Any, out: Sequence[Any]) -> list[Any]:
     return [each.copy_(tensor) for each in out]
 
 
-def _broadcast_coalesced(tensors: Sequence[Any], devices: Sequence[int], buffer_size: int = 0) -> list[list[Any]]:  # noqa: ARG001 # in CUDA's signature
+def _broadcast_coalesced(
+    tensors: Sequence[Any],
+    devices: Sequence[int],
+    buffer_size: int = 0,  # noqa: ARG001 # in CUDA's signature
+) -> list[list[Any]]:
     on_first = all(tensor.get_device() == devices[0] for tensor in tensors)
     _check(on_first, f"All tensors must be on devices[0]: {devices[0]}")
     return [[tensor.to(_place(index)) for tensor in tensors] for index in devices]

@@ -26,8 +26,8 @@ _PACKAGE = _HERE.parent
 PROSE: Mapping[str, str] = {
     "CONTRIBUTING.md": "contributing.html",
     "repros/catalogue/NOT_REPRODUCED.md": "not-reproduced.html",
-    "repros/inside/sim/README.md": "simulated-accelerator.html",
-    "tests/tools/library_tests/RESULTS.md": "simulated-accelerator-libraries.html",
+    "repros/simulated_gpus/README.md": "simulated-accelerator.html",
+    "repros/simulated_gpus/tools/library_tests/RESULTS.md": "simulated-accelerator-libraries.html",
 }
 """Markdown pages of the checkout and their addresses; `docs/NAME.md` is the page `NAME.html` besides."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from packaging.version import Version
 
-_TABLE = Path("tests/tools/placement")
+_TABLE = Path("repros/simulated_gpus/tools/placement")
 
 
 @dataclass(frozen=True)

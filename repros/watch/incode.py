@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import shutil
 import sys
@@ -13,19 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from repros import inside
 from repros.engine import catalogue
 from repros.model import Repro
 from repros.watch.events import EventFolder
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
+from repros.watch.inside import arm
+from repros.watch.inside.watch import Options
 from repros.watch.report import Found, Report
 
-_IS_WATCHED = "repros_inside.watch.arm" in sys.modules
+_IS_WATCHED = bool(arm.armed)
 """Whether this process is watched from outside, by `repros watch` or by the rank that started it."""
-# One copy of the inside for each process: the import hooks of two would ask each other without end. Where `repros
-# simulate` or the engine has started this process, its copy is there already, under that name.
-_COPY = "repros_inside" if "repros_inside" in sys.modules else "repros.inside"
-arm: Any = importlib.import_module(f"{_COPY}.watch.arm")
 
 _POLL = 0.5
 """Seconds between two looks at the events."""
@@ -72,7 +70,7 @@ def watching(
         return
     _loaded[:] = _loaded or catalogue.load().repros
     folder = tempfile.mkdtemp(prefix="repros-watch-")
-    options = arm.Options(folder, every, frozenset(only), frozenset(skip))
+    options = Options(folder, every, frozenset(only), frozenset(skip))
     report, events, over = Report(_loaded, show), EventFolder(Path(folder)), threading.Event()
 
     owner, before = os.getpid(), arm.armed[0].options if arm.armed else None
@@ -107,7 +105,7 @@ def _read(report: Report, events: EventFolder, over: threading.Event) -> None:
 
 def _variables(options: Any) -> dict[str, str]:
     """Return the environment of the processes that the program starts."""
-    site = str(Path(arm.__file__).parents[1] / "site")
+    site = str(Path(inside.__file__).parent / "site")
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place and place != site]
     return {
         arm.FOLDER: options.folder,

@@ -19,7 +19,7 @@ from repros.watch.events import Event, EventFolder
 
 SITE = Path(inside.__file__).parent / "site"
 FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_ONLY", "REPROS_WATCH_SKIP"
-"""Environment variables that the inside reads (`repros/inside/watch/arm.py`)."""
+"""Environment variables that the inside reads (`repros/watch/inside/arm.py`)."""
 
 _POLL = 0.2
 """Seconds between two looks at the folder."""

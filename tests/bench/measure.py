@@ -24,7 +24,7 @@ from repros.engine.launch.cold import arguments
 from repros.engine.launch.containment import signal_all
 from repros.engine.launch.environ import INSIDE
 from repros.model import Cell, Device
-from tests.tools.simulated import simulated_environ
+from repros.simulated_gpus.tools.simulated import simulated_environ
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from repros import environments
+from repros.simulated_gpus.tools.simulated import simulated_environ
 from repros.stacks import stack
 from tests.bench import figures, machine
-from tests.tools.simulated import simulated_environ
 
 KEPT = Path(__file__).with_name("kept.json")
 _IMPORT = """

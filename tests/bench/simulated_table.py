@@ -8,8 +8,8 @@ from typing import Any
 
 from repros.docs.generator import run_generator
 from repros.engine.digest.inputs import SIM
+from repros.simulated_gpus.tools.page import fill_part
 from tests.bench.simulated import KEPT
-from tests.tools.page import fill_part
 
 
 def table(kept: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ def main(name: str, processes: int, steps: int, *options: str) -> None:
 
 def account() -> None:
     """Time the watch's observers, by a clock that stands while other threads and programs run."""
-    compiling: Any = importlib.import_module("repros_inside.watch.observe.compiling")
+    compiling: Any = importlib.import_module("repros.watch.inside.observe.compiling")
     call, depth = compiling._call, 0
 
     def timed(observer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -64,7 +64,7 @@ def test_the_accelerator_of_a_cold_cell_uses_the_folder_from_another_working_dir
     """A relative folder once meant another one in each cell, and the accelerator was compiled in each."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import os\nfrom repros_inside.sim import build\nprint(os.getcwd())\nprint(build._cache_folder())\n"
+        "import os\nfrom repros.simulated_gpus import build\nprint(os.getcwd())\nprint(build._cache_folder())\n"
     )
     dirs = CellDirs(tmp_path / "cell", tmp_path / "workdir")
     dirs.folder.mkdir()

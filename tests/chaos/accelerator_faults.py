@@ -72,7 +72,7 @@ def _replace(file: Path, content: bytes) -> None:
 @cache
 def _linked(python: Path) -> Path:
     """Return the accelerator as compiled for this interpreter, compiled first where the user's cache lacks it."""
-    script = "from repros.inside.sim import build; print(build.shared_object())"
+    script = "from repros.simulated_gpus import build; print(build.shared_object())"
     environ = {name: value for name, value in os.environ.items() if name != "CXX"} | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([python, "-c", script], env=environ, capture_output=True, text=True, check=True)
     return Path(done.stdout.strip())

@@ -13,7 +13,7 @@ import pytest
 from repros import inside, simulate
 from repros.cli.main import main
 from repros.errors import ReprosError
-from repros.inside.sim.profiles import PROFILES
+from repros.simulated_gpus.profiles import PROFILES
 
 SITE = str(Path(inside.__file__).parent / "site")
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"

@@ -249,7 +249,7 @@ def test_a_missing_log_is_not_a_failure(hooked: Hooked) -> None:
 
 
 def test_without_a_cell_nothing_is_recorded(tmp_path: Path) -> None:
-    script = "import sys; print([name for name in sys.modules if name.startswith('repros_inside.')])"
+    script = "import sys; print([name for name in sys.modules if name.startswith('repros.')])"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_")}
     environ["PYTHONPATH"] = str(INSIDE / "site")
     done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)

@@ -16,10 +16,10 @@ from repros.docs.generator import run_generator
 from repros.engine import catalogue
 from repros.evidence.files import read
 from repros.evidence.measurement import Evidence
+from repros.simulated_gpus.tools.page import fill_part
 from tests.tools.foreign_programs.documented import KEPT
 from tests.tools.foreign_programs.place import read_kept
 from tests.tools.foreign_programs.programs import DOCUMENTED
-from tests.tools.page import fill_part
 from tests.tools.simulate_table import EVERY_PROGRAM, PAGE
 
 _WIDTH = 140

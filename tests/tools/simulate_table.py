@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from repros.docs.generator import run_generator
+from repros.simulated_gpus.tools.page import fill_part
 from tests.tools.foreign_programs.place import read_kept
 from tests.tools.foreign_programs.simulated import KEPT
-from tests.tools.page import fill_part
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/simulate.md"

@@ -18,13 +18,13 @@ from typing import Any
 from repros import inside
 from repros.docs.generator import run_generator
 from repros.engine import catalogue
-from repros.inside.watch.arm import CHECKS
+from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
 from repros.watch.identify import checks_of
+from repros.watch.inside.arm import CHECKS
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
-from tests.tools.page import fill_part
 from tests.tools.watch_catalogue import read_kept
 from tests.tools.watch_reported import read_reported
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from repros.errors import ReprosError
-from repros.inside.watch.events import Events
-from repros.inside.watch.watch import Options, Watch
 from repros.watch import lightning_callback
+from repros.watch.inside.events import Events
+from repros.watch.inside.watch import Options, Watch
 
 
 def watch(folder: Path, every: int = 0, only: str = "", skip: str = "") -> Watch:

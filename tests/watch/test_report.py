@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from repros import inside
 from repros.engine import catalogue
-from repros.inside.watch.observe import frames
+from repros.watch import inside
 from repros.watch.events import EventFolder
+from repros.watch.inside.observe import frames
 from repros.watch.report import Report
 from repros.watch.text import format_summary
 
@@ -25,7 +25,7 @@ def report() -> Report:
     return Report(catalogue.load(), lambda *_: None)
 
 
-@pytest.mark.parametrize("file", [str(Path(inside.__file__).parent / "watch/observe/compiling.py"), frames._FILE])
+@pytest.mark.parametrize("file", [str(Path(inside.__file__).parent / "observe/compiling.py"), frames._FILE])
 def test_a_crash_inside_an_observed_function_is_at_the_users_own_line(file: str) -> None:
     library = "/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"
     places = ["train.py:7 step", f"{file}:43 backward", library]

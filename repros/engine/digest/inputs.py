@@ -18,10 +18,10 @@ from repros.stacks.lock import read_lock
 
 PACKAGE = Path(__file__).parents[2]
 INSIDE = PACKAGE / "inside"
-SIM = INSIDE / "sim"
+SIM = PACKAGE / "simulated_gpus"
 """The simulated accelerator; only its own cells depend on it."""
 
-WATCH = INSIDE / "watch"
+WATCH = PACKAGE / "watch/inside"
 """What `repros watch` runs inside a program; no cell does."""
 
 ROOTS = ("engine/catalogue.py", "engine/plan.py", "engine/environment.py", "engine/cells.py")
@@ -65,16 +65,14 @@ def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, An
 def engine() -> str:
     """Return the digest of everything between a script and its verdict, except the simulated accelerator."""
     roots = [PACKAGE / name for name in ROOTS]
-    inside = [path for path in INSIDE.rglob("*.py") if not any(map(path.is_relative_to, (SIM, WATCH)))]
-    return _python_sources().digest([*roots, *inside], without=(SIM, WATCH))
+    return _python_sources().digest([*roots, *INSIDE.rglob("*.py")], without=(SIM, WATCH))
 
 
 @cache
 def simulator() -> str:
     """Return the digest of the simulated accelerator."""
-    return sha256([_python_sources().digest([*SIM.rglob("*.py")]).encode(), cpp_digest(SIM / "csrc").encode()])
+    return sha256([_python_sources().digest([*SIM.glob("*.py")]).encode(), cpp_digest(SIM / "csrc").encode()])
 
 
 def _python_sources() -> PythonSources:
-    # Processes under test import the folder `inside` by a name of its own.
-    return PythonSources({"repros": PACKAGE, "repros_inside": INSIDE})
+    return PythonSources({"repros": PACKAGE})

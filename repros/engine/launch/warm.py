@@ -28,7 +28,7 @@ from repros.engine.launch.environ import for_cell, for_device
 from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell, Device
 
-_START = "from repros_inside import warm; warm.main()"
+_START = "from repros.inside import warm; warm.main()"
 _IMPORT_TIMEOUT = 300.0
 """Seconds that a server gets for its imports."""
 _FORK_TIMEOUT = 30.0

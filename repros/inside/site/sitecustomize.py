@@ -22,26 +22,27 @@ def _run_hidden_sitecustomize() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def _load_inside() -> None:
-    folder = os.path.dirname(_HERE)
+def _load_repros() -> None:
+    """Make this copy of the project importable, without its folder's neighbours: none has to be installed here."""
+    folder = os.path.dirname(os.path.dirname(_HERE))
     spec = importlib.util.spec_from_file_location(
-        "repros_inside", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        "repros", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
     module = importlib.util.module_from_spec(spec)
-    sys.modules["repros_inside"] = module
+    sys.modules["repros"] = module
     spec.loader.exec_module(module)
 
 
 _run_hidden_sitecustomize()
-_load_inside()
+_load_repros()
 if "REPROS_CELL" in os.environ:
-    from repros_inside import hook
+    from repros.inside import hook
 
     hook.install(os.environ["REPROS_CELL"])
 if "REPROS_WATCH" in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
-    importlib.import_module("repros_inside.watch.arm").install(os.environ["REPROS_WATCH"])
+    importlib.import_module("repros.watch.inside.arm").install(os.environ["REPROS_WATCH"])
 if os.environ.get("REPROS_SIM") == "cuda":
-    from repros_inside.sim import arm
+    from repros.simulated_gpus import arm
 
     arm.install()

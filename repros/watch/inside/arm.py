@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 import os
 
-from ..sim.import_hooks import when_imported
-from ..watchers import watch_exceptions, watch_processes
-from .events import Events
-from .watch import Options, Watch
+from repros.inside.import_hooks import when_imported
+from repros.inside.watchers import watch_exceptions, watch_processes
+from repros.watch.inside.events import Events
+from repros.watch.inside.watch import Options, Watch
 
 FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_ONLY", "REPROS_WATCH_SKIP"
 """Environment variables: the folder of events, and the options of the command."""

@@ -16,9 +16,9 @@ import threading
 import time
 from typing import Any
 
-from ..chain import exception_chain
-from ..recorder import current_rank
-from .place import user_place
+from repros.inside.chain import exception_chain
+from repros.inside.recorder import current_rank
+from repros.watch.inside.place import user_place
 
 MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .events import MOST_FAILURES, Events
+from repros.watch.inside.events import MOST_FAILURES, Events
 
 Listener = Callable[..., None]
 

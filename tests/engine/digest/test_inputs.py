@@ -191,9 +191,9 @@ def test_evidence_survives_reworded_docstrings_but_not_a_changed_constant(clone:
 
 
 def digests(package: Path) -> tuple[str, str]:
-    sources = PythonSources({"repros": package, "repros_inside": package / "inside"})
+    sources = PythonSources({"repros": package})
     roots = [package / root for root in digest.ROOTS if (package / root).exists()]
-    return sources.digest([*roots, *package.glob("inside/**/*.py")]), cpp_digest(package / "inside/sim/csrc")
+    return sources.digest([*roots, *package.glob("inside/**/*.py")]), cpp_digest(package / "simulated_gpus/csrc")
 
 
 def move(package: Path, old: str, new: str) -> None:
@@ -234,7 +234,7 @@ def test_a_moved_module_does_not_change_the_digest(clone: Path, old: str, new: s
 
 
 def test_a_renamed_cpp_header_does_not_count_and_a_changed_one_does(clone: Path) -> None:
-    csrc = clone / "repros/inside/sim/csrc"
+    csrc = clone / "repros/simulated_gpus/csrc"
     before = cpp_digest(csrc)
     (csrc / "work.h").rename(csrc / "labour.h")
     for file in csrc.iterdir():
@@ -259,7 +259,7 @@ def test_an_import_from_another_module_counts(clone: Path) -> None:
 
 def test_the_project_is_imported_by_from_imports_only() -> None:
     """`import repros.x` would put a module's path into the code, and a moved module would change the digest."""
-    sources = PythonSources({"repros": digest.PACKAGE, "repros_inside": digest.INSIDE})
+    sources = PythonSources({"repros": digest.PACKAGE})
     for path in sources.closure([digest.PACKAGE / root for root in digest.ROOTS]):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not (isinstance(node, ast.Import) and any(alias.name.startswith("repros") for alias in node.names))
@@ -277,7 +277,7 @@ BESIDE_THE_VERDICT = {
 
 
 def test_the_digest_covers_the_engine() -> None:
-    sources = PythonSources({"repros": digest.PACKAGE, "repros_inside": digest.INSIDE})
+    sources = PythonSources({"repros": digest.PACKAGE})
     covered = sources.closure([digest.PACKAGE / root for root in digest.ROOTS])
     engine = digest.PACKAGE / "engine"
     left_out = {path.relative_to(engine) for path in engine.rglob("*.py")} - {

@@ -16,7 +16,7 @@ from repros.engine.digest.inputs import INSIDE, PACKAGE, ROOTS
 from repros.engine.digest.python import normal_form
 from repros.engine.digest.sources import PythonSources
 
-SOURCES = PythonSources({"repros": PACKAGE, "repros_inside": INSIDE})
+SOURCES = PythonSources({"repros": PACKAGE})
 MODULES = sorted(SOURCES.closure([*(PACKAGE / root for root in ROOTS), *INSIDE.rglob("*.py")]))
 modules = st.sampled_from(MODULES).map(lambda path: path.read_text(encoding="utf-8"))
 words = st.text(st.characters(codec="ascii", exclude_categories=["Cc"], exclude_characters="\\\"'"), max_size=20)
@@ -182,9 +182,9 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from repros.engine.digest.sources import PythonSources, cpp_digest
 package = Path(sys.argv[1], "repros")
-sources = PythonSources({"repros": package, "repros_inside": package / "inside"})
+sources = PythonSources({"repros": package})
 print(sources.digest([package / root for root in sys.argv[2:]] + sorted(package.rglob("inside/**/*.py"))))
-print(sources.digest(sorted(package.rglob("catalogue/**/*.py"))), cpp_digest(package / "inside/sim/csrc"))
+print(sources.digest(sorted(package.rglob("catalogue/**/*.py"))), cpp_digest(package / "simulated_gpus/csrc"))
 """
 
 

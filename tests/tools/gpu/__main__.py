@@ -11,7 +11,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import files, record
+from repros.simulated_gpus.tools.gpu import files
+
+from . import record
 
 
 def main(arguments: list[str] | None = None) -> int:

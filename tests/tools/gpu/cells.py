@@ -17,8 +17,7 @@ from repros.engine.environment import Where
 from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.model import Device
-
-from . import files
+from repros.simulated_gpus.tools.gpu import files
 
 if TYPE_CHECKING:
     from repros.model import Result

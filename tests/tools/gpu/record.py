@@ -49,7 +49,9 @@ def _run(part: str, out: Path, end: float, operators: str) -> str:
     if left < _LEAST:
         return "not started, no time left"
     more = ["--operators", operators] if part == "operators" and operators else []
-    command = [sys.executable, "-m", f"tests.tools.gpu.{part}", "--out", str(out), *more]
+    # Of the parts only the cells need the engine.
+    package = "tests.tools.gpu" if part == "cells" else "repros.simulated_gpus.tools.gpu"
+    command = [sys.executable, "-m", f"{package}.{part}", "--out", str(out), *more]
     try:
         code = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=left, check=False).returncode
     except subprocess.TimeoutExpired:

@@ -17,8 +17,7 @@ from repros.engine.catalogue import load
 from repros.engine.digest import inputs
 from repros.engine.digest.sources import sha256
 from repros.model import Device, Verdict
-
-from . import files
+from repros.simulated_gpus.tools.gpu import files
 
 OPERATORS = "operators.jsonl.gz"
 
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 """The checkout."""
 RECORDS = Path("tests/tools/gpu/observed")
 """The records of GPUs, one folder each, in the checkout."""
-TABLES = Path("tests/tools/placement/observed")
+TABLES = Path("repros/simulated_gpus/tools/placement/observed")
 """The records of the error table, in the checkout."""
 EVIDENCE = Path("repros/evidence/gpus")
 """The evidence of GPUs, one folder each, in the checkout."""

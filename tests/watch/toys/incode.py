@@ -52,7 +52,7 @@ def nested():
 
 
 def apart(rank, kind):
-    checks = sys.modules["repros_inside.watch.checks.waiting"]
+    checks = sys.modules["repros.watch.inside.checks.waiting"]
     checks.PERIOD, checks.STILL = 0.5, 3.0
     ddp = DistributedDataParallel(nn.Linear(2, 1))
     if rank == 0 and kind == "apart":
@@ -66,7 +66,7 @@ def apart(rank, kind):
 
 def looked_at():
     """Be looked at while a function runs; its tensors go with it, and the thread that looks ends before Python."""
-    checks = sys.modules["repros_inside.watch.checks.waiting"]
+    checks = sys.modules["repros.watch.inside.checks.waiting"]
     checks.PERIOD = 0.01
     atexit.register(lambda: any(one.name == "repros-watch" for one in threading.enumerate()) and os._exit(1))
     ddp = DistributedDataParallel(nn.Linear(2, 1))

@@ -16,8 +16,8 @@ import threading
 import weakref
 from typing import Any
 
-from ..observe.optimizers import parameters_of
-from ..watch import Watch
+from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.watch import Watch
 
 _MOST_TENSORS = 10_000
 

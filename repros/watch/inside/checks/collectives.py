@@ -16,7 +16,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ..watch import Watch
+from repros.watch.inside.watch import Watch
 
 
 def listen(watch: Watch) -> None:

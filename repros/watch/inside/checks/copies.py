@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..watch import Watch
+from repros.watch.inside.watch import Watch
 
 
 def listen(watch: Watch) -> None:

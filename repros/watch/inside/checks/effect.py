@@ -20,8 +20,8 @@ import gc
 import weakref
 from typing import Any
 
-from ..observe.optimizers import parameters_of
-from ..watch import Watch
+from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.watch import Watch
 
 _STEPS = 4
 """A closure may skip a batch now and then, so one step without gradients means nothing."""

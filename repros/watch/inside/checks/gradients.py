@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..observe import replicas
-from ..observe.optimizers import parameters_of
-from ..place import user_place
-from ..watch import Watch
+from repros.watch.inside.observe import replicas
+from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.place import user_place
+from repros.watch.inside.watch import Watch
 
 
 class _State:

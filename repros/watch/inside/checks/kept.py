@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from ..watch import Watch
+from repros.watch.inside.watch import Watch
 
 _MOST = 1000
 """States that are remembered; a program that takes more of them does not keep them."""

@@ -19,8 +19,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..observe.optimizers import parameters_of
-from ..watch import Watch
+from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.watch import Watch
 
 
 class _Modes:

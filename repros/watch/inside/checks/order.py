@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-from ..watch import Watch
+from repros.watch.inside.watch import Watch
 
 
 class _Order:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..place import user_place
-from ..watch import Watch
+from repros.watch.inside.place import user_place
+from repros.watch.inside.watch import Watch
 
 
 def listen(watch: Watch) -> None:

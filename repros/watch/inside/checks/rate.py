@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..watch import Watch
+from repros.watch.inside.watch import Watch
 
 
 def listen(watch: Watch) -> None:

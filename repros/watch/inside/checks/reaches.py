@@ -17,8 +17,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..observe.optimizers import parameters_of, steps
-from ..watch import Watch
+from repros.watch.inside.observe.optimizers import parameters_of, steps
+from repros.watch.inside.watch import Watch
 
 _MOST_NODES = 40
 

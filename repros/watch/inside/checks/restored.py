@@ -20,7 +20,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..watch import Watch
+from repros.watch.inside.watch import Watch
 
 _ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
 _DEFAULT_SCALE = 65536.0

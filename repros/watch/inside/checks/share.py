@@ -15,8 +15,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..observe import replicas
-from ..watch import Watch
+from repros.watch.inside.observe import replicas
+from repros.watch.inside.watch import Watch
 
 _MOST = 20
 """Passes that are kept until a step follows."""

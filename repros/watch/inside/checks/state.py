@@ -24,8 +24,8 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-from ..observe.optimizers import steps
-from ..watch import Watch
+from repros.watch.inside.observe.optimizers import steps
+from repros.watch.inside.watch import Watch
 
 
 class _Partner(NamedTuple):

@@ -17,8 +17,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..observe.optimizers import parameters_of
-from ..watch import Watch
+from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.watch import Watch
 
 _STEPS = 3
 """Steps in a row that add to used gradients; one could be meant."""

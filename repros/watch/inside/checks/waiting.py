@@ -21,10 +21,10 @@ import time
 from types import FrameType
 from typing import Any
 
-from ..observe.frames import is_ours
-from ..observe.replicas import run_name
-from ..place import user_place
-from ..watch import Watch
+from repros.watch.inside.observe.frames import is_ours
+from repros.watch.inside.observe.replicas import run_name
+from repros.watch.inside.place import user_place
+from repros.watch.inside.watch import Watch
 
 PERIOD, STILL = 5.0, 20.0
 """Seconds between two looks, and those after which a process stands still."""

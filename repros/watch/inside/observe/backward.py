@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ...sim.import_hooks import when_imported
-from ..watch import Watch
-from . import compiling
-from .frames import uncounted
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe import compiling
+from repros.watch.inside.observe.frames import uncounted
+from repros.watch.inside.watch import Watch
 
 
 def attach(watch: Watch) -> None:

@@ -10,9 +10,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...sim.import_hooks import when_imported
-from ..watch import Watch
-from .frames import uncounted
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.frames import uncounted
+from repros.watch.inside.watch import Watch
 
 _ENTRIES = {
     "torch": ("compile",),

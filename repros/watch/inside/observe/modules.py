@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...sim.import_hooks import when_imported
-from ..watch import Watch
-from .compiling import unseen
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.compiling import unseen
+from repros.watch.inside.watch import Watch
 
 
 class _Hooks:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ...sim.import_hooks import when_imported
-from ..watch import Watch
-from .compiling import unseen
-from .patch import around
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.compiling import unseen
+from repros.watch.inside.observe.patch import around
+from repros.watch.inside.watch import Watch
 
 steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 """How many steps each live optimizer has begun."""

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .compiling import unseen
-from .frames import uncounted
+from repros.watch.inside.observe.compiling import unseen
+from repros.watch.inside.observe.frames import uncounted
 
 Observer = Callable[..., Any]
 

@@ -9,9 +9,9 @@ import os
 import weakref
 from typing import Any
 
-from ...sim.import_hooks import when_imported
-from ..watch import Watch
-from .patch import around
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.patch import around
+from repros.watch.inside.watch import Watch
 
 replicas: list[Replica] = []
 """Every DistributedDataParallel of this process, in the order in which they were made."""

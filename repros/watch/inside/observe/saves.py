@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...sim.import_hooks import when_imported
-from ..watch import Watch
-from .patch import around
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.patch import around
+from repros.watch.inside.watch import Watch
 
 
 def attach(watch: Watch) -> None:

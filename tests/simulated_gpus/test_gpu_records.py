@@ -1,0 +1,103 @@
+"""The second half of the GPU tool: what it takes into the repository, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros import evidence
+from repros.engine import record
+from repros.engine.judge import judge
+from repros.model import Device, Ending, Verdict
+from repros.simulated_gpus.tools.gpu import files, operators
+from tests import factories
+from tests.tools.gpu import __main__ as tool
+from tests.tools.gpu import cells, take
+
+ABOUT: dict[str, Any] = {
+    "name": "NVIDIA H200",
+    "driver": "580.1",
+    "torch": "2.11.0+cu130",
+    "python": "3.12.3",
+    "date": "2026-11-21",
+    "versions": {"torch": "2.11.0+cu130", "lightning": "2.6.1"},
+}
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Return a recording with one cell that failed as documented."""
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    files.write(folder / "about.json", ABOUT)
+    files.write(folder / "memory.json", {"name": ABOUT["name"], "observed": {}})
+    files.write(folder / "placement.json", {"torch": ABOUT["torch"], "name": ABOUT["name"], "observed": {}})
+    cell = factories.cell(
+        device=Device.CUDA,
+        strategy="fused_adamw",
+        environment=factories.environment("/usr/bin/python3", stack=None),
+        repro=factories.repro("RPR-0004"),
+    )
+    failed = factories.process(ending=Ending.RAISED, chain=(factories.raised(),))
+    record.append(folder / "cells.jsonl", judge(cell, factories.observation(failed)))
+    return folder
+
+
+def test_a_gpu_is_named_after_its_torch() -> None:
+    assert take.slug(ABOUT) == "nvidia-h200-torch-2.11.0"
+
+
+def test_a_recording_becomes_evidence_of_the_tier_cuda(recording: Path, tmp_path: Path) -> None:
+    take.take(recording, tmp_path)
+
+    (measurement,) = evidence.read(tmp_path / take.EVIDENCE).values()
+    assert str(measurement.unit) == "RPR-0004 fused_adamw cuda nvidia-h200-torch-2.11.0"
+    assert measurement.variants["failing"].verdict is Verdict.REPRODUCED
+    assert (tmp_path / take.RECORDS / "nvidia-h200-torch-2.11.0" / "memory.json").exists()
+    assert (tmp_path / take.TABLES / "nvidia-h200-torch-2.11.0.json").exists()
+
+
+@pytest.mark.parametrize("name", ["Simulated NVIDIA H200", "CUDA stub"])
+def test_what_is_no_gpu_is_refused(recording: Path, tmp_path: Path, name: str) -> None:
+    files.write(recording / "about.json", ABOUT | {"name": name})
+
+    with pytest.raises(files.RefusedError, match="no GPU"):
+        take.take(recording, tmp_path)
+    assert not (tmp_path / "repros").exists()
+
+
+def test_on_simulated_gpus_the_cells_are_those_for_sim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPROS_SIM", "cuda")
+    assert cells.device_of_the_cells() is Device.SIM
+    monkeypatch.delenv("REPROS_SIM")
+    assert cells.device_of_the_cells() is Device.CUDA
+
+
+def test_a_folder_without_a_recording_is_refused_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        tool.main(["take", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "holds no recording" in capsys.readouterr().err
+
+
+def test_without_a_gpu_nothing_else_is_tried(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.delenv("REPROS_SIM", raising=False)
+    assert tool.main(["record", "--out", str(tmp_path)]) == 2
+    assert capfd.readouterr().out.startswith("about: ended")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_torn_record_of_operators_keeps_its_whole_parts(tmp_path: Path) -> None:
+    whole = gzip.compress((json.dumps({"operator": "add"}) + "\n").encode())
+    path = tmp_path / operators.NAME
+    path.write_bytes(whole + gzip.compress(b'{"operator": "mul"}\n')[:-9])
+    assert [one["operator"] for one in operators.read(path)][:1] == ["add"]
