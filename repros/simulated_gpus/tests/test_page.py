@@ -24,7 +24,7 @@ def example(sim: Any, tmp_path: Path) -> Any:
     settings = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
     return subprocess.run(
         [sys.executable, "example.py"],
-        cwd=tmp_path, env={**settings, "PYTHONPATH": str(SIM.parents[2])},
+        cwd=tmp_path, env={**settings, "PYTHONPATH": str(SIM.parents[1])},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
