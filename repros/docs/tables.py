@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
-from repros import evidence
 from repros.evidence import Evidence, measured_devices, stack_status
 from repros.model import Repro, Role, Stack, Upstream
 from repros.text.threads import thread_groups
 from repros.text.wording import every_release_of
 
-_GIGA, _KILO = 1e9, 1e3
+_GIGA = 1e9
 _TASTE = {f"RPR-{number:04}" for number in (1, 3, 4, 5, 6, 11, 17, 22, 24, 33)}
 """Failures that many users report, of every library and kind."""
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
@@ -47,22 +45,14 @@ def stacks_table(repros: Iterable[Repro], stacks: Sequence[Stack], known: Eviden
     return _markdown_table(headings, rows)
 
 
-def costs_table(stacks: Sequence[Stack], known: Evidence, folder: Path = evidence.FOLDER) -> str:
+def costs_table(stacks: Sequence[Stack], known: Evidence) -> str:
     """Return the table of what the matrix costs: a row for each stack and one with the totals.
 
-    Seconds are those of the cells one after another. Sizes are those with torch's CUDA build, followed in brackets by
-    those with its CPU build where that was measured.
-
-    Args:
-        stacks: The rows.
-        known: The measurements.
-        folder: The folder with the evidence files, for their size.
+    Sizes are those with torch's CUDA build, followed in brackets by those with its CPU build where that was measured.
+    Seconds are not among them: each measurement would change the page (:mod:`repros.evidence.ledger` has them).
     """
-    headings = (
-        *("Stack", "torch", "Lightning", "Cells", "Seconds", "A cell"),
-        *("GB to download", "GB on disk", "kB of evidence"),
-    )
-    costs = [_costs(stack, known, folder) for stack in stacks]
+    headings = ("Stack", "torch", "Lightning", "Cells", "GB to download", "GB on disk")
+    costs = [_costs(stack, known) for stack in stacks]
     totals = [sum(column) for column in zip(*costs, strict=True)]
     rows = [_cost_row(stack, amounts) for stack, amounts in zip(stacks, costs, strict=True)]
     return _markdown_table(headings, [*rows, ("all", "", "", *_format_costs(totals))])
@@ -103,32 +93,24 @@ def _thread_links(upstream: Upstream) -> Iterator[str]:
         yield f"{label} {', '.join(links)}".removeprefix("reported in ").rstrip()
 
 
-def _costs(stack: Stack, known: Evidence, folder: Path) -> tuple[float, ...]:
-    """Return cells, seconds, bytes to download, bytes on disk and bytes of evidence."""
-    measurements = [measurement for unit, measurement in known.items() if unit.stack == stack.name]
-    return (
-        sum(len(measurement.variants) for measurement in measurements),
-        sum(measurement.seconds for measurement in measurements),
-        stack.cuda.download if stack.cuda else 0,
-        stack.cuda.unpacked if stack.cuda else 0,
-        sum(file.stat().st_size for file in folder.glob(f"{stack.name}/*.toml")),
-    )
+def _costs(stack: Stack, known: Evidence) -> tuple[int, ...]:
+    """Return cells, bytes to download and bytes on disk."""
+    cells = sum(len(measurement.variants) for unit, measurement in known.items() if unit.stack == stack.name)
+    return cells, stack.cuda.download if stack.cuda else 0, stack.cuda.unpacked if stack.cuda else 0
 
 
-def _cost_row(stack: Stack, costs: Sequence[float]) -> tuple[str, ...]:
-    cells, seconds, per_cell, download, unpacked, kept = _format_costs(costs)
+def _cost_row(stack: Stack, costs: Sequence[int]) -> tuple[str, ...]:
+    cells, download, unpacked = _format_costs(costs)
     if stack.cpu:
         download += f" ({stack.cpu.download / _GIGA:.1f})"
         unpacked += f" ({stack.cpu.unpacked / _GIGA:.1f})"
     pins = (_pinned_version(stack, package) for package in ("torch", "lightning"))
-    return (stack.name, *pins, cells, seconds, per_cell, download, unpacked, kept)
+    return (stack.name, *pins, cells, download, unpacked)
 
 
-def _format_costs(costs: Sequence[float]) -> list[str]:
-    cells, seconds, download, unpacked, kept = costs
-    per_cell = f"{seconds / cells:.1f}" if cells else "·"
-    sizes = (f"{download / _GIGA:.1f}", f"{unpacked / _GIGA:.1f}", f"{kept / _KILO:.0f}")
-    return [f"{cells:.0f}", f"{seconds:.0f}", per_cell, *sizes]
+def _format_costs(costs: Sequence[int]) -> list[str]:
+    cells, download, unpacked = costs
+    return [str(cells), f"{download / _GIGA:.1f}", f"{unpacked / _GIGA:.1f}"]
 
 
 def _pinned_version(stack: Stack, package: str) -> str:

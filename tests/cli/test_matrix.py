@@ -112,7 +112,7 @@ def test_a_stack_that_cannot_be_made_is_reported_once_and_fails(
 def test_a_check_runs_all_cells_and_names_those_that_differ(repros: Command, agreeing: str) -> None:
     repros(*OPTIONS, agreeing)
     assert repros(*OPTIONS, agreeing, "--check")[0] == 0
-    (file,) = Path("evidence").rglob("*.toml")
+    (file,) = Path("evidence").rglob("RPR-*.toml")
     written = file.read_text().replace('fixed = { verdict = "clean"', 'fixed = { verdict = "unfixed"')
     file.write_text(written)
     code, out, _ = repros(*OPTIONS, agreeing, "--check")

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -11,24 +14,40 @@ from hypothesis import strategies as st
 
 from repros.engine.record import RecordLine
 from repros.errors import ReprosError
-from repros.evidence import Measurement, Unit, VariantVerdict, read, write
+from repros.evidence import Measurement, Unit, VariantVerdict, ledger, read, remove, write
 from repros.model import Device, Verdict
 from tests.evidence.samples import MEASUREMENT
 
 FILE = """\
-# RPR-0001 on 2023-12, as measured. Written by `repros matrix`.
+# RPR-0001 on 2023-12, as seen. Written by `repros matrix`; ledger.toml has when and from which inputs.
 
 [cuda.ddp]
-inputs = "fedcba9876543210"
-date = 2026-11-22
-launch = "cold"
-platform = "Linux-6.1-x86_64-with-glibc2.36"
-python = "3.11.7"
-versions = { lightning = "2.1.3", torch = "2.1.2+cu121" }
+versions = { lightning = "2.1.3", torch = "2.1.2" }
 processes = 1
-seconds = 3.4
 [cuda.ddp.seen]
 failing = { verdict = "clean" }
+
+[sim.ddp]
+versions = { lightning = "2.1.3", torch = "2.1.2" }
+processes = 2
+[sim.ddp.seen]
+failing = { verdict = "reproduced", signature = "RuntimeError: a \\"quoted\\" message on {device}" }
+fixed = { verdict = "clean" }
+"""
+LEDGER = """\
+# When, where and from which inputs the evidence on 2023-12 was measured. Written by `repros matrix`.
+
+[machines.MACHINE]
+platform = "Linux-6.1-x86_64-with-glibc2.36"
+python = "3.11.7"
+builds = { torch = "2.1.2+cu121" }
+
+[units]
+RPR-0001.cuda.ddp = { inputs = "fedcba9876543210", date = 2026-11-22, machine = "MACHINE", launch = "cold", seconds = 3.4 }
+RPR-0001.sim.ddp = { inputs = "0123456789abcdef", date = 2026-11-21, machine = "MACHINE", launch = "warm", seconds = 3.4 }
+"""  # noqa: E501 # one line for each unit
+OLD_FILE = """\
+# RPR-0001 on 2023-12, as measured. Written by `repros matrix`.
 
 [sim.ddp]
 inputs = "0123456789abcdef"
@@ -43,6 +62,12 @@ seconds = 3.4
 failing = { verdict = "reproduced", signature = "RuntimeError: a \\"quoted\\" message on {device}" }
 fixed = { verdict = "clean" }
 """
+"""What a file was before there were ledgers."""
+OTHER = replace(MEASUREMENT, unit=Unit("2023-12", "RPR-0002", Device.SIM, "ddp"))
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
 
 
 def test_a_file_has_the_units_of_one_repro_on_one_stack_and_is_read_again(tmp_path: Path) -> None:
@@ -53,8 +78,82 @@ def test_a_file_has_the_units_of_one_repro_on_one_stack_and_is_read_again(tmp_pa
     real = replace(real, variants={"failing": VariantVerdict(Verdict.CLEAN)})
     write([MEASUREMENT], tmp_path)
     write([real], tmp_path)
-    assert (tmp_path / "2023-12" / "RPR-0001.toml").read_text() == FILE
+    written = texts(tmp_path)
+    (machine,) = re.findall(r"\[machines\.(\w{6})\]", written["2023-12/ledger.toml"])
+    assert written == {"2023-12/RPR-0001.toml": FILE, "2023-12/ledger.toml": LEDGER.replace("MACHINE", machine)}
     assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT, real.unit: real}
+
+
+def test_a_measurement_without_news_changes_the_ledger_alone(tmp_path: Path) -> None:
+    write([MEASUREMENT, OTHER], tmp_path)
+    before = texts(tmp_path)
+    versions = {"torch": "2.1.2+cpu", "lightning": "2.1.3"}
+    elsewhere = replace(MEASUREMENT, platform="Linux-7.0", python="3.11.9", versions=versions)
+    again = replace(elsewhere, inputs="new", date=dt.date(2026, 12, 1), launch="cold", seconds=9.9)
+    write([again], tmp_path)
+    after = texts(tmp_path)
+    assert {name for name in after if after[name] != before[name]} == {"2023-12/ledger.toml"}
+    lines = set(after["2023-12/ledger.toml"].splitlines()) ^ set(before["2023-12/ledger.toml"].splitlines())
+    assert not any(line.startswith("RPR-0002") for line in lines)
+    assert read(tmp_path) == {MEASUREMENT.unit: again, OTHER.unit: OTHER}
+
+
+def test_a_run_that_dies_between_the_two_writes_leaves_the_unit_to_be_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write([MEASUREMENT], tmp_path)
+    news = replace(MEASUREMENT, inputs="new", variants={"failing": VariantVerdict(Verdict.GONE)})
+
+    def killed(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "format_ledger", killed)
+        for measurement in (news, OTHER):
+            with pytest.raises(KeyboardInterrupt):
+                write([measurement], tmp_path)
+    known = read(tmp_path)
+    assert known[MEASUREMENT.unit] == replace(news, inputs=MEASUREMENT.inputs)  # seen, and not fresh
+    assert OTHER.unit not in known
+    write([news, OTHER], tmp_path)
+    assert read(tmp_path) == {MEASUREMENT.unit: news, OTHER.unit: OTHER}
+
+
+def test_a_file_from_before_the_ledgers_is_read_and_written_anew(tmp_path: Path) -> None:
+    file = tmp_path / "2023-12" / "RPR-0001.toml"
+    file.parent.mkdir()
+    file.write_text(OLD_FILE)
+    assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT}
+    cuda = replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, device=Device.CUDA))
+    write([cuda], tmp_path)
+    assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT, cuda.unit: cuda}
+    assert "inputs =" not in file.read_text()
+
+
+def test_a_removed_unit_leaves_nothing(tmp_path: Path) -> None:
+    write([MEASUREMENT, OTHER], tmp_path)
+    remove(MEASUREMENT.unit, tmp_path)
+    assert read(tmp_path) == {OTHER.unit: OTHER}
+    remove(MEASUREMENT.unit, tmp_path)
+    remove(OTHER.unit, tmp_path)
+    assert texts(tmp_path) == {}
+
+
+def test_two_processes_write_one_ledger(tmp_path: Path) -> None:
+    units = [replace(MEASUREMENT, unit=Unit("2023-12", f"RPR-{n:04}", Device.SIM, "ddp")) for n in range(40)]
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(partial(write, folder=tmp_path), ([unit] for unit in units)))
+    assert len(read(tmp_path)) == 40
+
+
+def test_a_damaged_ledger_is_one_sentence(tmp_path: Path) -> None:
+    write([MEASUREMENT], tmp_path)
+    file = tmp_path / "2023-12" / "ledger.toml"
+    file.write_text("[units]\n")
+    with pytest.raises(ReprosError) as refused:
+        read(tmp_path)
+    problem = f"{file} cannot be read as a ledger ('machines'); remove it and measure again with 'repros matrix'."
+    assert str(refused.value) == problem
 
 
 def test_a_new_measurement_replaces_the_units_last_one(tmp_path: Path) -> None:
