@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from repros.watch.events import Event
@@ -17,12 +18,12 @@ _MOST_NAMES = 5
 
 
 class Comparison:
-    """Digests by module and step; each is compared with the first rank's."""
+    """What ranks have written about the same step, compared once all of them have; the order of events is no matter."""
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._first: dict[str, Event] = {}
-        self._facts: dict[str, list[Event]] = {}
+        self._groups: dict[str, dict[int, Event]] = {}
+        """The digests and facts of one step that are not compared yet, by rank."""
         self._pending: list[Event] = []
         self._stepping: set[int] = set()
         self._waiting: dict[str, dict[int, Event]] = {}
@@ -33,61 +34,82 @@ class Comparison:
         match event["event"]:
             case "stepping":
                 self._stepping.add(event["pid"])
-            case "fact":
-                yield from self._compare_fact(event)
             case "waiting":
                 yield from self._compare_waiting(event)
             case "moved":
                 self._waiting.get(json.dumps(event["key"]), {}).pop(event["rank"], None)
             case "digest" if event["pending"]:
                 self._pending.append(event)
-            case "digest":
-                yield from self._compare(event)
+            case "digest" | "fact":
+                yield from self._gather(event)
 
     def finish(self) -> Iterator[Finding]:
-        """Yield what the gradients show of processes that never took an optimizer's step."""
-        for event in self._pending:
-            if not self._stepping:
-                yield from self._compare(event)
+        """Yield what the steps show that some rank has not written about, and processes without an optimizer's step."""
+        if not self._stepping:
+            for event in sorted(self._pending, key=lambda event: event["number"]):
+                yield from self._gather(event)
         self._pending = []
+        groups = sorted(self._groups.values(), key=_place_in_program)
+        self._groups = {}
+        for group in groups:
+            yield from self._compare(group)
 
-    def _compare(self, event: Event) -> Iterator[Finding]:
-        module = json.dumps(event["key"])
-        key = json.dumps([module, event["what"], event["number"]])
-        first = self._first.setdefault(key, event)
-        if first is event or first["rank"] == event["rank"]:
-            return
-        differing = {name: numbers for name, *numbers in _differing(first, event)}
+    def _gather(self, event: Event) -> Iterator[Finding]:
+        module, what = json.dumps(event["key"]), event.get("check" if event["event"] == "fact" else "what")
+        key = json.dumps([module, what, event["number"]])
+        group = self._groups.setdefault(key, {})
+        group.setdefault(event["rank"], event)
+        _, ranks, *_ = event["key"]
+        if len(group) == len(ranks):
+            yield from self._compare(self._groups.pop(key))
+
+    def _compare(self, group: Mapping[int, Event]) -> Iterator[Finding]:
+        """Yield the finding of the lowest ranks that differ, once for each module."""
+        events = [group[rank] for rank in sorted(group)]
+        if events[0]["event"] == "fact":
+            yield from self._compare_facts(events)
+        else:
+            yield from self._compare_digests(events)
+
+    def _compare_digests(self, events: Sequence[Event]) -> Iterator[Finding]:
+        first, *others = events
+        module, what = json.dumps(first["key"]), first["what"]
         # Parameters drift apart from the step on at which gradients differed.
-        reported = (module, "gradients") in self._found or (module, event["what"]) in self._found
-        if differing and not reported:
-            self._found.add((module, event["what"]))
-            yield _finding(first, event, differing)
-
-    def _compare_fact(self, event: Event) -> Iterator[Finding]:
-        others = self._facts.setdefault(json.dumps([event["check"], event["key"], event["number"]]), [])
-        wants_same = event.get("wanted") != "different"
+        if {(module, "gradients"), (module, what)} & self._found:
+            return
         for other in others:
-            if other["rank"] != event["rank"] and (other["value"] == event["value"]) != wants_same:
-                reported = (json.dumps(event["key"][:3]), event["check"])
-                if reported not in self._found:
-                    self._found.add(reported)
-                    values = {f"rank {one['rank']}": one["value"] for one in (other, event)}
-                    yield from_event(other, numbers={event["what"]: values}, step=event["number"] or None)
+            differing = {name: numbers for name, *numbers in _differing(first, other)}
+            if differing:
+                self._found.add((module, what))
+                yield _finding(first, other, differing)
                 return
-        others.append(event)
+
+    def _compare_facts(self, events: Sequence[Event]) -> Iterator[Finding]:
+        wants_same = events[0].get("wanted") != "different"
+        reported = (json.dumps(events[0]["key"][:3]), events[0]["check"])
+        for first, other in itertools.combinations(events, 2):
+            if (first["value"] == other["value"]) != wants_same and reported not in self._found:
+                self._found.add(reported)
+                values = {f"rank {event['rank']}": event["value"] for event in (first, other)}
+                yield from_event(first, numbers={first["what"]: values}, step=first["number"] or None)
 
     def _compare_waiting(self, event: Event) -> Iterator[Finding]:
-        ranks = self._waiting.setdefault(json.dumps(event["key"]), {})
-        ranks[event["rank"]] = event
-        if len(ranks) < event["world"] or len({one["call"] for one in ranks.values()}) == 1:
+        by_rank = self._waiting.setdefault(json.dumps(event["key"]), {})
+        by_rank[event["rank"]] = event
+        if len(by_rank) < event["world"] or len({waiting["call"] for waiting in by_rank.values()}) == 1:
             return
+        events = [by_rank[rank] for rank in sorted(by_rank)]
         text = "the ranks wait for one another: " + ", ".join(
-            f"rank {rank} in {one['call']} ({one['place']})" for rank, one in sorted(ranks.items())[:_MOST_NAMES]
+            f"rank {waiting['rank']} in {waiting['call']} ({waiting['place']})" for waiting in events[:_MOST_NAMES]
         )
         # The longest name says most.
-        most = max(ranks.values(), key=lambda one: len(one["check"]))
-        yield from_event(most, text=text)
+        yield from_event(max(events, key=lambda waiting: len(waiting["check"])), text=text)
+
+
+def _place_in_program(group: Mapping[int, Event]) -> tuple[int, str, str]:
+    """Return what orders a group: its step, then its module; gradients come before parameters."""
+    event = group[min(group)]
+    return event["number"], json.dumps(event["key"]), event["what"]
 
 
 def _differing(one: Event, other: Event) -> Iterator[tuple[str, str, tuple[float, float]]]:

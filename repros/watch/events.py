@@ -22,8 +22,12 @@ class EventFolder:
     def poll(self) -> Iterator[Event]:
         """Yield the events that are new since the last call; a line that is not whole yet is left for the next.
 
-        `lost` is the event of a process that could not write all that it had to say.
+        `lost` is the event of a process that could not write all that it had to say. What is new of several processes
+        comes in the order of their ranks, each process's in its own order: which of them wrote first is chance.
         """
+        yield from sorted(self._new(), key=lambda event: (event.get("rank") is None, event.get("rank") or 0))
+
+    def _new(self) -> Iterator[Event]:
         for file in {*self.folder.glob("*.lost")} - self._lost:
             self._lost.add(file)
             yield {"event": "lost", "pid": int(file.stem)}

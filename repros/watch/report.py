@@ -77,11 +77,13 @@ class Report:
         """Compare what only the end decides, and name the crash."""
         for finding in self._comparison.finish():
             self._add(finding)
-        candidates, causes = find_crashes(self._raised, self._catalogue)
+        raised = sorted(self._raised, key=lambda event: (event["rank"] is None, event["rank"] or 0, event["pid"]))
+        candidates, causes = find_crashes(raised, self._catalogue)
         if candidates:
             best = candidates[0].sightings[0]
             ids = [Identified(one.repro, one.confidence, "its exception agrees") for one in candidates]
-            self._add(_crash(best.failure, best.link.raised, self._raised[0]), tuple(ids))
+            event = next(event for event in raised if _has_raised(event, best.link.raised))
+            self._add(_crash(best.failure, best.link.raised, event), tuple(ids))
         elif causes:
             self.unknown = causes[0].links[0].raised
 
@@ -92,6 +94,10 @@ class Report:
         known = identify(finding, self._catalogue) if ids is None else ids
         self.found.append((finding, known))
         self._show(finding, known)
+
+
+def _has_raised(event: Event, raised: Raised) -> bool:
+    return any((link["type"], link["message"]) == (raised.type, raised.message) for link in event["chain"])
 
 
 def _crash(failure: Failure, raised: Raised, event: Event) -> Finding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 from repros.watch.compare import Comparison
@@ -29,6 +31,14 @@ def fact(rank: int, value: Any, **changed: Any) -> dict[str, Any]:
 
 
 def compare(*events: dict[str, Any]) -> list[Finding]:
+    """Return what events show; it is the same if the last rank writes first."""
+    orders = (events, sorted(events, key=lambda event: -event.get("rank", 0)))
+    found, turned = (compare_in_order(order) for order in orders)
+    assert turned == found
+    return found
+
+
+def compare_in_order(events: Sequence[dict[str, Any]]) -> list[Finding]:
     comparison = Comparison()
     found = [finding for event in events for finding in comparison.add(event)]
     return [*found, *comparison.finish()]
@@ -92,6 +102,27 @@ def waiting(rank: int, call: str, **changed: Any) -> dict[str, Any]:
     return event | {"pid": 100 + rank, "place": f"train.py:{rank} step"} | changed
 
 
+def test_the_lowest_ranks_that_differ_are_named_whichever_writes_first() -> None:
+    key: Any = ["run", [0, 1, 2], 0, None, 1]
+    digests = [digest(rank, [norm], key=key) for rank, norm in enumerate([1.0, 1.0, 2.0])]
+    facts = [fact(rank, value, key=key) for rank, value in enumerate(["float32", "bfloat16", "float16"])]
+    for order in permutations(digests):
+        (finding,) = compare_in_order(order)
+        assert "differ between ranks 0 and 2" in finding.text
+        assert finding.rank == 0
+    for order in permutations(facts):
+        (finding,) = compare_in_order(order)
+        assert finding.numbers == {"precision": {"rank 0": "float32", "rank 1": "bfloat16"}}
+
+
+def test_a_step_that_one_rank_never_reaches_is_compared_at_the_end() -> None:
+    key: Any = ["run", [0, 1, 2], 0, None, 1]
+    comparison = Comparison()
+    assert [*comparison.add(digest(2, [1.0], key=key)), *comparison.add(digest(1, [2.0], key=key))] == []
+    (finding,) = comparison.finish()
+    assert "differ between ranks 1 and 2" in finding.text
+
+
 def test_ranks_that_wait_in_different_calls_wait_for_one_another() -> None:
     (finding,) = compare(waiting(0, "barrier", check="ranks_wait_apart_saving"), waiting(1, "backward"))
     where = "rank 0 in barrier (train.py:0 step), rank 1 in backward (train.py:1 step)"
@@ -102,5 +133,5 @@ def test_ranks_that_wait_in_different_calls_wait_for_one_another() -> None:
 def test_ranks_in_one_call_and_those_that_went_on_do_not() -> None:
     assert compare(waiting(0, "barrier"), waiting(1, "barrier")) == []
     moved = {"event": "moved", "key": ["run", 2], "rank": 0, "pid": 100}
-    assert compare(waiting(0, "barrier"), moved, waiting(1, "backward")) == []
+    assert compare_in_order([waiting(0, "barrier"), moved, waiting(1, "backward")]) == []
     assert compare(waiting(0, "barrier", world=3), waiting(1, "backward", world=3)) == []

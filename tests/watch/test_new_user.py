@@ -17,7 +17,7 @@ TORCHRUN = ("torchrun", "--nproc-per-node", "2")
 BYPASSED = """\
 repros: gradients differ between ranks 0 and 1 after this backward: 4 of 4 parameters of a
         DistributedDataParallel
-        check     gradients_differ_bypassed, rank N, step 1
+        check     gradients_differ_bypassed, rank 0, step 1
         seen      norm of {names[0]}: rank 0 has X, rank 1 has X
         seen      norm of {names[1]}: rank 0 has X, rank 1 has X
         seen      norm of {names[2]}: rank 0 has X, rank 1 has X
@@ -50,8 +50,7 @@ def watch(python: Path, *command: str) -> tuple[int, str]:
     words = [sys.executable, "-m", "repros", "watch", "--strict", "--python", str(python), "--", *command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False, env=environ)
     said = "repros: " + done.stderr.partition("repros: ")[2]  # what comes before is the launcher's
-    said = re.sub(r"rank \d, step", "rank N, step", said.replace(f"{PROGRAMS}{os.sep}", ""))
-    return done.returncode, re.sub(r"has [\d.e-]+", "has X", said)
+    return done.returncode, re.sub(r"has [\d.e-]+", "has X", said.replace(f"{PROGRAMS}{os.sep}", ""))
 
 
 @pytest.mark.parametrize(

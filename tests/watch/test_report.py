@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,30 @@ def test_a_crash_inside_an_observed_function_is_at_the_users_own_line(file: str)
     made.finish()
     (finding,) = [finding for finding, _ in made.found]
     assert finding.place == "train.py:7 step"
+
+
+def test_a_crash_is_of_the_rank_that_raised_it_whichever_wrote_first() -> None:
+    other = RAISED | {"type": "KeyError", "bases": [], "message": "'other'", "frames": []}
+    frames = ["/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"]
+    events = [
+        {"event": "raised", "pid": 9, "rank": 0, "chain": [other], "versions": {}},
+        {"event": "raised", "pid": 8, "rank": 1, "chain": [RAISED | {"frames": frames}], "versions": {}},
+        {"event": "raised", "pid": 7, "rank": 2, "chain": [RAISED | {"frames": frames}], "versions": {}},
+    ]
+    for order in (events, events[::-1]):
+        made = report()
+        for event in order:
+            made.take(event)
+        made.finish()
+        assert [(finding.check, finding.rank) for finding, _ in made.found] == [("crash", 1)]
+
+
+def test_what_several_ranks_have_written_comes_in_their_order(tmp_path: Path) -> None:
+    for pid, rank in ((5, None), (6, 1), (7, 0)):
+        lines = [json.dumps({"event": "finding", "pid": pid, "rank": rank, "number": number}) for number in (1, 2)]
+        (tmp_path / f"{pid}.jsonl").write_text("\n".join([*lines, ""]), "utf-8")
+    polled = [(event["rank"], event["number"]) for event in EventFolder(tmp_path).poll()]
+    assert polled == [(0, 1), (0, 2), (1, 1), (1, 2), (None, 1), (None, 2)]
 
 
 def test_an_event_that_cannot_be_understood_costs_itself_alone() -> None:
