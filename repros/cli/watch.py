@@ -16,6 +16,7 @@ from repros.watch import session
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
 from repros.watch.json_format import JsonLines
+from repros.watch.names import refuse_unknown_checks
 from repros.watch.report import Report
 from repros.watch.text import format_finding, format_summary
 
@@ -35,8 +36,8 @@ FOUND = 3
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write findings there.")
 @click.option("--strict", is_flag=True, help="Exit with 3 if there is a finding.")
 @click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also look at every N-th step.")
-@click.option("--only", multiple=True, metavar="CHECK", help="Only this check or family; repeatable.")
-@click.option("--skip", multiple=True, metavar="CHECK", help="Not this check or family; repeatable.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Only this check, or those that begin so; repeatable.")
+@click.option("--skip", multiple=True, metavar="CHECK", help="Not this check, or those that begin so; repeatable.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run.")
 @click.option("--gpus", type=int, metavar="N", help="Run it on N simulated GPUs, as `repros simulate` does.")
 @catalogue_option
@@ -59,8 +60,9 @@ def watch(
     those of a log.
 
     Exit code: the program's own; 128 plus the number of the signal that ended it; with --strict 3 if there is a
-    finding; 2 if COMMAND cannot be started.
+    finding; 2 if COMMAND cannot be started, or if no check has a name after --only or --skip or begins with it.
     """
+    refuse_unknown_checks([*only, *skip])
     interpreter = find_interpreter(python) if python is not None else None
     simulated = variables(gpus) if gpus is not None else {}
     out = console(stderr=True)
@@ -71,7 +73,7 @@ def watch(
         if lines is not None:
             lines.write(finding, ids)
 
-    report = Report(load_catalogue(), show)
+    report = Report(load_catalogue(), show, only=only, skip=skip)
     code = session.run(command, session.Options(every, only, skip, interpreter, simulated), report.take)
     report.finish()
     for line in format_summary(report):

@@ -70,13 +70,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _add_watch_options(group: pytest.OptionGroup) -> None:
     watch_help = "fail a test in whose training a documented failure happens"
     group.addoption("--repro-watch", action="store_true", help=watch_help)
-    skip_help = "not this check of --repro-watch; repeatable"
+    skip_help = "not this check of --repro-watch, or those that begin so; repeatable"
     group.addoption("--repro-watch-skip", metavar="CHECK", help=skip_help, action="append", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; refuse a selection without a cell before anything is collected."""
     config.addinivalue_line("markers", "repro(id, ...): this test is about a failure that the project repros documents")
+    _refuse_unknown_checks(config.getoption("repro_watch_skip"))
     if not _has_selection(config):
         return
     from repros.engine.catalogue import load
@@ -103,6 +104,18 @@ def pytest_configure(config: pytest.Config) -> None:
     python = config.getoption("repro_python")
     if python is not None and not os.access(python, os.X_OK):
         raise pytest.UsageError(f"--repro-python {python}: expected the path of a Python interpreter.")
+
+
+def _refuse_unknown_checks(names: list[str]) -> None:
+    if not names:
+        return
+    from repros.errors import UnknownNameError
+    from repros.watch.names import refuse_unknown_checks
+
+    try:
+        refuse_unknown_checks(names)
+    except UnknownNameError as error:
+        raise pytest.UsageError(f"--repro-watch-skip: {error}") from error
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,7 +24,7 @@ def lightning_callback(show: Callable[[Finding, tuple[Identified, ...]], None] =
     before the model. Its options are those of `watching`.
 
     Raises:
-        ReprosError: the program has not imported Lightning.
+        ReprosError: the program has not imported Lightning, or an option names an unknown check.
     """
     imported = [sys.modules[name] for name in _PACKAGES if name in sys.modules]
     if not imported:

@@ -18,11 +18,12 @@ from repros.model import Repro
 from repros.watch.events import EventFolder
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
-from repros.watch.inside import arm
+from repros.watch.inside import install
 from repros.watch.inside.watch import Options
+from repros.watch.names import refuse_unknown_checks
 from repros.watch.report import Found, Report
 
-_IS_WATCHED = bool(arm.armed)
+_IS_WATCHED = bool(install.installed)
 """Whether this process is watched from outside, by `repros watch` or by the rank that started it."""
 
 _POLL = 0.5
@@ -64,24 +65,29 @@ def watching(
         every: also look at every N-th step; 0 for 1, 2, 4, 8 ... alone.
         only: checks, or the first words of their names, that may speak; empty for all.
         skip: checks, or the first words of their names, that may not.
+
+    Raises:
+        UnknownNameError: a name of `only` or `skip` is neither that of a check nor the first words of one.
     """
+    only, skip = frozenset(only), frozenset(skip)
+    refuse_unknown_checks([*sorted(only), *sorted(skip)])
     if _IS_WATCHED:
         yield []
         return
     _loaded[:] = _loaded or catalogue.load().repros
     folder = tempfile.mkdtemp(prefix="repros-watch-")
-    options = Options(folder, every, frozenset(only), frozenset(skip))
-    report, events, over = Report(_loaded, show), EventFolder(Path(folder)), threading.Event()
+    options = Options(folder, every, only, skip)
+    report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
 
-    owner, before = os.getpid(), arm.armed[0].options if arm.armed else None
+    owner, before = os.getpid(), install.installed[0].options if install.installed else None
     with _environ(_variables(options)):
-        arm.begin(options)
+        install.begin(options)
         reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
         reader.start()
         try:
             yield report.found
         except Exception as error:
-            arm.armed[0].events.exception(error, "block")
+            install.installed[0].events.exception(error, "block")
             raise
         finally:
             # A forked rank that leaves the block has neither the thread nor the folder.
@@ -92,9 +98,9 @@ def watching(
                     report.take(event)
                 report.finish()
                 shutil.rmtree(folder, ignore_errors=True)
-                arm.armed[0].end()
+                install.installed[0].end()
                 if before is not None:
-                    arm.begin(before)
+                    install.begin(before)
 
 
 def _read(report: Report, events: EventFolder, over: threading.Event) -> None:
@@ -108,10 +114,10 @@ def _variables(options: Any) -> dict[str, str]:
     site = str(Path(inside.__file__).parent / "site")
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place and place != site]
     return {
-        arm.FOLDER: options.folder,
-        arm.EVERY: str(options.every),
-        arm.ONLY: ",".join(sorted(options.only)),
-        arm.SKIP: ",".join(sorted(options.skip)),
+        install.FOLDER: options.folder,
+        install.EVERY: str(options.every),
+        install.ONLY: ",".join(sorted(options.only)),
+        install.SKIP: ",".join(sorted(options.skip)),
         "PYTHONPATH": os.pathsep.join([site, *places]),
     }
 

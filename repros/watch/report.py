@@ -15,6 +15,7 @@ from repros.watch.crash import find_crashes
 from repros.watch.events import Event
 from repros.watch.finding import Finding, from_event
 from repros.watch.identify import CRASH, Identified, identify
+from repros.watch.inside.checks import is_chosen
 
 Found = tuple[Finding, tuple[Identified, ...]]
 """A finding, and the repros that it may be, the most certain first."""
@@ -29,12 +30,21 @@ _PACKAGES = "site-packages"
 class Report:
     """Collects the findings of one program, each once, whichever rank comes first."""
 
-    def __init__(self, catalogue: Iterable[Repro], show: Callable[[Finding, tuple[Identified, ...]], None]) -> None:
+    def __init__(
+        self,
+        catalogue: Iterable[Repro],
+        show: Callable[[Finding, tuple[Identified, ...]], None],
+        *,
+        only: Iterable[str] = (),
+        skip: Iterable[str] = (),
+    ) -> None:
         """Report on the repros of a catalogue.
 
         Args:
             catalogue: the documented failures.
             show: called with each finding as it comes.
+            only: checks, or the first words of their names, that may speak; empty for all.
+            skip: checks, or the first words of their names, that may not.
         """
         self.found: list[Found] = []
         self.processes: set[int] = set()
@@ -47,6 +57,7 @@ class Report:
         """After `finish`: the exception that ended the program, if it is no documented failure."""
         self._catalogue = tuple(catalogue)
         self._show = show
+        self._compares_crashes = is_chosen(CRASH, frozenset(only), frozenset(skip))
         self._comparison = Comparison()
         self._raised: list[Event] = []
         self._said: set[tuple[str, str]] = set()
@@ -77,6 +88,10 @@ class Report:
         """Compare what only the end decides, and name the crash."""
         for finding in self._comparison.finish():
             self._add(finding)
+        if self._compares_crashes:
+            self._name_crash()
+
+    def _name_crash(self) -> None:
         raised = sorted(self._raised, key=lambda event: (event["rank"] is None, event["rank"] or 0, event["pid"]))
         candidates, causes = find_crashes(raised, self._catalogue)
         if candidates:

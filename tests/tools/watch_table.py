@@ -7,21 +7,20 @@ benchmark, the section of each family of checks from its module's docstring.
 
 from __future__ import annotations
 
-import ast
+import inspect
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from repros import inside
 from repros.docs.generator import run_generator
 from repros.engine import catalogue
 from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
 from repros.watch.identify import checks_of
-from repros.watch.inside.arm import CHECKS
+from repros.watch.inside.checks import Check, families
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
@@ -104,19 +103,26 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
 
 def sections() -> str:
     """Return a section in Markdown for each family of checks, from its contract."""
-    folder = Path(inside.__file__).parent / "watch/checks"
-    docstrings = [ast.get_docstring(ast.parse((folder / f"{name}.py").read_text("utf-8"))) for name in CHECKS]
-    return "\n".join(line for docstring in docstrings for line in _section(docstring or ""))
+    return "\n".join(line for family in families() for line in _section(inspect.getdoc(family) or "", family.CHECKS))
 
 
-def _section(docstring: str) -> Iterator[str]:
-    title, names, contract = re.split(r"\n\n", docstring, maxsplit=2)
+def _section(docstring: str, checks: Iterable[Check]) -> Iterator[str]:
+    title, contract = docstring.split("\n\n", 1)
     yield f"### {title.rstrip('.')}\n"
-    yield f"{textwrap.fill(names, _WIDTH, break_on_hyphens=False)}\n"
+    yield "| Check | What has happened | Repros |\n|---|---|---|"
+    yield from (f"| `{check.name}` | {check.about} | {', '.join(_found_by(check))} |" for check in checks)
+    yield ""
     for part in re.split(r"\n(?=(?:Silent|Costs): )", contract.strip()):
         word, text = part.split(":", 1)
         yield textwrap.fill(f"* **{word}:**{text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield ""
+
+
+def _found_by(check: Check) -> Iterator[str]:
+    """Yield the ids of the repros with a variant that a check is documented to find."""
+    for repro in catalogue.load().repros:
+        if any(check.name in checks_of(repro, variant) for variant in repro.variants):
+            yield repro.id
 
 
 def reported() -> str:

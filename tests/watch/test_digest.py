@@ -22,7 +22,7 @@ def test_no_evidence_depends_on_the_watch(tmp_path: Path, monkeypatch: pytest.Mo
     for name, place in PLACES.items():
         monkeypatch.setattr(digest, name, package / place)
     before = digest.engine.__wrapped__()
-    for module in ("watch/inside/arm.py", "watch/inside/checks/mode.py", "watch/session.py"):
+    for module in ("watch/inside/install.py", "watch/inside/checks/mode.py", "watch/session.py"):
         change(package / module)
     assert digest.engine.__wrapped__() == before
     change(package / "inside/chain.py")

@@ -41,7 +41,7 @@ if "REPROS_CELL" in os.environ:
     hook.install(os.environ["REPROS_CELL"])
 if "REPROS_WATCH" in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
-    importlib.import_module("repros.watch.inside.arm").install(os.environ["REPROS_WATCH"])
+    importlib.import_module("repros.watch.inside.install").install(os.environ["REPROS_WATCH"])
 if os.environ.get("REPROS_SIM") == "cuda":
     from repros.simulated_gpus import arm
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from repros.watch.inside.checks import is_chosen
 from repros.watch.inside.events import MOST_FAILURES, Events
 
 Listener = Callable[..., None]
@@ -89,12 +90,7 @@ class Watch:
 
     def wants(self, check: str) -> bool:
         """Return whether a check may speak, by `--only` and `--skip`."""
-        if self.options is None:
-            return False
-        words = check.split("_")
-        names = {"_".join(words[:end]) for end in range(1, len(words) + 1)}
-        only = self.options.only
-        return not (self.options.skip & names) and (not only or bool(only & names))
+        return self.options is not None and is_chosen(check, self.options.only, self.options.skip)
 
     def find(self, check: str, text: str, *, once: tuple[Any, ...] = (), **details: Any) -> None:
         """Write a finding, once for each value of `once`."""

@@ -1,8 +1,5 @@
 """A checkpoint holds what was there when it was saved, and the weights that its score belongs to.
 
-Checks: `saved_later_weights` (a thread writes parameters that have changed since it was given them) and
-`scored_before_validation` (ModelCheckpoint ranks weights by the metric of an earlier validation).
-
 Speaks: when `torch.save` in a thread writes a dict that was submitted to a ThreadPoolExecutor, and a parameter in it
 that an optimizer holds has been changed in place in between; when Lightning's ModelCheckpoint saves one of the best
 after more optimizer steps than its monitored metric, which only validation logs, has seen.
@@ -16,8 +13,14 @@ import threading
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("saved_later_weights", "a thread writes parameters that have changed since it was given them"),
+    Check("scored_before_validation", "ModelCheckpoint ranks weights by the metric of an earlier validation"),
+)
 
 _MOST_TENSORS = 10_000
 

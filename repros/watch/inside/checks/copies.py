@@ -1,7 +1,5 @@
 """A copied module computes with its own weights.
 
-Check: `copy_runs_original`.
-
 Speaks: when a module is called whose `forward` is a function in its own `__dict__` that another module of the same
 class has too, and whose closure holds that other module and not this one.
 Silent: about bound methods and `functools.partial`, which a deep copy copies with what they are bound to.
@@ -12,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("copy_runs_original", "the forward of a copied module computes with the weights of its original"),)
 
 
 def listen(watch: Watch) -> None:

@@ -1,8 +1,5 @@
 """An optimizer's steps have something to do, and reach the parameters that are trained.
 
-Checks: `steps_without_gradients` and `parameters_replaced` (a part of what the optimizer holds was replaced after it
-was made).
-
 Speaks: `steps_without_gradients`: when an optimizer's first four steps find no gradient in any of its parameters,
 although a backward ran before each: it holds other parameters than those that are trained. `parameters_replaced`: after
 its fourth step, when some of its parameters never had a gradient and belong to nothing but this optimizer, while
@@ -20,8 +17,14 @@ import gc
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("steps_without_gradients", "none of what an optimizer holds ever has a gradient"),
+    Check("parameters_replaced", "a part of what the optimizer holds was replaced after it was made"),
+)
 
 _STEPS = 4
 """A closure may skip a batch now and then, so one step without gradients means nothing."""

@@ -1,12 +1,5 @@
 """Gradients and parameters of replicated modules agree between ranks.
 
-Checks: `gradients_differ_bypassed` (the module was called past its wrapper's forward), `gradients_differ_static_graph`
-(the first backward of a static graph was not reduced), `gradients_differ_converted` (the module got another dtype or
-device after it was wrapped), `gradients_differ_unfrozen` (parameters were frozen when it was wrapped, and are trained
-now), `gradients_differ_no_sync` (only the forward ran under `no_sync`), `gradients_differ` (any other cause),
-`parameters_differ`, and `no_sync_too_late` (`no_sync` was entered between forward and backward, so the backward is
-reduced all the same).
-
 Speaks: when norm or sum of a gradient or parameter differ by more than a thousandth. At an optimizer's step 1, 2, 4, 8
 ... each rank writes them for the parameters of a DistributedDataParallel that the optimizer holds; the process outside
 compares. In a program without an optimizer the gradients after backward 1, 2, 4, 8 ... take their place, once the
@@ -21,10 +14,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
 from repros.watch.inside.observe.optimizers import parameters_of
 from repros.watch.inside.place import user_place
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("gradients_differ_bypassed", "the module was called past its wrapper's forward"),
+    Check("gradients_differ_static_graph", "the first backward of a static graph was not reduced"),
+    Check("gradients_differ_converted", "the module got another dtype or device after it was wrapped"),
+    Check("gradients_differ_unfrozen", "parameters were frozen when it was wrapped, and are trained now"),
+    Check("gradients_differ_no_sync", "only the forward ran under `no_sync`"),
+    Check("gradients_differ", "any other cause"),
+    Check("parameters_differ", "the parameters differ, and not their gradients"),
+    Check("no_sync_too_late", "`no_sync` was entered after the forward, so the backward is reduced all the same"),
+)
 
 
 class _State:
@@ -34,7 +39,8 @@ class _State:
         self.preparations = 0  # at the last backward
         self.backwards = 0
         self.steps = 0
-        self.cause = ""
+        self.check = "gradients_differ"
+        """The check that names why the gradients of the last backward may differ."""
         self.is_called = False
         """Whether the wrapper was called since the last backward; known of the calls that are looked at."""
         self.is_private = False
@@ -59,7 +65,7 @@ class _Agreement:
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
-            state.cause = _cause(replica, ddp, state, is_prepared=is_prepared)
+            state.check = _check_of(replica, ddp, state, is_prepared=is_prepared)
             state.is_called = False
             if self._watch.is_due(state.backwards):
                 state.place = user_place()
@@ -105,12 +111,12 @@ def listen(watch: Watch) -> None:
     watch.listen("after_step", checks.after_step)
 
 
-def _cause(replica: Any, ddp: Any, state: _State, *, is_prepared: bool) -> str:
+def _check_of(replica: Any, ddp: Any, state: _State, *, is_prepared: bool) -> str:
     if getattr(ddp, "static_graph", False):
-        return "static_graph"
+        return "gradients_differ_static_graph"
     if not is_prepared:
-        return "no_sync" if state.is_called else "bypassed"
-    return "converted" if replica.is_converted else ""
+        return "gradients_differ_no_sync" if state.is_called else "gradients_differ_bypassed"
+    return "gradients_differ_converted" if replica.is_converted else "gradients_differ"
 
 
 def _write(
@@ -129,11 +135,10 @@ def _write(
     names, norms, sums = _digest(tensors)
     if not names:
         return
-    cause = state.cause
+    check = state.check if what == "gradients" else "parameters_differ"
     # A converted parameter may be another object.
-    if not cause and any(id(one) not in replica.trained for one in parameters.values()):
-        cause = "unfrozen"
-    check = f"{what}_differ" + (f"_{cause}" if cause and what == "gradients" else "")
+    if check == "gradients_differ" and any(id(value) not in replica.trained for value in parameters.values()):
+        check = "gradients_differ_unfrozen"
     # Which optimizer, by the first parameter that it holds: the same on all ranks.
     key = [*replica.key, next(iter(parameters)) if optimizer is not None else None, len(parameters)]
     place = state.place or user_place()

@@ -1,7 +1,5 @@
 """accelerate's hooks take inputs to the device of the weights.
 
-Check: `inputs_on_other_device`.
-
 Speaks: when a module is called whose `AlignDevicesHook` moves its inputs to another device than the one that all its
 parameters are on.
 Silent: about hooks that offload, which move the weights as well, about other kinds of hook, and about parameters on
@@ -13,7 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("inputs_on_other_device", "a hook moves inputs to another device than that of the weights"),)
 
 
 def listen(watch: Watch) -> None:

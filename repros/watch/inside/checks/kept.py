@@ -1,7 +1,5 @@
 """Weights that are kept, to come back to them, are a copy.
 
-Check: `kept_weights_changed`.
-
 Speaks: when a module loads a `state_dict` of its own that was taken earlier and not copied, and its weights have
 changed since: what is loaded is what the module has already, and the weights that were to be kept are lost.
 Silent: about a state of another module, a copy, or one that came from a file; if nothing changed in between.
@@ -14,7 +12,10 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("kept_weights_changed", "a state that was kept is loaded, and has changed with the weights"),)
 
 _MOST = 1000
 """States that are remembered; a program that takes more of them does not keep them."""

@@ -1,7 +1,5 @@
 """A fit trains, and an epoch is as long as its loader (Lightning).
 
-Checks: `fit_without_steps` and `epoch_cut_short`.
-
 Speaks: when `Trainer.fit` begins with `should_stop` set and ends without a step, although epochs were left; when an
 epoch ends after fewer batches than `num_training_batches` although nothing asked the Trainer to stop.
 Silent: for a fit that resumes a finished training, for loaders of unknown length, for `max_steps`, `max_time` and a
@@ -14,7 +12,13 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("fit_without_steps", "a fit ends without a step, because an earlier one was stopped"),
+    Check("epoch_cut_short", "an epoch ends before its loader does"),
+)
 
 
 def listen(watch: Watch) -> None:

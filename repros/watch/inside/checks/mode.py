@@ -1,7 +1,5 @@
 """A network that is trained is in train mode.
 
-Check: `eval_mode`.
-
 Speaks: at a step that is looked at, for a module with submodules that are all in eval mode, were in eval mode in their
 last forward with gradients on, have an active dropout (p > 0) or batch norm with running statistics, and have other
 weights than those of normalisation layers that have a gradient and are held by the optimizer; if no module that was
@@ -19,8 +17,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("eval_mode", "a network is trained in eval mode"),)
 
 
 class _Modes:

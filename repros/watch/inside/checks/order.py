@@ -1,8 +1,5 @@
 """The order of the data changes from epoch to epoch.
 
-Checks: `epoch_not_set` (two epochs have the order of one) and `epoch_set_too_late` (the epoch is set after the order of
-the pass was drawn).
-
 Speaks: when the same optimizer has trained on two passes of a loader that drew with the same epoch of a sampler that
 has `set_epoch` and shuffles, also of a sampler inside a wrapper; when `DistributedSampler.set_epoch` gets another epoch
 after a pass has drawn its first index and before anything was trained on it, and this pass is then trained on.
@@ -15,7 +12,13 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("epoch_not_set", "two epochs have the order of one"),
+    Check("epoch_set_too_late", "the epoch is set after the order of the pass was drawn"),
+)
 
 
 class _Order:

@@ -1,7 +1,5 @@
 """All ranks of a replicated module compute in one precision.
 
-Check: `precision_differs`.
-
 Speaks: when two ranks of a DistributedDataParallel are wrapped with parameters of different dtypes, or its forward ends
 under autocast on one rank and not, or in another dtype, on the other. The process outside compares.
 Silent: about an autocast inside the wrapped module's own forward; about passes without gradients and under `no_sync`.
@@ -12,8 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.place import user_place
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("precision_differs", "ranks compute in different dtypes"),)
 
 
 def listen(watch: Watch) -> None:

@@ -1,7 +1,5 @@
 """The learning rate that was announced is the one that is used.
 
-Check: `rate_not_set`.
-
 Speaks: at the first step of an optimizer that belonged to a Lightning Trainer while `_lr_find` found a rate and set it
 as the module's attribute, if no parameter group has that rate and nothing schedules it.
 Silent: for optimizers made after the search, and where a scheduler (`initial_lr`) sets the rate.
@@ -13,7 +11,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("rate_not_set", "the optimizer steps with another rate than the one that was found and announced"),)
 
 
 def listen(watch: Watch) -> None:

@@ -1,7 +1,5 @@
 """Gradients reach the parameters, and stay until a step has used them.
 
-Checks: `weight_unconnected` (a layer's output does not depend on its trained weight) and `gradients_erased`.
-
 Speaks: when a plain `nn.Linear` or convolution is called with gradients on and no path of its output's graph leads to
 its weight, which is trained; when gradients are zeroed with gradients off (inside an evaluation) that came after the
 last optimizer step, in parameters that an optimizer holds and nothing has changed since.
@@ -17,8 +15,14 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of, steps
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("weight_unconnected", "a layer's output does not depend on its trained weight"),
+    Check("gradients_erased", "an evaluation zeroes gradients that no step has used"),
+)
 
 _MOST_NODES = 40
 

@@ -1,9 +1,5 @@
 """A training that goes on from a checkpoint restores what belongs to its optimizer.
 
-Checks: `rate_reset` (a scheduler made after the optimizer was loaded overwrites the rate that was loaded),
-`schedule_not_restored` (a schedule begins anew on an optimizer in the middle of one) and `scaler_not_restored` (a
-GradScaler searches its scale anew on an optimizer that is not new).
-
 Speaks: `rate_reset`: when a scheduler's state is loaded that belongs to the rate that the optimizer had been loaded
 with and no longer has. `schedule_not_restored`: at the second rate after a load, for LambdaLR, OneCycleLR and
 CosineAnnealingWarmRestarts, which compute it from the first one: the load had changed the rate, the scheduler was there
@@ -20,7 +16,14 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("rate_reset", "a scheduler made after the optimizer was loaded overwrites the rate that was loaded"),
+    Check("schedule_not_restored", "a schedule begins anew on an optimizer in the middle of one"),
+    Check("scaler_not_restored", "a GradScaler searches its scale anew on an optimizer that is not new"),
+)
 
 _ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
 _DEFAULT_SCALE = 65536.0

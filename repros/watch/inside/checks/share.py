@@ -1,7 +1,5 @@
 """Each rank gets a share of the data of its own.
 
-Check: `share_repeated`.
-
 Speaks: when two ranks of the only DistributedDataParallel of the program are trained on loaders whose samplers say
 that they draw the same share (`rank`) of as many (`num_replicas`) as the wrapper has ranks. The process outside
 compares.
@@ -15,8 +13,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
 from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("share_repeated", "two ranks are trained on the same share of the data"),)
 
 _MOST = 20
 """Passes that are kept until a step follows."""

@@ -1,10 +1,5 @@
 """Optimizer states match their parameters, and belong to one optimizer alone.
 
-Checks: `state_strides` (a fused optimizer pairs elements of a state and a parameter of other strides), `state_device`
-(a state is on another device than its parameter), `state_step_device` (a fused optimizer's step counter alone is),
-`state_reused` (a kept state is loaded again after training on it has changed it), `state_shared` (two optimizers write
-into one state) and `state_uninitialised` (a momentum that nothing was ever written into).
-
 Speaks: `state_strides`: with `fused=True` on the CPU, whose kernels ignore strides, when a state or gradient has others
 than the parameter. `state_device`: for torch's own optimizers and states of the parameter's shape. All look before an
 optimizer's first step, its first after a load, and each step that is due. `state_reused`: when a tensor in a dict that
@@ -24,8 +19,18 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import steps
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("state_strides", "a fused optimizer pairs elements of a state and a parameter of other strides"),
+    Check("state_device", "a state is on another device than its parameter"),
+    Check("state_step_device", "a fused optimizer's step counter alone is on another device"),
+    Check("state_reused", "a kept state is loaded again after training on it has changed it"),
+    Check("state_shared", "two optimizers write into one state"),
+    Check("state_uninitialised", "a momentum that nothing was ever written into"),
+)
 
 
 class _Partner(NamedTuple):

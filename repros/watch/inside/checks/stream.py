@@ -1,8 +1,5 @@
 """Each sample of a stream of data is read once for each epoch.
 
-Checks: `stream_begun_twice` (what a first beginning has read is lost) and `stream_repeated` (each worker of a loader
-reads the whole stream).
-
 Speaks: `stream_begun_twice`: inside a Lightning fit, when a loader begins an IterableDataset again before anything was
 trained on its last beginning, and a number or text among the data set's own attributes has changed through that
 beginning: what was read is lost. `stream_repeated`: when the first two batches of a worker of an IterableDataset
@@ -18,7 +15,13 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("stream_begun_twice", "what a first beginning has read is lost"),
+    Check("stream_repeated", "each worker of a loader reads the whole stream"),
+)
 
 
 def listen(watch: Watch) -> None:

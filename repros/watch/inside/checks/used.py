@@ -1,8 +1,5 @@
 """Gradients are zeroed once a step has used them, and are clipped as they are.
 
-Checks: `gradients_not_zeroed` (each step adds to the gradients that the one before has used) and `clipped_while_scaled`
-(gradients are clipped while GradScaler's scale is still in them).
-
 Speaks: `gradients_not_zeroed`: at an optimizer's fourth step, when a backward has added to the gradients of each step
 before, which nothing had changed since. `clipped_while_scaled`: at a step through an enabled GradScaler that was not
 asked to `unscale_`, when its optimizer's gradients were clipped before to a norm or value below the scale.
@@ -17,8 +14,14 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("gradients_not_zeroed", "each step adds to the gradients that the one before has used"),
+    Check("clipped_while_scaled", "gradients are clipped while GradScaler's scale is still in them"),
+)
 
 _STEPS = 3
 """Steps in a row that add to used gradients; one could be meant."""

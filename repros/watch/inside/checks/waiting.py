@@ -1,11 +1,8 @@
 """The ranks of a program do not wait for one another at different places.
 
-Checks: `ranks_wait_apart_saving` (a rank is in Lightning's `save_checkpoint`), `ranks_wait_apart_logging` (a rank is in
-Lightning's `log` with `sync_dist`), `ranks_wait_apart_epoch` (a rank reduces what Lightning has logged in an epoch) and
-`ranks_wait_apart` (anywhere else). Nothing is raised then before the process group's timeout, of 30 minutes.
-
 Speaks: when every rank stands still in a collective or in a backward for 20 seconds, in calls of different names, and
 its process uses less than a twentieth of a processor. The process outside compares.
+Nothing is raised then before the process group's timeout, of 30 minutes.
 Silent: if one rank computes, reads or writes, as one does that saves a checkpoint while the others wait for it; if all
 are in calls of one name; in remote procedure calls; on GPUs that are waited for by spinning.
 Costs: a thread in each process that has a process group; it looks at the main thread's stack every five seconds.
@@ -21,10 +18,18 @@ import time
 from types import FrameType
 from typing import Any
 
+from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.frames import is_ours
 from repros.watch.inside.observe.replicas import run_name
 from repros.watch.inside.place import user_place
 from repros.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("ranks_wait_apart_saving", "a rank is in Lightning's `save_checkpoint`"),
+    Check("ranks_wait_apart_logging", "a rank is in Lightning's `log` with `sync_dist`"),
+    Check("ranks_wait_apart_epoch", "a rank reduces what Lightning has logged in an epoch"),
+    Check("ranks_wait_apart", "the ranks wait anywhere else"),
+)
 
 PERIOD, STILL = 5.0, 20.0
 """Seconds between two looks, and those after which a process stands still."""
@@ -77,7 +82,7 @@ class _Waiting:
                 is_reported = self._report(_main_frame())
 
     def _report(self, frame: FrameType | None) -> bool:
-        call, check = _call(frame), f"ranks_wait_apart{_owner(frame)}"
+        call, check = _call(frame), _check_of(frame)
         if call is None or not self._watch.wants(check):
             return False
         facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
@@ -135,13 +140,14 @@ def _call(frame: FrameType | None) -> str | None:
     return found
 
 
-def _owner(frame: FrameType | None) -> str:
+def _check_of(frame: FrameType | None) -> str:
+    """Return the check that speaks, by what Lightning does on this rank."""
     names = set()
     while frame is not None:
         names.add(frame.f_code.co_name)
         frame = frame.f_back
     if "save_checkpoint" in names:
-        return "_saving"
+        return "ranks_wait_apart_saving"
     if "_sync_ddp" in names:
-        return "_logging" if "log" in names else "_epoch"
-    return ""
+        return "ranks_wait_apart_logging" if "log" in names else "ranks_wait_apart_epoch"
+    return "ranks_wait_apart"
