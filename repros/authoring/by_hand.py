@@ -16,7 +16,9 @@ from pathlib import Path
 
 from repros import cache
 from repros.engine.launch.environ import INSIDE, accelerator, for_device
+from repros.inside import contract
 from repros.model import Device
+from repros.simulated_gpus import variables
 
 MOST_BYTES = 40_000
 """Only the end of a longer log is kept, so that people can read it."""
@@ -35,10 +37,10 @@ def shell_command(python: Path, script: Path, arguments: Sequence[str], processe
     given: dict[str, str] = {}
     if Device.SIM in arguments:
         given = {
-            "PYTHONPATH": str(INSIDE / "site"),
-            "REPROS_SIM": "cuda",
-            "REPROS_SIM_DEVICES": str(processes),
-            "REPROS_SIM_HIDE_GPUS": "1",
+            "PYTHONPATH": contract.SITE,
+            contract.SIM: "cuda",
+            variables.DEVICES: str(processes),
+            variables.HIDE_GPUS: "1",
             cache.VARIABLE: str(cache.cache_folder()),
         }
     words = [*(f"{name}={shlex.quote(value)}" for name, value in given.items())]
@@ -67,7 +69,8 @@ def clean_environ(device: Device, processes: int, path: Sequence[str]) -> dict[s
     environ = for_device(device, processes) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
     for name in ("PYTHONUNBUFFERED", "PYTHONSAFEPATH"):
         del environ[name]
-    environ["PYTHONPATH"] = os.pathsep.join([*([str(INSIDE / "site")] if device is Device.SIM else []), *path])
+    given = os.pathsep.join(path)
+    environ["PYTHONPATH"] = contract.python_path(given) if device is Device.SIM else given
     return environ
 
 

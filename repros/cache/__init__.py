@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from repros.errors import ReprosError
+from repros.inside import contract
 
-VARIABLE = "REPROS_CACHE_DIR"
+VARIABLE = contract.CACHE
 """Environment variable that names the folder; `~` and relative paths are allowed."""
 
 

@@ -10,7 +10,8 @@ import click
 
 from repros.cli.shared.options import example
 from repros.errors import ReprosError
-from repros.simulate import parse_memory, program_path, python_path, variables
+from repros.inside import contract
+from repros.simulate import parse_memory, program_path, variables
 from repros.simulated_gpus.profiles import PROFILES
 
 
@@ -39,8 +40,8 @@ def simulate(
     """
     size = None if memory is None else parse_memory(memory)
     chosen = variables(gpus, memory=size, like=like, cpu_random=cpu_random, hide_gpus=hide_gpus)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
-    chosen |= {"PYTHONPATH": python_path(environ), "PATH": program_path(environ)}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(contract.SIM)}
+    chosen |= {"PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")), "PATH": program_path(environ)}
     program = shutil.which(command[0], path=chosen["PATH"])
     if program is None and command[0].endswith(".py"):
         raise ReprosError(

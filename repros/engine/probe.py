@@ -12,6 +12,7 @@ from pathlib import Path
 from repros import cache, inside
 from repros.engine.judge import is_machine_error
 from repros.errors import ReprosError
+from repros.inside import contract
 from repros.model import Device, Environment
 
 _SCRIPT = Path(inside.__file__).with_name("probe.py")
@@ -50,7 +51,7 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_tor
     # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
     command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
     # Simulated GPUs that this process may have must not be counted as real ones.
-    left_out = {"PYTHONHOME", "PYTHONSTARTUP", "REPROS_SIM"}
+    left_out = {"PYTHONHOME", "PYTHONSTARTUP", contract.SIM}
     environ = {name: value for name, value in os.environ.items() if name not in left_out}
     try:
         done = subprocess.run(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import sys
 
+from repros.inside import contract
 from repros.inside.import_hooks import when_imported
 from repros.inside.recorder import Recorder, launched_rank, redirect_output
 from repros.inside.watchers import watch_exceptions, watch_exits, watch_multiprocessing, watch_process_groups
@@ -24,15 +25,14 @@ from repros.inside.watchers import watch_exceptions, watch_exits, watch_multipro
 def install(cell: str, role: str = "main") -> Recorder:
     """Start recording this process below the folder `cell`; return the recorder.
 
-    Two environment variables are read, and set for child processes: `REPROS_LOG`, the file for a new process's stdout
-    and stderr, and `REPROS_HOOKED`, which is set as soon as one process of the cell records.
+    `contract.LOG` and `contract.HOOKED` are read, and set for child processes.
 
     Args:
         cell: the cell folder.
         role: the role of the cell's first process; ignored in all others.
     """
-    is_main = "REPROS_HOOKED" not in os.environ
-    os.environ["REPROS_HOOKED"] = "1"
+    is_main = contract.HOOKED not in os.environ
+    os.environ[contract.HOOKED] = "1"
     recorder = Recorder(cell)
     if is_main:
         recorder.begin(role, launched_rank())
@@ -52,7 +52,7 @@ def install(cell: str, role: str = "main") -> Recorder:
 def _is_script() -> bool:
     """Return whether this process runs the cell's script, as re-launched ranks do and a library's helpers do not."""
     argv = getattr(sys, "orig_argv", None) or _command_line()
-    return os.environ.get("REPROS_SCRIPT") in map(os.path.realpath, argv[1:3])
+    return os.environ.get(contract.SCRIPT) in map(os.path.realpath, argv[1:3])
 
 
 def _command_line() -> list[str]:

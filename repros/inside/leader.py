@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from repros.inside import contract
 from repros.inside.hook import install
 from repros.inside.processes import become_subreaper, die_with_the_parent, kill, kill_children
 from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL, Recorder, redirect_output
@@ -39,7 +40,7 @@ def lead(request: dict[str, Any]) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    recorder = install(os.environ["REPROS_CELL"], role="leader")
+    recorder = install(os.environ[contract.CELL], role="leader")
     ranks: dict[int, int] = {}
     for rank in range(request["ranks"]):
         pid = os.fork()

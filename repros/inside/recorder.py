@@ -11,6 +11,7 @@ import sys
 import time
 from typing import Any
 
+from repros.inside import contract
 from repros.inside.chain import exception_chain
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
@@ -82,7 +83,7 @@ def current_rank() -> int | None:
 
 def redirect_output(path: str) -> None:
     """Redirect stdout and stderr to this process's own log, unless they already go somewhere else."""
-    inherited = os.environ.get("REPROS_LOG")
+    inherited = os.environ.get(contract.LOG)
     if inherited is None:
         return
     try:
@@ -95,4 +96,4 @@ def redirect_output(path: str) -> None:
             if os.path.samestat(os.fstat(stream), shared):
                 os.dup2(log, stream)
     os.close(log)
-    os.environ["REPROS_LOG"] = path
+    os.environ[contract.LOG] = path

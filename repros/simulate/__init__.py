@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from repros import inside, simulated_gpus
+from repros import simulated_gpus
 from repros.errors import ReprosError, refuse_unknown
+from repros.inside import contract
 from repros.simulated_gpus import arm
+from repros.simulated_gpus import variables as names
 from repros.simulated_gpus.profiles import PROFILES
 from repros.simulated_gpus.real_gpus import real_gpu_count
 
-SITE = Path(inside.__file__).parent / "site"
-"""The folder whose `sitecustomize.py` arms every Python process that has it on its path."""
 BIN = Path(simulated_gpus.__file__).parent / "bin"
 """A folder with an `nvidia-smi` that lists the simulated GPUs."""
 MOST_GPUS = 64
@@ -47,32 +47,21 @@ def variables(
         refuse_unknown("profile", [like], PROFILES)
     if not hide_gpus and (real := real_gpu_count()):
         raise ReprosError(f"this machine has {real} real GPU(s); --hide-gpus simulates GPUs in their place.")
-    chosen = {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": str(gpus)}
+    chosen = {contract.SIM: "cuda", names.DEVICES: str(gpus)}
     if memory is not None:
-        chosen["REPROS_SIM_MEMORY"] = str(memory)
+        chosen[names.MEMORY] = str(memory)
     if like is not None:
-        chosen["REPROS_SIM_LIKE"] = like
+        chosen[names.LIKE] = like
     if cpu_random:
-        chosen["REPROS_SIM_RANDOM"] = "cpu"
+        chosen[names.RANDOM] = "cpu"
     if hide_gpus:
-        chosen["REPROS_SIM_HIDE_GPUS"] = "1"
+        chosen[names.HIDE_GPUS] = "1"
     return chosen
-
-
-def python_path(environ: Mapping[str, str]) -> str:
-    """Return a `PYTHONPATH` that arms every Python process, with the present one behind it."""
-    return _before(SITE, environ.get("PYTHONPATH", ""))
 
 
 def program_path(environ: Mapping[str, str]) -> str:
     """Return a `PATH` on which `nvidia-smi` is that of the simulated GPUs, with the present one behind it."""
-    return _before(BIN, environ.get("PATH", os.defpath))
-
-
-def _before(folder: Path, path: str) -> str:
-    return os.pathsep.join(
-        [str(folder), *(place for place in path.split(os.pathsep) if place not in {"", str(folder)})]
-    )
+    return contract.path_with(str(BIN), environ.get("PATH", os.defpath))
 
 
 def arm_this_process() -> None:
@@ -82,8 +71,8 @@ def arm_this_process() -> None:
         SimUnavailableError: torch is already imported.
     """
     arm.install()
-    os.environ["REPROS_SIM"] = "cuda"
-    os.environ["PYTHONPATH"] = python_path(os.environ)
+    os.environ[contract.SIM] = "cuda"
+    os.environ["PYTHONPATH"] = contract.python_path(os.environ.get("PYTHONPATH"))
 
 
 def parse_memory(text: str) -> int:

@@ -13,6 +13,7 @@ import pytest
 from repros.errors import ReprosError
 from repros.simulate import arm_this_process, variables
 from repros.simulated_gpus import SimUnavailableError
+from repros.simulated_gpus.variables import HIDE_GPUS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +29,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if gpus is None:
         return
     try:
-        os.environ.update(variables(gpus, hide_gpus=os.environ.get("REPROS_SIM_HIDE_GPUS") == "1"))
+        os.environ.update(variables(gpus, hide_gpus=os.environ.get(HIDE_GPUS) == "1"))
         arm_this_process()
     except ReprosError as error:
         raise pytest.UsageError(str(error)) from error

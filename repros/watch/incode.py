@@ -10,10 +10,9 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from repros import inside
 from repros.engine import catalogue
+from repros.inside import contract
 from repros.model import Repro
 from repros.watch.events import EventFolder
 from repros.watch.finding import Finding
@@ -80,7 +79,8 @@ def watching(
     report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
 
     owner, before = os.getpid(), install.installed[0].options if install.installed else None
-    with _environ(_variables(options)):
+    python_path = contract.python_path(os.environ.get("PYTHONPATH"))
+    with _environ({**options.to_environ(), "PYTHONPATH": python_path}):
         install.begin(options)
         reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
         reader.start()
@@ -107,19 +107,6 @@ def _read(report: Report, events: EventFolder, over: threading.Event) -> None:
     while not over.wait(_POLL):
         for event in events.poll():
             report.take(event)
-
-
-def _variables(options: Any) -> dict[str, str]:
-    """Return the environment of the processes that the program starts."""
-    site = str(Path(inside.__file__).parent / "site")
-    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place and place != site]
-    return {
-        install.FOLDER: options.folder,
-        install.EVERY: str(options.every),
-        install.ONLY: ",".join(sorted(options.only)),
-        install.SKIP: ",".join(sorted(options.skip)),
-        "PYTHONPATH": os.pathsep.join([site, *places]),
-    }
 
 
 @contextlib.contextmanager

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from repros import inside
 from repros.errors import ReprosError
+from repros.inside import contract
 from repros.watch.events import Event, EventFolder
-
-SITE = Path(inside.__file__).parent / "site"
-FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_ONLY", "REPROS_WATCH_SKIP"
-"""Environment variables that the inside reads (`repros/watch/inside/arm.py`)."""
+from repros.watch.inside import watch
 
 _POLL = 0.2
 """Seconds between two looks at the folder."""
@@ -40,11 +37,11 @@ class Options:
 
     def environ(self, folder: Path) -> dict[str, str]:
         """Return the environment variables of the program."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_WATCH")}
-        ours = {FOLDER: str(folder), EVERY: str(self.every), ONLY: ",".join(self.only), SKIP: ",".join(self.skip)}
-        ours["PYTHONPATH"] = os.pathsep.join([str(SITE), *filter(None, [kept.get("PYTHONPATH")])])
+        kept = {name: value for name, value in os.environ.items() if name not in contract.OF_THE_WATCH}
+        ours = watch.Options(str(folder), self.every, frozenset(self.only), frozenset(self.skip)).to_environ()
+        ours["PYTHONPATH"] = contract.python_path(kept.get("PYTHONPATH"))
         if self.python is not None:
-            ours["PATH"] = os.pathsep.join([str(self.python.parent), *filter(None, [kept.get("PATH")])])
+            ours["PATH"] = contract.path_with(str(self.python.parent), kept.get("PATH"))
         return kept | ours | dict(self.variables)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from repros import simulate
+from repros.inside import contract
 
 ROOT = Path(__file__).parents[2]
 TOYS = Path(__file__).parent / "toys"
@@ -66,14 +67,14 @@ print(*[finding.check for finding, _ in findings])
 
 def test_a_program_on_simulated_gpus_watches_itself(current_python: Path, tmp_path: Path) -> None:
     gpus = simulate.variables(1) | {"CUDA_VISIBLE_DEVICES": "0"}
-    done = run(current_python, tmp_path, "-c", ON_GPUS, places=(simulate.SITE,), variables=gpus)
+    done = run(current_python, tmp_path, "-c", ON_GPUS, places=(Path(contract.SITE),), variables=gpus)
     assert done.stdout.splitlines() == ["cuda:0", "steps_without_gradients"], done.stderr
 
 
 def test_a_watched_program_gives_itself_simulated_gpus(current_python: Path, tmp_path: Path) -> None:
     script = "import repros.simulate.auto, torch; print(torch.ones(2, device='cuda').device)"
     variables = {"REPROS_WATCH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0"}
-    done = run(current_python, tmp_path, "-c", script, places=(simulate.SITE,), variables=variables)
+    done = run(current_python, tmp_path, "-c", script, places=(Path(contract.SITE),), variables=variables)
     assert done.stdout == "cuda:0\n", done.stderr
 
 

@@ -31,6 +31,8 @@ from pathlib import Path
 
 import psutil
 
+from repros.inside import contract
+
 _POLL = 0.02
 LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
 """Signals in order of force, each with the seconds that processes get to obey it.
@@ -48,7 +50,7 @@ def members(token: Path, session: int) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error, OSError):
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
-            if os.getsid(process.pid) == session or process.environ().get("REPROS_CELL") == str(token):
+            if os.getsid(process.pid) == session or process.environ().get(contract.CELL) == str(token):
                 found.append(process)
     return found
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from repros import cache, inside
 from repros.engine.launch import reaper
+from repros.inside import contract
 from repros.model import Cell, Device
+from repros.simulated_gpus import variables
 
 INSIDE = Path(inside.__file__).parent
 
@@ -17,7 +19,8 @@ INSIDE = Path(inside.__file__).parent
 _FOREIGN = re.compile(
     r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
     r"|SLURM_.*|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
-    r"|REPROS_(CELL|LOG|SCRIPT|HOOKED|SERVER|SIM|SIM_[A-Z_]+)|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
+    rf"|{'|'.join(contract.OF_A_CELL)}|{contract.SIM}|{contract.SIM}_[A-Z_]+"
+    r"|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
     # PYTHONOPTIMIZE removes asserts, by which a script that documents a silent failure fails.
     r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
 )
@@ -31,9 +34,8 @@ def accelerator(device: Device) -> str:
 def for_device(device: Device, processes: int) -> dict[str, str]:
     """Return the environment variables shared by all cells on that many devices of one kind."""
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
-    path = [str(INSIDE / "site"), *filter(None, [kept.get("PYTHONPATH")])]
     ours = {
-        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONPATH": contract.python_path(kept.get("PYTHONPATH")),
         "PYTHONUNBUFFERED": "1",
         # Keeps the script's folder off `sys.path`: a script may have the name of a library.
         "PYTHONSAFEPATH": "1",
@@ -45,8 +47,8 @@ def for_device(device: Device, processes: int) -> dict[str, str]:
     }
     if device is Device.SIM:
         # Announced already, as a cell's log shows what the script prints, and nothing else.
-        quiet = {"REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
-        ours |= {"REPROS_SIM": "cuda", "REPROS_SIM_DEVICES": str(processes), **quiet}
+        quiet = {variables.HIDE_GPUS: "1", variables.ANNOUNCED: "1"}
+        ours |= {contract.SIM: "cuda", variables.DEVICES: str(processes), **quiet}
     else:
         ours["CUDA_VISIBLE_DEVICES"] = _gpus(processes) if device is Device.CUDA else ""
     return kept | ours
@@ -64,9 +66,9 @@ def for_cell(cell: Cell, folder: Path, workdir: Path, log: Path) -> dict[str, st
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
         "TMPDIR": str(workdir),
-        "REPROS_CELL": str(folder),
-        "REPROS_LOG": str(log),
-        "REPROS_SCRIPT": str(cell.repro.path.resolve()),
+        contract.CELL: str(folder),
+        contract.LOG: str(log),
+        contract.SCRIPT: str(cell.repro.path.resolve()),
     }
 
 

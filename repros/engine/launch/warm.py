@@ -26,6 +26,7 @@ from repros.engine.launch import containment
 from repros.engine.launch.cold import arguments
 from repros.engine.launch.environ import for_cell, for_device
 from repros.engine.launch.supervise import CellDirs
+from repros.inside import contract
 from repros.model import Cell, Device
 
 _START = "from repros.inside import warm; warm.main()"
@@ -35,7 +36,6 @@ _FORK_TIMEOUT = 30.0
 """Seconds that it gets to fork a leader; then it is killed (it may be stopped), and the next cell gets a new server."""
 _END_TIMEOUT = 2.0
 """Seconds that a server gets to end its cells and itself; one that is importing does not read its stdin."""
-_SERVER_VARIABLE = "REPROS_SERVER"
 _LATE_IMPORT = "torch._dynamo"
 """A package that torch and Lightning import late: at an optimizer's first step and in `Trainer.fit`.
 
@@ -94,7 +94,7 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                env=for_device(device, processes) | {_SERVER_VARIABLE: self._mark} | _UNINITIALISED,
+                env=for_device(device, processes) | {contract.SERVER: self._mark} | _UNINITIALISED,
                 start_new_session=True,
             )
         self._ids = itertools.count()
@@ -187,7 +187,7 @@ class Server:
                 else:
                     self._answers[answer["id"]].set_result(answer.get("pid", 0))
         if self._process.wait() != 0:
-            containment.end_marked(_SERVER_VARIABLE, self._mark)
+            containment.end_marked(contract.SERVER, self._mark)
         with self._lock, contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()

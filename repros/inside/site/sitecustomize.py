@@ -35,14 +35,16 @@ def _load_repros() -> None:
 
 _run_hidden_sitecustomize()
 _load_repros()
-if "REPROS_CELL" in os.environ:
+from repros.inside import contract  # noqa: E402 - it can be imported from here on
+
+if contract.CELL in os.environ:
     from repros.inside import hook
 
-    hook.install(os.environ["REPROS_CELL"])
-if "REPROS_WATCH" in os.environ:
+    hook.install(os.environ[contract.CELL])
+if contract.WATCH in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
-    importlib.import_module("repros.watch.inside.install").install(os.environ["REPROS_WATCH"])
-if os.environ.get("REPROS_SIM") == "cuda":
+    importlib.import_module("repros.watch.inside.install").install()
+if os.environ.get(contract.SIM) == "cuda":
     from repros.simulated_gpus import arm
 
     arm.install()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-SITE = Path(__file__).parents[2] / "repros" / "inside" / "site"
+from repros.inside import contract
+from repros.simulated_gpus import variables
 
 
 def simulated_environ() -> dict[str, str]:
     """Return the environment variables that put simulated GPUs in the place of `cuda`."""
-    places = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    armed = {"REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
-    return {**armed, "PYTHONPATH": os.pathsep.join(places)}
+    chosen = {contract.SIM: "cuda", variables.HIDE_GPUS: "1", variables.ANNOUNCED: "1"}
+    return {**chosen, "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}

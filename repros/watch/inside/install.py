@@ -15,9 +15,6 @@ from repros.watch.inside.checks import families
 from repros.watch.inside.events import Events
 from repros.watch.inside.watch import Options, Watch
 
-FOLDER, EVERY, ONLY, SKIP = "REPROS_WATCH", "REPROS_WATCH_EVERY", "REPROS_WATCH_ONLY", "REPROS_WATCH_SKIP"
-"""Environment variables: the folder of events, and the options of the command."""
-
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
     *("collectives", "lightning"),
@@ -28,11 +25,9 @@ installed: list[Watch] = []
 """The watch of this process, once there is one."""
 
 
-def install(folder: str) -> None:
+def install() -> None:
     """Watch this process, and those it creates, as its environment asks for; an error leaves the program as it is."""
-    only, skip = (frozenset(filter(None, os.environ.get(name, "").split(","))) for name in (ONLY, SKIP))
-    every = os.environ.get(EVERY, "")
-    begin(Options(folder, int(every) if every.isdigit() else 0, only, skip))
+    begin(Options.from_environ(os.environ))
 
 
 def begin(options: Options) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from repros.inside import contract
 from repros.watch.inside.checks import is_chosen
 from repros.watch.inside.events import MOST_FAILURES, Events
 
@@ -22,6 +23,25 @@ class Options(NamedTuple):
     """Checks, or the first words of their names, that may speak; empty for all."""
     skip: frozenset[str] = frozenset()
     """Checks, or the first words of their names, that may not."""
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Options:
+        """Read the options that another process has set, as `to_environ` gives them."""
+        only, skip = (
+            frozenset(filter(None, environ.get(name, "").split(",")))
+            for name in (contract.WATCH_ONLY, contract.WATCH_SKIP)
+        )
+        every = environ.get(contract.WATCH_EVERY, "")
+        return cls(environ[contract.WATCH], int(every) if every.isdigit() else 0, only, skip)
+
+    def to_environ(self) -> dict[str, str]:
+        """Return the environment variables of a process that is to observe itself."""
+        return {
+            contract.WATCH: self.folder,
+            contract.WATCH_EVERY: str(self.every),
+            contract.WATCH_ONLY: ",".join(sorted(self.only)),
+            contract.WATCH_SKIP: ",".join(sorted(self.skip)),
+        }
 
 
 class Watch:
