@@ -1,4 +1,4 @@
-"""Comparison of a subject with the catalogue. Pure: equal arguments give equal findings."""
+"""Comparison of a subject with the catalogue. Pure: equal arguments give equal assessments."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache, partial
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from repros.audit.assessment import Assessment, Condition, Status
 from repros.audit.evidence_summary import group_by_repro, summarise_evidence
-from repros.audit.finding import Condition, Finding, Status
 from repros.audit.subject import Subject
 from repros.evidence import Evidence
 from repros.model import Outcome, Repro, Variant
@@ -25,15 +25,15 @@ _STATUSES = {
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
-def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding for every repro, in the catalogue's order."""
+def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Assessment]:
+    """Yield an assessment for every repro, in the catalogue's order."""
     measured = group_by_repro(evidence)
     for repro in repros:
         conditions = [*repro.affected, *_present_packages(repro)]
         answers = [(one, one.evaluate(partial(_compare, subject))) for one in conditions]
         status = _STATUSES[all_overlap(overlap for _, overlap in answers)]
         ranges = [_unaffected_ranges(condition) for condition in repro.affected]
-        yield Finding(
+        yield Assessment(
             repro=repro,
             status=status,
             conditions=tuple(_explanation(answers, status, subject)),

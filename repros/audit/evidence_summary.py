@@ -1,4 +1,4 @@
-"""The evidence for a finding: the stacks and devices on which the failure was measured, and with which versions."""
+"""The evidence for an assessment: the stacks and devices on which the failure was measured, and with which versions."""
 
 from __future__ import annotations
 

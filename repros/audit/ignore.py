@@ -1,4 +1,4 @@
-"""Ignores: findings that a project accepts, each with a reason and a last day.
+"""Ignores: failures that a project accepts, each with a reason and a last day.
 
 [tool.repros.audit]
 ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-31 }]
@@ -27,7 +27,7 @@ class Ignore:
     id: str
     reason: str
     until: dt.date
-    """The last day on which the finding is ignored."""
+    """The last day on which the failure is ignored."""
 
     def is_expired(self, today: dt.date) -> bool:
         """Return whether the last day is over."""

@@ -1,4 +1,4 @@
-"""The report of an audit: its findings after the project's ignores, as every format renders it."""
+"""The report of an audit: its assessments after the project's ignores, as every format renders it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from repros.audit.finding import Finding, Status
+from repros.audit.assessment import Assessment, Status
 from repros.audit.ignore import Ignore
 from repros.audit.subject import Subject
 
@@ -16,37 +16,37 @@ class AuditReport:
     """Everything to show about one subject."""
 
     subject: Subject
-    findings: tuple[Finding, ...]
-    """A finding for each repro in the catalogue's order, without the ignored ones."""
-    ignored: tuple[tuple[Finding, Ignore], ...]
-    """Findings that an ignore suppresses."""
+    assessments: tuple[Assessment, ...]
+    """An assessment for each repro in the catalogue's order, without the ignored ones."""
+    ignored: tuple[tuple[Assessment, Ignore], ...]
+    """Assessments that an ignore suppresses."""
     expired: tuple[Ignore, ...]
-    """Ignores past their last day; their findings count."""
+    """Ignores past their last day; their assessments count."""
     unused: tuple[Ignore, ...]
     """Ignores of failures that do not concern the subject."""
 
-    def with_status(self, *statuses: Status) -> list[Finding]:
-        """Return the findings of these statuses."""
-        return [finding for finding in self.findings if finding.status in statuses]
+    def with_status(self, *statuses: Status) -> list[Assessment]:
+        """Return the assessments of these statuses."""
+        return [assessment for assessment in self.assessments if assessment.status in statuses]
 
 
 def build_report(
-    subject: Subject, findings: Iterable[Finding], ignores: Mapping[str, Ignore], today: dt.date
+    subject: Subject, assessments: Iterable[Assessment], ignores: Mapping[str, Ignore], today: dt.date
 ) -> AuditReport:
-    """Return the report, with the findings apart that are ignored today."""
+    """Return the report, with the assessments apart that are ignored today."""
     shown, ignored = [], []
     concerned = set()
-    for finding in findings:
-        ignore = ignores.get(finding.repro.id)
-        if finding.status is not Status.CLEAR:
-            concerned.add(finding.repro.id)
-        if ignore is None or ignore.is_expired(today) or finding.status is Status.CLEAR:
-            shown.append(finding)
+    for assessment in assessments:
+        ignore = ignores.get(assessment.repro.id)
+        if assessment.status is not Status.CLEAR:
+            concerned.add(assessment.repro.id)
+        if ignore is None or ignore.is_expired(today) or assessment.status is Status.CLEAR:
+            shown.append(assessment)
         else:
-            ignored.append((finding, ignore))
+            ignored.append((assessment, ignore))
     return AuditReport(
         subject=subject,
-        findings=tuple(shown),
+        assessments=tuple(shown),
         ignored=tuple(ignored),
         expired=tuple(one for one in ignores.values() if one.is_expired(today) and one.id in concerned),
         unused=tuple(one for id_, one in ignores.items() if id_ not in concerned),

@@ -9,7 +9,7 @@ from pathlib import Path
 from repros.bisect.answers import ReleaseAnswer
 from repros.bisect.prober import Prober
 from repros.bisect.question import Question
-from repros.bisect.search import Finding, scan, search
+from repros.bisect.search import Boundaries, scan, search
 from repros.environments.uv import Say
 
 
@@ -18,7 +18,7 @@ class Bisection:
     """The outcome of a bisection; a release's number is its index in `question.releases`."""
 
     question: Question
-    finding: Finding
+    boundaries: Boundaries
     answers: Mapping[int, ReleaseAnswer]
 
 
@@ -34,5 +34,5 @@ def run_bisection(question: Question, folder: Path, say: Say, *, every: bool = F
     first, last = len(question.older), len(question.older) + 1
     find = scan if every else search
     with Prober(question, folder, say) as prober:
-        finding = find(range(first), first, range(last, last + len(question.newer)), prober.ask)
-    return Bisection(question, finding, prober.answers)
+        boundaries = find(range(first), first, range(last, last + len(question.newer)), prober.ask)
+    return Bisection(question, boundaries, prober.answers)

@@ -14,7 +14,7 @@ SCHEMA = 1
 
 def bisection_record(bisection: Bisection, platform: str, date: str) -> dict[str, Any]:
     """Return the object: the question, every answer, both boundaries."""
-    question, finding, answers = bisection.question, bisection.finding, bisection.answers
+    question, boundaries, answers = bisection.question, bisection.boundaries, bisection.answers
     spec = question.spec
     return {
         "schema": SCHEMA,
@@ -33,8 +33,8 @@ def bisection_record(bisection: Bisection, platform: str, date: str) -> dict[str
             answer.version: {"answer": answer.answer.value, "why": answer.why, "versions": answer.versions}
             for _, answer in sorted(answers.items())
         },
-        "begins": _boundary_record(bisection, finding.begins),
-        "ends": _boundary_record(bisection, finding.ends),
+        "begins": _boundary_record(bisection, boundaries.begins),
+        "ends": _boundary_record(bisection, boundaries.ends),
     }
 
 

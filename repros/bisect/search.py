@@ -41,7 +41,7 @@ class Boundary:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Boundaries:
     """Both boundaries of a failure, and the answers that prove them."""
 
     begins: Boundary | None
@@ -52,7 +52,7 @@ class Finding:
     """Every answer, in the order of the questions."""
 
 
-def search(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Finding:
+def search(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Boundaries:
     """Find where the failure of `start` begins and ends.
 
     Args:
@@ -71,10 +71,10 @@ def search(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> 
     if ask_and_keep(start) is Answer.YES:
         begins = _narrow(start, older[::-1], ask_and_keep)
         ends = _narrow(start, newer, ask_and_keep)
-    return Finding(begins, ends, answers)
+    return Boundaries(begins, ends, answers)
 
 
-def scan(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Finding:
+def scan(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Boundaries:
     """Find the same by asking every release; a search must agree with it.
 
     The boundaries are those of the affected run around the start, even if releases beyond it have the failure again.
@@ -84,7 +84,7 @@ def scan(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Fi
     if answers[start] is Answer.YES:
         begins = _walk(start, older[::-1], answers)
         ends = _walk(start, newer, answers)
-    return Finding(begins, ends, answers)
+    return Boundaries(begins, ends, answers)
 
 
 def max_questions(older: Sequence[int], newer: Sequence[int]) -> int:

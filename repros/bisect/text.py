@@ -40,9 +40,9 @@ def _describe_halving(side: tuple[Release, ...], middle: Release) -> str:
 
 def describe_outcome(bisection: Bisection) -> str:
     """Return the outcome in sentences that a reader without this project understands."""
-    question, finding, answers = bisection.question, bisection.finding, bisection.answers
+    question, boundaries, answers = bisection.question, bisection.boundaries, bisection.answers
     intro = _describe_setting(question)
-    if finding.begins is None or finding.ends is None:
+    if boundaries.begins is None or boundaries.ends is None:
         why = answers[len(question.older)].why
         start = _format_release(question.start)
         return f"{intro} {start} does not show the failure ({why}); name a release that does with --bad."
@@ -50,8 +50,8 @@ def describe_outcome(bisection: Bisection) -> str:
     tried = f"{len(answers)} of {count(len(question.releases), 'release')} tried"
     sentences = [
         intro,
-        _describe_begin(question, finding.begins),
-        _describe_end(question, finding.ends),
+        _describe_begin(question, boundaries.begins),
+        _describe_end(question, boundaries.ends),
         f"{tried}, each decided by {NEEDED_RUNS} of at most {MAX_RUNS} runs: {versions}.",
         *_describe_unknown(answers),
     ]

@@ -10,7 +10,7 @@ import click
 
 from repros import evidence
 from repros.audit.assess import assess
-from repros.audit.finding import Status
+from repros.audit.assessment import Status
 from repros.audit.formats import FormatName, choose_format
 from repros.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
 from repros.audit.report import AuditReport, build_report

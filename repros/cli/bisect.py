@@ -115,7 +115,7 @@ def _answer_question(question: Question, *, every: bool, as_json: bool, keep: bo
         echo_json(bisecting.record(bisection), indent=1)
     else:
         show_text(out, f"\n{describe_outcome(bisection)}")
-    if bisection.finding.begins is None:
+    if bisection.boundaries.begins is None:
         return DISAGREES
     if keep:
         show_text(out, f"kept: {bisecting.keep(bisection)}", "dim")

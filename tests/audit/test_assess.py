@@ -1,4 +1,4 @@
-"""Findings: conjunctions, unaffected ranges, workarounds that the subject can use."""
+"""Assessments: conjunctions, unaffected ranges, workarounds that the subject can use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from repros.audit.assess import assess
-from repros.audit.finding import Finding, Status
+from repros.audit.assessment import Assessment, Status
 from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.evidence import Evidence, Measurement, Unit, VariantVerdict
@@ -46,9 +46,9 @@ BOTH = factories.repro(
 )
 
 
-def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Finding:
-    (finding,) = assess([repro], of, evidence or {})
-    return finding
+def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Assessment:
+    (assessment,) = assess([repro], of, evidence or {})
+    return assessment
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Findin
     ],
 )
 def test_one_false_condition_clears_a_failure(of: Subject, status: Status, why: str) -> None:
-    finding = found(BOTH, of)
-    assert finding.status is status
-    assert "; ".join(map(str, finding.conditions)).startswith(why)
+    assessment = found(BOTH, of)
+    assert assessment.status is status
+    assert "; ".join(map(str, assessment.conditions)).startswith(why)
 
 
 def test_unaffected_ranges_are_the_complement_of_the_affected_ones() -> None:
-    finding = found(BOTH, subject())
-    assert (finding.fixed, finding.unaffected) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
+    assessment = found(BOTH, subject())
+    assert (assessment.fixed, assessment.unaffected) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
     holes = factories.repro(affected=factories.conditions("lightning!=2.4.*,!=2.5.*"))
     assert found(holes, subject()).unaffected == ("lightning==2.4.*", "lightning==2.5.*")
 
@@ -162,5 +162,5 @@ def measurement(stack: str, verdict: Verdict = Verdict.REPRODUCED, device: str =
 )
 def test_evidence_says_what_was_measured_and_what_is_only_documented(evidence: list[Measurement], text: str) -> None:
     repro = replace(BOTH, devices=(Device.CPU, Device.CUDA))
-    finding = found(repro, subject(lightning="2.2", torch="2.7"), {one.unit: one for one in evidence})
-    assert str(finding.evidence) == text
+    assessment = found(repro, subject(lightning="2.2", torch="2.7"), {one.unit: one for one in evidence})
+    assert str(assessment.evidence) == text

@@ -27,15 +27,15 @@ def audited(*ignores: Ignore) -> AuditReport:
 def test_an_ignore_applies_up_to_its_last_day() -> None:
     one = Ignore("RPR-0001", "why", TODAY)
     report = audited(one)
-    assert [finding.repro.id for finding in report.findings] == ["RPR-0002"]
-    assert [(finding.repro.id, ignore) for finding, ignore in report.ignored] == [("RPR-0001", one)]
+    assert [assessment.repro.id for assessment in report.assessments] == ["RPR-0002"]
+    assert [(assessment.repro.id, ignore) for assessment, ignore in report.ignored] == [("RPR-0001", one)]
     assert (report.expired, report.unused) == ((), ())
 
 
 def test_an_ignore_expires_after_its_last_day() -> None:
     one = Ignore("RPR-0001", "why", TODAY - dt.timedelta(days=1))
     report = audited(one)
-    assert [finding.repro.id for finding in report.findings] == ["RPR-0001", "RPR-0002"]
+    assert [assessment.repro.id for assessment in report.assessments] == ["RPR-0001", "RPR-0002"]
     assert (report.ignored, report.expired) == ((), (one,))
 
 

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from repros import evidence
 from repros.audit.assess import assess
-from repros.audit.finding import Status
+from repros.audit.assessment import Status
 from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
@@ -54,8 +54,8 @@ def records() -> tuple[Record, ...]:
 
 def status_of(repro: Repro, constraints: Mapping[str, Constraint], *, complete: bool) -> Status:
     subject = Subject("x", {name: (one,) for name, one in constraints.items()}, complete)
-    (finding,) = assess([repro], subject, {})
-    return finding.status
+    (assessment,) = assess([repro], subject, {})
+    return assessment.status
 
 
 def pin(version: str) -> Constraint:

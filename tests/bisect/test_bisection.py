@@ -121,9 +121,9 @@ def test_both_boundaries_are_found_and_unknown_releases_listed(
 ) -> None:
     lines = list[str]()
     bisection = run_bisection(question, tmp_path / "answers", lines.append, every=every)
-    finding, answers = bisection.finding, bisection.answers
-    assert finding.begins == Boundary(affected=2, free=0, unknown=(1,))
-    assert finding.ends == Boundary(affected=3, free=5, unknown=(4,))
+    boundaries, answers = bisection.boundaries, bisection.answers
+    assert boundaries.begins == Boundary(affected=2, free=0, unknown=(1,))
+    assert boundaries.ends == Boundary(affected=3, free=5, unknown=(4,))
     assert not list((tmp_path / "cache" / "environments").glob("*-copy")), "the copy is gone"
     text = describe_outcome(bisection)
     why = answers[4].why
@@ -152,11 +152,11 @@ def test_answers_are_kept_and_an_interrupted_bisection_is_resumed(question: Ques
     with (folder / "answers.jsonl").open("a") as file:
         file.write('{"version": "1.')
     resumed = run_bisection(question, folder, lambda _: None)
-    assert resumed.finding.begins == Boundary(affected=2, free=0, unknown=(1,))
+    assert resumed.boundaries.begins == Boundary(affected=2, free=0, unknown=(1,))
     # A third time nothing is run but the failed installation: the network may be back.
     runs = len(list((folder / "runs").glob("*/1.*/1")))
     again = run_bisection(question, folder, lambda _: None)
-    assert again.finding == resumed.finding
+    assert again.boundaries == resumed.boundaries
     assert len(list((folder / "runs").glob("*/1.*/1"))) == runs
     json.dumps(bisection_record(again, "Linux", "2026-11-21"))
 
@@ -171,8 +171,8 @@ def test_a_bisection_with_earlier_answers_makes_no_environment(
         append_answer(tmp_path / "answers.jsonl", ReleaseAnswer(str(release.version), answer, "", {"x": "1"}, key))
     lines = list[str]()
     bisection = run_bisection(question, tmp_path, lines.append)
-    assert bisection.finding.begins == Boundary(affected=2, free=1, unknown=())
-    assert bisection.finding.ends == Boundary(affected=4, free=5, unknown=())
+    assert bisection.boundaries.begins == Boundary(affected=2, free=1, unknown=())
+    assert bisection.boundaries.ends == Boundary(affected=4, free=5, unknown=())
     assert lines[0] == "tinylib 1.4 (2026-04-01): yes: "
 
 
@@ -180,7 +180,7 @@ def test_a_bisection_with_earlier_answers_makes_no_environment(
 def test_a_start_without_the_failure_is_reported(spec: CellSpec, tiny: Stack, tmp_path: Path) -> None:
     question = build_question(spec, tiny, "tinylib", RELEASES, None, Version("1.6"))
     bisection = run_bisection(question, tmp_path / "answers", lambda _: None)
-    assert bisection.finding.begins is None
+    assert bisection.boundaries.begins is None
     assert describe_outcome(bisection).endswith(
         " 1.6 (2026-06-01) does not show the failure (2 x ran to its end); name a release that does with --bad."
     )
@@ -198,8 +198,8 @@ def test_an_open_end_is_reported(spec: CellSpec, tiny: Stack, letters: str, text
     question = build_question(spec, tiny, "tinylib", RELEASES[:4], None, None)
     known = [{"+": Answer.YES, "?": Answer.UNKNOWN}[letter] for letter in letters]
     answers = {at: ReleaseAnswer(f"1.{at + 1}", answer, "because", {}, "") for at, answer in enumerate(known)}
-    finding = scan(range(3), 3, [], known.__getitem__)
-    assert text in describe_outcome(Bisection(question, finding, answers))
+    boundaries = scan(range(3), 3, [], known.__getitem__)
+    assert text in describe_outcome(Bisection(question, boundaries, answers))
 
 
 def test_a_good_release_bounds_the_search_to_its_side(spec: CellSpec, tiny: Stack) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from repros import evidence
-from repros.bisect.search import Answer, Boundary, Finding, scan, search
+from repros.bisect.search import Answer, Boundaries, Boundary, scan, search
 from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.model import Cell, Device, Environment, Outcome
@@ -25,14 +25,14 @@ def read_record(file: Path) -> dict[str, Any]:
     return found
 
 
-def replay(kept: dict[str, Any], find: Any) -> Finding:
+def replay(kept: dict[str, Any], find: Any) -> Boundaries:
     """Search or scan the recorded answers; asking another release is a KeyError."""
     versions = list(kept["candidates"])
     start = versions.index(kept["start"])
-    finding: Finding = find(
+    boundaries: Boundaries = find(
         range(start), start, range(start + 1, len(versions)), lambda at: Answer(kept["answers"][versions[at]]["answer"])
     )
-    return finding
+    return boundaries
 
 
 def boundary_record(kept: dict[str, Any], boundary: Boundary | None) -> dict[str, Any]:

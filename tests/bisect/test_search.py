@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.bisect.search import Answer, Boundary, Finding, confirm, max_questions, scan, search
+from repros.bisect.search import Answer, Boundaries, Boundary, confirm, max_questions, scan, search
 
 YES, NO, UNKNOWN = Answer
 
@@ -152,7 +152,7 @@ def test_the_bracket_is_the_smallest_proved_one(truth: str, begins: Boundary, en
 
 @pytest.mark.parametrize("answer", [NO, UNKNOWN])
 @pytest.mark.parametrize("find", [search, scan])
-def test_a_start_without_the_failure_leaves_nothing_to_find(find: Callable[..., Finding], answer: Answer) -> None:
+def test_a_start_without_the_failure_leaves_nothing_to_find(find: Callable[..., Boundaries], answer: Answer) -> None:
     found = find([], 0, [], lambda _: answer)
     assert (found.begins, found.ends, dict(found.answers)) == (None, None, {0: answer})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from repros.audit.finding import Condition, Finding, Status
+from repros.audit.assessment import Assessment, Condition, Status
 from repros.audit.ignore import Ignore
 from repros.audit.report import AuditReport
 from repros.model.requirements import format_requirement
@@ -21,8 +21,8 @@ def render_json(report: AuditReport) -> str:
         "subject": report.subject.name,
         "complete": report.subject.complete,
         "counts": {status.value: len(report.with_status(status)) for status in Status},
-        "findings": [_finding(finding) for finding in report.findings],
-        "ignored": [{**_finding(finding), **_ignore(one)} for finding, one in report.ignored],
+        "findings": [_assessment(assessment) for assessment in report.assessments],
+        "ignored": [{**_assessment(assessment), **_ignore(one)} for assessment, one in report.ignored],
         "expired": [_ignore(one) for one in report.expired],
         "unused": [_ignore(one) for one in report.unused],
         "unparsed": list(report.subject.unparsed),
@@ -30,18 +30,18 @@ def render_json(report: AuditReport) -> str:
     return dump_json(value)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    repro, evidence = finding.repro, finding.evidence
+def _assessment(assessment: Assessment) -> dict[str, Any]:
+    repro, evidence = assessment.repro, assessment.evidence
     return {
         "id": repro.id,
         "title": repro.title,
         "kind": repro.kind.value,
         "documented": repro.documented,
-        "status": finding.status.value,
+        "status": assessment.status.value,
         "silent": repro.silent,
-        "conditions": [_condition(one) for one in finding.conditions],
-        "fixed": list(finding.fixed),
-        "unaffected": list(finding.unaffected),
+        "conditions": [_condition(one) for one in assessment.conditions],
+        "fixed": list(assessment.fixed),
+        "unaffected": list(assessment.unaffected),
         "workarounds": [
             {
                 "variant": one.name,
@@ -49,9 +49,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
                 "source": one.source,
                 "requires": list(map(format_requirement, one.requires)),
             }
-            for one in finding.workarounds
+            for one in assessment.workarounds
         ],
-        "exceptions": [one.name for one in finding.exceptions],
+        "exceptions": [one.name for one in assessment.exceptions],
         "evidence": {
             "same_versions": list(evidence.same_versions),
             "other_versions": list(evidence.other_versions),

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from repros import __version__
-from repros.audit.finding import Finding, Status
+from repros.audit.assessment import Assessment, Status
 from repros.audit.formats.text import describe_workaround
 from repros.audit.ignore import Ignore
 from repros.audit.report import AuditReport
@@ -28,10 +28,10 @@ _KINDS = {
 
 
 def render_sarif(report: AuditReport) -> str:
-    """Return the report as a SARIF log, without unaffected failures; ignored findings are there as suppressed."""
-    shown = [(finding, None) for finding in report.findings if finding.status is not Status.CLEAR]
-    every: list[tuple[Finding, Ignore | None]] = [*shown, *report.ignored]
-    rules = {finding.repro.id: number for number, (finding, _) in enumerate(every)}
+    """Return the report as a SARIF log, without unaffected failures; ignored assessments are there as suppressed."""
+    shown = [(assessment, None) for assessment in report.assessments if assessment.status is not Status.CLEAR]
+    every: list[tuple[Assessment, Ignore | None]] = [*shown, *report.ignored]
+    rules = {assessment.repro.id: number for number, (assessment, _) in enumerate(every)}
     log = {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -41,10 +41,10 @@ def render_sarif(report: AuditReport) -> str:
                     "driver": {
                         "name": "repros",
                         "semanticVersion": __version__,
-                        "rules": [_rule(finding) for finding, _ in every],
+                        "rules": [_rule(assessment) for assessment, _ in every],
                     }
                 },
-                "results": [_result(finding, one, rules, report.subject.name) for finding, one in every],
+                "results": [_result(assessment, one, rules, report.subject.name) for assessment, one in every],
                 "columnKind": "unicodeCodePoints",
             }
         ],
@@ -52,10 +52,10 @@ def render_sarif(report: AuditReport) -> str:
     return dump_json(log)
 
 
-def _rule(finding: Finding) -> dict[str, Any]:
-    repro = finding.repro
-    helps = [f"- {describe_workaround(repro, variant)}" for variant in finding.workarounds]
-    fixed = ", ".join(finding.fixed) or "no release yet"
+def _rule(assessment: Assessment) -> dict[str, Any]:
+    repro = assessment.repro
+    helps = [f"- {describe_workaround(repro, variant)}" for variant in assessment.workarounds]
+    fixed = ", ".join(assessment.fixed) or "no release yet"
     remedy = "\n".join([f"Fixed in: {fixed}.", *(["Workarounds:", *helps] if helps else [])])
     silent = ["silent"] if repro.silent else []
     return {
@@ -78,19 +78,19 @@ def _pascal_case(slug: str) -> str:
     return "".join(word.capitalize() for word in slug.split("_"))
 
 
-def _result(finding: Finding, ignore: Ignore | None, rules: dict[str, int], subject: str) -> dict[str, Any]:
-    kind, level = _KINDS[finding.status]
-    id_ = finding.repro.id
-    because = "; ".join(map(str, finding.conditions))
-    remedy = f" Fixed in {', '.join(finding.fixed)}." if finding.fixed else ""
-    constraints = [constraint for condition in finding.conditions for constraint in condition.constraints]
+def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int], subject: str) -> dict[str, Any]:
+    kind, level = _KINDS[assessment.status]
+    id_ = assessment.repro.id
+    because = "; ".join(map(str, assessment.conditions))
+    remedy = f" Fixed in {', '.join(assessment.fixed)}." if assessment.fixed else ""
+    constraints = [constraint for condition in assessment.conditions for constraint in condition.constraints]
     locations = dict.fromkeys(one.location for one in constraints if one.location.file)
     result: dict[str, Any] = {
         "ruleId": id_,
         "ruleIndex": rules[id_],
         "kind": kind,
         "level": level,
-        "message": {"text": f"{finding.repro.title}: {because}.{remedy} Evidence: {finding.evidence}."},
+        "message": {"text": f"{assessment.repro.title}: {because}.{remedy} Evidence: {assessment.evidence}."},
         "locations": _locations(locations, subject),
         "partialFingerprints": {
             "repro/v1": hashlib.sha256(f"{id_} {subject}".encode("utf-8", "surrogateescape")).hexdigest()

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from functools import partial
 
-from repros.audit.finding import Condition, Finding, Status
+from repros.audit.assessment import Assessment, Condition, Status
 from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
 from repros.settings import catalogue_words
@@ -27,7 +27,7 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
         width: columns.
         verbose: whether unaffected and unknown failures are listed one by one.
     """
-    lines = [line for status in _STYLES for one in report.with_status(status) for line in _finding_lines(one, width)]
+    lines = [line for status in _STYLES for one in report.with_status(status) for line in _assessment_lines(one, width)]
     lines += _unknown_lines(report, width, verbose=verbose)
     if verbose:
         lines += _section("Not affected", report.with_status(Status.CLEAR), width)
@@ -35,21 +35,21 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
     return Text("\n").join([*lines, _summary(report, width)])
 
 
-def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
-    repro = finding.repro
+def _assessment_lines(assessment: Assessment, width: int) -> Iterator[Text]:
+    repro = assessment.repro
     silent = f"{' (silent)' if repro.silent else ''}{kind_note(repro)}"
-    possible = "" if finding.status is Status.AFFECTED else ": possible, depending on the release that is installed"
-    yield from heading(repro.id, f"{repro.title}{silent}{possible}", width, style=_STYLES[finding.status])
-    for number, condition in enumerate(finding.conditions):
+    possible = "" if assessment.status is Status.AFFECTED else ": possible, depending on the release that is installed"
+    yield from heading(repro.id, f"{repro.title}{silent}{possible}", width, style=_STYLES[assessment.status])
+    for number, condition in enumerate(assessment.conditions):
         yield from _entry("" if number else "because", str(condition), width)
-    yield from _entry("fixed in", ", ".join(finding.fixed) or "no release yet", width)
-    if finding.unaffected:
-        yield from _entry("unaffected", ", ".join(finding.unaffected), width)
-    for number, variant in enumerate(finding.workarounds):
+    yield from _entry("fixed in", ", ".join(assessment.fixed) or "no release yet", width)
+    if assessment.unaffected:
+        yield from _entry("unaffected", ", ".join(assessment.unaffected), width)
+    for number, variant in enumerate(assessment.workarounds):
         yield from _entry("" if number else "workaround", describe_workaround(repro, variant), width)
-    for variant in finding.exceptions:
+    for variant in assessment.exceptions:
         yield from _entry("not with", f"{variant.name}: {variant.about}", width)
-    yield from _entry("evidence", str(finding.evidence), width)
+    yield from _entry("evidence", str(assessment.evidence), width)
     command = shlex.join(["repros", "show", repro.id, *catalogue_words(repro.path)])
     yield from label_lines("more", [command], margin=12, indent=2)  # not wrapped: it is pasted
     yield Text()
@@ -64,7 +64,7 @@ def describe_workaround(repro: Repro, variant: Variant) -> str:
 
 
 def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Yield the failures of unknown status, grouped by reason, so that an empty list of findings does not mislead."""
+    """Yield the failures of unknown status, grouped by reason, so that an empty list does not mislead."""
     unknown = report.with_status(Status.UNKNOWN)
     if not unknown:
         return
@@ -72,9 +72,9 @@ def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterato
         yield from _section("Unknown", unknown, width)
     else:
         by_reason: dict[str, list[str]] = {}
-        for finding in unknown:
-            reason = "; ".join(dict.fromkeys(map(_missing_fact, finding.conditions)))
-            by_reason.setdefault(reason, []).append(finding.repro.id)
+        for assessment in unknown:
+            reason = "; ".join(dict.fromkeys(map(_missing_fact, assessment.conditions)))
+            by_reason.setdefault(reason, []).append(assessment.repro.id)
         yield Text("Unknown", "bold")
         for reason, ids in by_reason.items():
             yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
@@ -90,14 +90,14 @@ def _missing_fact(condition: Condition) -> str:
     return str(condition) if condition.package else f"{condition.requirement.name} is not listed"
 
 
-def _section(heading: str, findings: list[Finding], width: int) -> Iterator[Text]:
-    if not findings:
+def _section(heading: str, assessments: list[Assessment], width: int) -> Iterator[Text]:
+    if not assessments:
         return
     yield Text(heading, "bold")
-    for finding in findings:
-        why = "; ".join(map(str, finding.conditions))
-        why += "".join(f"; affected all the same with {one.name}: {one.about}" for one in finding.exceptions)
-        yield from map(Text, wrap(f"{finding.repro.id}: {why}", width, "  ", "    "))
+    for assessment in assessments:
+        why = "; ".join(map(str, assessment.conditions))
+        why += "".join(f"; affected all the same with {one.name}: {one.about}" for one in assessment.exceptions)
+        yield from map(Text, wrap(f"{assessment.repro.id}: {why}", width, "  ", "    "))
     yield Text()
 
 
@@ -115,7 +115,7 @@ def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
 
 
 def _summary(report: AuditReport, width: int) -> Text:
-    fixed = sum(bool(finding.fixed) for finding in report.with_status(Status.AFFECTED))
+    fixed = sum(bool(assessment.fixed) for assessment in report.with_status(Status.AFFECTED))
     names = {
         Status.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
         Status.POSSIBLE: "possible",
@@ -124,6 +124,6 @@ def _summary(report: AuditReport, width: int) -> Text:
     }
     counts = [f"{len(report.with_status(status))} {name}" for status, name in names.items()]
     counts += [f"{len(report.ignored)} ignored"] if report.ignored else []
-    total = count(len(report.findings) + len(report.ignored), "documented failure")
+    total = count(len(report.assessments) + len(report.ignored), "documented failure")
     lines = wrap(f"{report.subject.name}: {total}: {', '.join(counts)}", width, hanging="  ")
     return Text("\n").join(map(Text, lines))

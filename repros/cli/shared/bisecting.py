@@ -93,7 +93,7 @@ def keep(bisection: Bisection) -> Path:
 def keep_record(spec: CellSpec, package: str, out: Page) -> str:
     """Bisect a package on the home stack, keep the record if the failure was found, and return the outcome."""
     bisection = run(ask(spec, package), out)
-    if bisection.finding.begins is not None:
+    if bisection.boundaries.begins is not None:
         keep(bisection)
     return describe_outcome(bisection)
 

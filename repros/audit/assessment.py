@@ -1,4 +1,4 @@
-"""A finding: whether one documented failure concerns a subject, and why."""
+"""An assessment: whether one documented failure concerns a subject, and why."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Assessment:
     """One failure, compared with one subject."""
 
     repro: Repro
