@@ -127,7 +127,7 @@ def _measure(checked: _Check, stacks: Sequence[Stack]) -> None:
     results: list[Result] = []
 
     def store(measurement: Measurement) -> None:
-        # Whatever disagrees is to be mended first; kept, it would pass for a fact about these versions.
+        # Whatever disagrees is to be fixed first; kept, it would pass for a fact about these versions.
         if not any(one.verdict.disagrees for one in measurement.variants.values()):
             evidence.write([measurement], evidence.folder_for(repro, by_name[measurement.unit.stack]))
 
@@ -159,7 +159,7 @@ def _run_problems(repro: Repro, stacks: Sequence[Stack], results: Sequence[Resul
         if result.verdict is Verdict.INFRA:
             yield f"run {result.cell.label} again, which could not be judged: {result.reason}"
         elif result.verdict.disagrees:
-            yield f"mend {result.cell.label}: it is {result.verdict}; its evidence is not kept"
+            yield f"fix {result.cell.label}: it is {result.verdict}; its evidence is not kept"
 
 
 def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
@@ -169,7 +169,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
     folder = golden_folder(repro.path)
     names = [one.name for one in stacks if environments.ready(one)]
     if checked.disagrees:
-        show_text(checked.out, "  not captured: first mend the cells that disagree", "red")
+        show_text(checked.out, "  not captured: first fix the cells that disagree", "red")
         return
     if not has_golden_log(repro) or folder is None:
         why = "this failure leaves no message" if folder else "there is no checkout to keep it in"
@@ -183,7 +183,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
     found = match_log(decode_lines(text.encode()), checked.catalogue).candidates
     certain = [one.repro.id for one in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
     ids = ", ".join(f"{one.repro.id} ({one.confidence})" for one in found) or "no failure"
-    problem = f"{golden.log}: 'repros match' finds {ids}; expected {repro.id} alone and certain: mend match and frames"
+    problem = f"{golden.log}: 'repros match' finds {ids}; expected {repro.id} alone and certain: fix match and frames"
     checked.report([] if certain else [problem], f"{golden.log.name} leads to {repro.id}")
 
 
@@ -240,7 +240,7 @@ def _run_tests(checked: _Check) -> None:
     last = done.stdout.strip().rpartition("\n")[2]
     if done.returncode:
         show_text(checked.out, done.stdout)
-    checked.report([f"mend the tests: {last}"] if done.returncode else [], last)
+    checked.report([f"fix the tests: {last}"] if done.returncode else [], last)
 
 
 def _conclude(checked: _Check) -> int:

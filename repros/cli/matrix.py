@@ -164,7 +164,7 @@ def _show_trouble(out: Page, worklist: Worklist, known: Evidence) -> bool:
     for unit, variant in found:
         verdict = known[unit].variants[variant].verdict
         problem = f"the evidence of {unit.cell_label(variant)} is {verdict}, which tells nothing about a range"
-        show_text(out, f"{problem}; mend the script, or exclude these versions with requires", "red")
+        show_text(out, f"{problem}; fix the script, or exclude these versions with requires", "red")
     return bool(found)
 
 

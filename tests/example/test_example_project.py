@@ -171,8 +171,8 @@ def test_check_captures_no_log_of_cells_that_disagree(project: Path, repros: Rep
         checked = repros("check", "ACME-0001", "--stack", "acme-2026", "--no-bisect", code=1).stdout
     finally:
         script.write_text(documented, "utf-8")
-    assert "to do: mend ACME-0001 failing plain cpu acme-2026: it is different; its evidence is not kept" in checked
-    assert "\nLog of a run by hand\n  not captured: first mend the cells that disagree\n" in checked
+    assert "to do: fix ACME-0001 failing plain cpu acme-2026: it is different; its evidence is not kept" in checked
+    assert "\nLog of a run by hand\n  not captured: first fix the cells that disagree\n" in checked
     assert not golden.exists()
 
 

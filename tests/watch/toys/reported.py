@@ -31,7 +31,7 @@ def never_zeroed():
 def layer_replaced():
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    model[1] = nn.GroupNorm(2, 8)  # as a tool does that mends a model
+    model[1] = nn.GroupNorm(2, 8)  # as a tool does that repairs a model
     train(model, optimizer)
 
 
