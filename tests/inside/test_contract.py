@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -101,17 +99,3 @@ def test_options_arrive_as_they_were_given() -> None:
         environ = options.to_environ()
         assert {*environ} == {*contract.OF_THE_WATCH}
         assert Options.from_environ(environ) == options
-
-
-def test_a_process_with_the_folder_imports_little_of_this_project() -> None:
-    script = "import sys; print(*sorted(name for name in sys.modules if name.startswith('repros')))"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS")}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**environ, "PYTHONPATH": contract.python_path(None)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.split() == ["repros", "repros.inside", "repros.inside.contract"]

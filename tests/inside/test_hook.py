@@ -248,12 +248,12 @@ def test_a_missing_log_is_not_a_failure(hooked: Hooked) -> None:
     assert names(events["rank"]) == ["start", "finished"]
 
 
-def test_without_a_cell_nothing_is_recorded(tmp_path: Path) -> None:
+def test_without_a_cell_nothing_is_recorded_and_only_the_contract_is_imported(tmp_path: Path) -> None:
     script = "import sys; print([name for name in sys.modules if name.startswith('repros.')])"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_")}
     environ["PYTHONPATH"] = str(INSIDE / "site")
     done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout == "['repros.inside', 'repros.inside.contract']\n"
 
 
 def test_a_hidden_sitecustomize_is_run_too(hooked: Hooked, tmp_path: Path) -> None:
