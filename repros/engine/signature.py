@@ -16,7 +16,7 @@ _RULES = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "{address}"),
     # Prefixes by which CUDA's kernels and the simulated accelerator's name the same operator.
     (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_+|aten::_*)(?=[a-z])"), ""),
-    (re.compile(r"\b(?:cuda|sim|privateuseone)(?::\d+)?\b"), "{device}"),
+    (re.compile(r"\b(?:cuda|sim)(?::\d+)?\b"), "{device}"),
     (re.compile(r"\brank:? ?\d+\b"), "rank {rank}"),
     (re.compile(r"(?<![\w.])/(?:[\w.+@-]+/)+[\w.+@-]*"), "{path}"),
     (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?::\d+)?"), "{host}"),

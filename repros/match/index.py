@@ -33,7 +33,6 @@ _PLACEHOLDERS = {
     "aten",
     "cuda",
     "sim",
-    "privateuseone",
 }
 """Words that normalising inserts or removes, so that a matching message may lack them."""
 

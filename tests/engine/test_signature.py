@@ -16,7 +16,6 @@ from tests.factories import process, raised
         ("found two devices, cuda:1 and cuda:0!", "found two devices, {device} and {device}!"),
         ("found two devices, sim:1 and sim:0!", "found two devices, {device} and {device}!"),
         ("Expected a 'cuda' device type", "Expected a '{device}' device type"),
-        ("privateuseone:0", "{device}"),
         ("simple cudart and simulated", "simple cudart and simulated"),
         ("device type cpu", "device type cpu"),
         ("in method wrapper_CUDA_addmm)", "in method addmm)"),
