@@ -2,9 +2,9 @@
 
 A repro's file has a table for each device and strategy. It holds only what was measured: a cell that could not run is
 absent, never guessed. When, where and from which inputs is in the ledger (:mod:`repros.evidence.ledger`), so a new
-measurement that sees the same changes the ledger alone. What was seen is written first: between the two writes a unit
-has no line of today's inputs, and is measured again. :mod:`repros.matrix.measure` produces the measurements; reports
-and tests read nothing else.
+measurement that sees the same changes the ledger alone. When a unit shows something new, its old line is removed, then
+what was seen is written, then the new line: in between the unit has no line, and is measured again.
+:mod:`repros.matrix.measure` produces the measurements; reports and tests read nothing else.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def write(measurements: Iterable[Measurement], folder: Path = FOLDER) -> None:
         with _changing(folder / stack) as lines:
             for repro, group in groupby(of_stack, key=lambda measurement: measurement.unit.repro):
                 file = folder / stack / f"{repro}.toml"
-                known = _known(file, lines) | {measurement.unit: measurement for measurement in group}
+                before = _known(file, lines)
+                known = before | {measurement.unit: measurement for measurement in group}
+                _forget_outdated(file.parent, lines, before, known)
                 _write_seen(file, known)
                 lines.update({ledger.key_of(known[unit]): ledger.line_of(known[unit]) for unit in known})
 
@@ -130,6 +132,14 @@ def _changing(stack: Path) -> Iterator[ledger.Lines]:
         yield lines
         if lines != before:
             _replace(stack / ledger.NAME, ledger.format_ledger(stack.name, lines) if lines else None)
+
+
+def _forget_outdated(stack: Path, lines: ledger.Lines, before: Evidence, after: Evidence) -> None:
+    """Remove the lines of what is about to change: after an interruption they would vouch for what they never saw."""
+    outdated = {ledger.key_of(old) for unit, old in before.items() if _format_seen(old) != _format_seen(after[unit])}
+    if outdated & lines.keys():
+        kept = {key: line for key, line in lines.items() if key not in outdated}
+        _replace(stack / ledger.NAME, ledger.format_ledger(stack.name, kept) if kept else None)
 
 
 def _known(file: Path, lines: ledger.Lines) -> Evidence:
