@@ -17,7 +17,6 @@ from pathlib import Path
 
 from repros.engine.signature import normalise
 from repros.model import Signature, Stack
-from repros.stacks.lock import read_lock
 
 _SECONDS = 300
 _LONGEST = 300
@@ -80,7 +79,7 @@ class ImportMemory:
     def __init__(self, file: Path, stack: Stack) -> None:
         """Read what earlier bisections found on this stack."""
         self._file = file
-        pins = sorted(map(str, read_lock(stack.lock).values()))
+        pins = sorted(map(str, stack.pins.values()))
         self._stack = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()[:16]
         self._known = dict(self._read())
 

@@ -16,7 +16,6 @@ from repros.environments.uv import run_uv
 from repros.environments.withdrawn import constraints
 from repros.model import Stack
 from repros.model.packages import RELEASED_TOGETHER
-from repros.stacks.lock import read_lock
 
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 """Beginnings of the names of what only torch's CUDA build needs; each build pins its own."""
@@ -88,7 +87,7 @@ class Swap:
     def _preferred_pins(self) -> list[str]:
         """Return the lock's pins, without the package and the packages released with it."""
         names = {self._package, *RELEASED_TOGETHER.get(self._package, ())}
-        return [str(pin) for pin in read_lock(self._stack.lock).values() if pin.name not in names]
+        return [str(pin) for pin in self._stack.pins.values() if pin.name not in names]
 
 
 def swapped_requirements(stack: Stack, package: str, version: Version) -> list[Requirement]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from repros import environments
 from repros.engine.plan import CellSpec, stack_names
 from repros.engine.probe import ProbeError, probe
+from repros.environments.use import hold
 from repros.environments.uv import Say
 from repros.model import Device, Environment, Repro, Stack
-from repros.stacks import stack
-from repros.stacks.lock import read_lock
+from repros.stacks import stack as find_stack
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
 """The folder in which NVIDIA's driver lists its devices."""
@@ -27,11 +28,21 @@ class Where:
     """Names of stacks; `home` stands for each repro's own."""
     python: Path | None = None
 
+    def stacks_of(self, repro: Repro) -> list[Stack]:
+        """Return the stacks to run a repro on.
 
-def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Callable[[Repro], Sequence[Environment]]:
-    """Make and probe every environment that the specs need; return a function from a repro to its environments.
+        Raises:
+            UnknownNameError: an unknown stack.
+        """
+        return [find_stack(name) for name in stack_names(repro, self.stacks)]
 
-    A stack whose lock meets the requirements of none of its specs is not made, because nothing could run on it.
+
+@contextlib.contextmanager
+def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
+    """Make and probe every environment that the specs need; yield a function from a repro to its environments.
+
+    No other process removes the environments until the context ends. A stack whose lock meets the requirements of none
+    of its specs is not made, because nothing could run on it.
 
     Raises:
         UnknownNameError: an unknown stack.
@@ -40,15 +51,18 @@ def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Callable[[Repr
     sim = any(spec.device is Device.SIM for spec in specs)
     if where.python is not None:
         own = _probe(where.python, None, sim=sim, say=say)
-        return lambda _: [own]
-    names = dict.fromkeys(name for spec in specs for name in stack_names(spec.repro, where.stacks))
-    made = {}
-    for name in names:
-        locked = locked_environment(stack(name))
-        here = (spec for spec in specs if name in stack_names(spec.repro, where.stacks))
-        useful = any(not locked.unmet((*spec.variant.requires, *spec.repro.dependencies)) for spec in here)
-        made[name] = _make(stack(name), sim=sim, say=say) if useful else locked
-    return lambda repro: [made[name] for name in stack_names(repro, where.stacks)]
+        yield lambda _: [own]
+        return
+    stacks = {spec.repro.id: where.stacks_of(spec.repro) for spec in specs}
+    needed = {stack.name: stack for found in stacks.values() for stack in found}
+    with hold(needed.values()):
+        made = {}
+        for name, stack in needed.items():
+            locked = locked_environment(stack)
+            here = (spec for spec in specs if stack in stacks[spec.repro.id])
+            useful = any(not locked.unmet((*spec.variant.requires, *spec.repro.dependencies)) for spec in here)
+            made[name] = _make(stack, sim=sim, say=say) if useful else locked
+        yield lambda repro: [made[stack.name] for stack in stacks[repro.id]]
 
 
 def _make(wanted: Stack, *, sim: bool, say: Say) -> Environment:
@@ -70,7 +84,7 @@ def _probe(python: Path, stack_name: str | None, *, sim: bool, say: Say) -> Envi
 
 def locked_environment(stack: Stack) -> Environment:
     """Return a stack's environment as its lock describes it, even if it has not been made."""
-    versions = {pin.name: pin.version for pin in read_lock(stack.lock).values()}
+    versions = {pin.name: pin.version for pin in stack.pins.values()}
     gpus = len(list(_GPUS.iterdir())) if _GPUS.is_dir() else 0
     counts = {Device.CPU: sys.maxsize, Device.SIM: sys.maxsize, Device.CUDA: gpus}
     return Environment(stack.name, Path(), stack.python, versions, counts, stack=stack.name)

@@ -4,7 +4,7 @@
 :mod:`repros.model`:
 
     select(catalogue, selection)            -> cell specs           repros.engine.plan
-    prepare(specs, where)                   -> environments         repros.engine.environment
+    prepare(specs, where)                   -> held environments    repros.engine.environment
     plan(specs, environments)               -> cells                repros.engine.plan
     run_cells(cells): run, then judge       -> results              repros.engine.cells, .launch, .judge
     append(file, result)                    -> a record line        repros.engine.record
@@ -22,9 +22,8 @@ from pathlib import Path
 from repros.engine import record
 from repros.engine.cells import JOBS, run_cells
 from repros.engine.environment import Where, prepare
-from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
-from repros.environments.use import find_loss, hold
-from repros.errors import ReprosError
+from repros.engine.plan import CellSpec, Selection, plan, select
+from repros.environments.use import find_loss
 from repros.model import Cell, Device, Launch, Result, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
 from repros.stacks import stack
@@ -62,8 +61,8 @@ class Observer:
     def started(self, cell: Cell) -> None:
         """Receive a cell that starts."""
 
-    def unrecorded(self, result: Result, error: OSError) -> None:
-        """Receive a result that could not be written to the results file; the run goes on."""
+    def unrecorded(self, error: record.NotRecordedError) -> None:
+        """Receive that a result could not be written to the results file; the run goes on."""
 
 
 def run_selection(
@@ -98,32 +97,23 @@ def run_specs(
     options: RunOptions = RunOptions(),
 ) -> Iterator[Result]:
     """Run cell specs and yield each result as soon as it is recorded; :func:`run_selection` explains the arguments."""
-    names = {name for spec in specs for name in stack_names(spec.repro, where.stacks)} if where.python is None else ()
-    with hold(stack(name) for name in sorted(names)):
-        yield from _run_held(specs, where, out, observer, options)
-
-
-def _run_held(
-    specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
-) -> Iterator[Result]:
-    """Run cell specs while no other process removes their environments."""
-    cells = plan(specs, prepare(specs, where, observer.say))
-    _check_required_devices(cells, options.require)
-    observer.planned(cells)
-    results = run_cells(
-        cells,
-        new_log_folder(out),
-        jobs=options.jobs,
-        launch=options.launch,
-        repeat=options.repeat,
-        started=observer.started,
-    )
-    for result in map(without_loss, results):
-        try:
-            record.append(out, result)
-        except OSError as error:
-            observer.unrecorded(result, error)
-        yield result
+    with prepare(specs, where, observer.say) as environments:
+        cells = plan(specs, environments, options.require)
+        observer.planned(cells)
+        results = run_cells(
+            cells,
+            new_log_folder(out),
+            jobs=options.jobs,
+            launch=options.launch,
+            repeat=options.repeat,
+            started=observer.started,
+        )
+        for result in map(without_loss, results):
+            try:
+                record.append(out, result)
+            except record.NotRecordedError as error:
+                observer.unrecorded(error)
+            yield result
 
 
 def without_loss(result: Result) -> Result:
@@ -136,16 +126,6 @@ def without_loss(result: Result) -> Result:
         return result
     reason = f"the environment of stack {name} is no longer what it was when the run began: {loss}"
     return replace(result, verdict=Verdict.INFRA, reason=reason)
-
-
-def _check_required_devices(cells: Sequence[Cell | Unavailable], require: Sequence[Device]) -> None:
-    """Refuse to run without a required device: a run that leaves out required cells would look successful."""
-    for item in cells:
-        if isinstance(item, Unavailable) and item.cell.device in require:
-            environment = item.cell.environment
-            why = environment.broken or environment.absent.get(item.cell.device)
-            if why:
-                raise ReprosError(f"{item.cell.device} is required, but {why} ({environment.name}).")
 
 
 def new_log_folder(out: Path) -> Path:

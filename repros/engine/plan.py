@@ -79,12 +79,20 @@ def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(repro.home if name == HOME else name for name in names))
 
 
-def plan(specs: Sequence[CellSpec], environments: Callable[[Repro], Sequence[Environment]]) -> list[Cell | Unavailable]:
+def plan(
+    specs: Sequence[CellSpec],
+    environments: Callable[[Repro], Sequence[Environment]],
+    require: Sequence[Device] = (),
+) -> list[Cell | Unavailable]:
     """Return a cell for each spec on each of its environments; unavailable ones with the reason.
 
     Args:
         specs: the result of :func:`select`.
         environments: returns the environments that a repro runs in.
+        require: devices that every environment must have.
+
+    Raises:
+        ReprosError: an environment lacks a required device: a run without its cells would look successful.
     """
     planned: list[Cell | Unavailable] = []
     for spec in specs:
@@ -95,6 +103,9 @@ def plan(specs: Sequence[CellSpec], environments: Callable[[Repro], Sequence[Env
             )
             cell = Cell(spec.repro, spec.variant, spec.strategy, spec.device, environment, processes)
             reason = _unavailable_reason(cell, offered)
+            why = environment.broken or environment.absent.get(spec.device)
+            if reason and why and spec.device in require:
+                raise ReprosError(f"{spec.device} is required, but {why} ({environment.name}).")
             planned.append(Unavailable(cell, reason) if reason else cell)
     return planned
 

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
+from repros.errors import ReprosError
 from repros.model import Process, Result, Verdict
 
 SCHEMA = 1
@@ -173,13 +174,31 @@ def _cell_key(line: RecordLine) -> tuple[str, ...]:
     return (line["repro"], line["variant"], line["strategy"], line["device"], line["stack"]["name"])
 
 
+class NotRecordedError(ReprosError):
+    """A result that could not be written to the results file."""
+
+    def __init__(self, path: Path, label: str, error: OSError) -> None:
+        """Compose the message."""
+        super().__init__(f"{path} cannot take the result of {label} ({error.strerror or error})")
+
+
 def append(path: Path, result: Result) -> None:
     """Append one result as a whole line, even if several runners append to the same file.
 
     A line that a killed runner left incomplete is ended first, so that only that line is lost.
+
+    Raises:
+        NotRecordedError: the file cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(line(result), ensure_ascii=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _append_line(path, text)
+    except OSError as error:
+        raise NotRecordedError(path, result.cell.label, error) from error
+
+
+def _append_line(path: Path, text: str) -> None:
     with path.open("ab+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = file.seek(0, os.SEEK_END)

@@ -15,7 +15,6 @@ from repros.environments.integrity import find_damage
 from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError
 from repros.model.stack import Size, Stack
-from repros.stacks.lock import read_lock
 
 _MARKER = ".repros-complete"
 """A file that is written last into an environment; an environment without it is incomplete."""
@@ -43,7 +42,7 @@ class DamagedEnvironmentError(EnvironmentFailedError):
 
 def place(stack: Stack) -> Path:
     """Return the folder of the stack's environment, whether it exists or not; another lock gives another folder."""
-    pins = map(str, read_lock(stack.lock).values())
+    pins = map(str, stack.pins.values())
     digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
     return cache_folder() / "environments" / f"{stack.name}-{digest[:12]}"
 

@@ -20,7 +20,6 @@ from repros import __version__
 from repros.errors import ReprosError, UnknownNameError
 from repros.model import Device, Environment, Repro, Variant
 from repros.model.stack import Stack
-from repros.stacks.lock import read_lock
 
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$\n?", re.MULTILINE)
 _TABLE = re.compile(r"^# \[[\w.\"-]+\]\s*$", re.MULTILINE)
@@ -60,7 +59,7 @@ def pins_of_stack(repro: Repro, stack: Stack, *, measured: bool = False) -> Pins
     Raises:
         ExportError: the stack lacks a dependency.
     """
-    pins = read_lock(stack.lock)
+    pins = stack.pins
     direct = _direct_dependencies(repro)
     if missing := [name for name in direct if name not in pins]:
         raise ExportError(

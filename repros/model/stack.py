@@ -8,6 +8,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from repros.model.lock import Pin, read_lock
+
 
 @dataclass(frozen=True)
 class Size:
@@ -39,3 +41,12 @@ class Stack:
     """With torch's CUDA build; None where it has not been measured."""
     cpu: Size | None = None
     """With torch's CPU build; None where it has not been measured."""
+
+    @property
+    def pins(self) -> dict[str, Pin]:
+        """The distributions of the lock, by their canonical names.
+
+        Raises:
+            ReprosError: there is no lock yet.
+        """
+        return read_lock(self.lock)

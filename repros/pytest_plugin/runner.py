@@ -12,12 +12,10 @@ from repros.engine.cells import is_warm, run_cell
 from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers
 from repros.engine.pipeline import new_log_folder, without_loss
-from repros.engine.plan import CellSpec, plan, stack_names
+from repros.engine.plan import CellSpec, plan
 from repros.engine.results_file import begin_results
 from repros.environments.bytecode import write_no_bytecode
-from repros.environments.use import hold
 from repros.model import Device, Environment, Launch, Result
-from repros.stacks import stack as find_stack
 from repros.text.control import remove_controls
 
 
@@ -69,9 +67,8 @@ class Runner:
             if python is not None:
                 write_no_bytecode()
             where = Where(stacks=(stack,), python=Path(python) if python else None)
-            if python is None:
-                self._held.enter_context(hold(map(find_stack, stack_names(spec.repro, where.stacks))))
-            self._environments[key] = prepare([spec], where, self._show_progress)(spec.repro)[0]
+            environments = self._held.enter_context(prepare([spec], where, self._show_progress))
+            self._environments[key] = environments(spec.repro)[0]
         return self._environments[key]
 
     def _runs_folder(self) -> Path:

@@ -84,7 +84,8 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
 
 def _plan_cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[str]) -> Iterator[Cell]:
     specs = [spec for spec in select(catalogue, Selection(tuple(ids))) if not devices or spec.device in devices]
-    planned = plan(specs, prepare(specs, where, lambda line: click.echo(line, err=True)))
+    with prepare(specs, where, lambda line: click.echo(line, err=True)) as environments:
+        planned = plan(specs, environments)
     yield from (cell for cell in planned if isinstance(cell, Cell))
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from repros.engine import record
 from repros.engine.results_file import begin_results
-from repros.model import Result
 from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
 
 
@@ -159,17 +158,17 @@ def test_side_by_side(repros: Command) -> None:
 def test_a_result_that_a_full_disk_refuses_is_still_in_the_table(
     repros: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, result: Result) -> None:
+    def full(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(record, "append", full)
+    monkeypatch.setattr(record, "_append_line", full)
     code, out, err = repros("run", "--python", "/usr/venv/bin/python", "--catalogue", RAISES, "--variant", "fixed")
     assert (code, err) == (1, "")
     assert (
         out
         == """\
 1 cell to run on venv
-.repros/latest.jsonl cannot take the result of RPR-9001 fixed plain cpu venv (No space left on device)
+.repros/latest.jsonl cannot take the result of RPR-9001 fixed plain cpu /usr/venv/bin/python (No space left on device)
 [1/1] clean       RPR-9001 fixed plain cpu venv  1.0 s
 
   variant  strategy  device  stack  verdict  seconds

@@ -17,7 +17,7 @@ from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import ProbeError
 from repros.errors import ReprosError, UnknownNameError
-from repros.model import Cell, Device, Environment, Repeats, Result, Unavailable, Verdict
+from repros.model import Cell, Device, Environment, Repeats, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
 from repros.stacks import stack
 from tests.factories import environment
@@ -39,8 +39,8 @@ class RecordingObserver(Observer):
     def started(self, cell: Cell) -> None:
         self.calls.append(f"{cell.variant.name} started")
 
-    def unrecorded(self, result: Result, error: OSError) -> None:
-        self.calls.append(f"{result.cell.variant.name} unrecorded: {type(error).__name__}")
+    def unrecorded(self, error: record.NotRecordedError) -> None:
+        self.calls.append(f"unrecorded: {error}")
 
 
 @pytest.fixture
@@ -148,16 +148,16 @@ def test_a_full_disk_does_not_end_the_run(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(record, "append", full)
+    monkeypatch.setattr(record, "_append_line", full)
     observer = RecordingObserver()
     results = list(
         run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", observer, RunOptions(jobs=1))
     )
     assert len(results) == 3
-    assert [line for line in observer.calls if "unrecorded" in line] == [
-        "failing unrecorded: OSError",
-        "fixed unrecorded: OSError",
-        "gone unrecorded: OSError",
+    unrecorded = [line for line in observer.calls if "unrecorded" in line]
+    assert unrecorded == [
+        f"unrecorded: {tmp_path / 'r.jsonl'} cannot take the result of {result.cell.label} (No space left on device)"
+        for result in results
     ]
 
 

@@ -8,13 +8,12 @@ from packaging.utils import canonicalize_name
 from repros.environments.resolve import portable
 from repros.model.stack import Stack
 from repros.stacks import load_stacks
-from repros.stacks.lock import read_lock
 
 every_stack = pytest.mark.parametrize("stack", load_stacks().values(), ids=load_stacks())
 
 
 def pins(stack: Stack) -> dict[str, str]:
-    return {pin.name: pin.version for pin in read_lock(stack.lock).values()}
+    return {pin.name: pin.version for pin in stack.pins.values()}
 
 
 @every_stack

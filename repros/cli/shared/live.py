@@ -160,13 +160,10 @@ class LiveReporter(Observer):
         if result.verdict.disagrees:
             show_text(self._out, f"\n{explain(result)}\n")
 
-    def unrecorded(self, result: Result, error: OSError) -> None:
+    def unrecorded(self, error: record.NotRecordedError) -> None:
         """Report a result that could not be written to the file; the table still has it."""
         self.lost += 1
-        why = error.strerror or str(error)
-        file = relative_to_cwd(self._results)
-        problem = f"{file} cannot take the result of {_label(result.cell)} ({why})"
-        show_text(self._out, problem, "red")
+        show_text(self._out, str(error), "red")
 
     def close(self, *, interrupted: bool, summary: bool) -> None:
         """Show the end of the run: the table if `summary` asks for it, and the path of the results file."""

@@ -14,7 +14,6 @@ from repros.engine.digest.sources import PythonSources, cpp_digest, sha256
 from repros.engine.header.block import Block
 from repros.engine.header.keys import REPRO, VARIANT, Key, flattened
 from repros.model import Device, Repro, Stack
-from repros.stacks.lock import read_lock
 
 PACKAGE = Path(__file__).parents[2]
 INSIDE = PACKAGE / "inside"
@@ -36,7 +35,7 @@ def inputs(repro: Repro, stack: Stack, device: Device) -> str:
     That is the script's code and the keys of its header that decide a verdict, the stack's Python and locked versions,
     the engine, and on `sim` the simulated accelerator.
     """
-    pins = sorted(map(str, read_lock(stack.lock).values()))
+    pins = sorted(map(str, stack.pins.values()))
     parts = [script(repro.path), stack.python, *pins, engine(), *([simulator()] if device is Device.SIM else [])]
     return sha256(part.encode() for part in parts)[:_LENGTH]
 

@@ -288,7 +288,7 @@ def test_the_digest_covers_the_engine() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["model/cell.py", "environments/store.py", "environments/uv.py", "stacks/lock.py", "engine/launch/environ.py"],
+    ["model/cell.py", "environments/store.py", "environments/uv.py", "model/lock.py", "engine/launch/environ.py"],
 )
 def test_modules_that_the_engine_imports_count(clone: Path, module: str) -> None:
     before = digests(clone / "repros")

@@ -56,7 +56,8 @@ def _environment(stack: str, python: Path | None, *, sim: bool) -> Environment:
     """Make and probe an environment; one spec on `sim` is enough to have the accelerator built."""
     specs = [spec for spec in select(load(), Selection()) if (spec.device == "sim") == sim]
     where = Where(python=python) if python else Where(stacks=(stack,))
-    return prepare(specs[:1], where, print)(specs[0].repro)[0]
+    with prepare(specs[:1], where, print) as environments:
+        return environments(specs[0].repro)[0]
 
 
 def test_cold_and_warm_give_the_same_verdict_and_signature(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from repros.model.lock import Pin, read_lock
 from repros.stacks import load_stacks
-from repros.stacks.lock import Pin, read_lock
 
 LOCK = """\
 # Every version of a stack.
@@ -28,4 +28,4 @@ def test_a_lock_is_read_as_pins_by_canonical_name(tmp_path: Path) -> None:
 def test_every_line_of_the_stacks_locks_is_read() -> None:
     for stack in load_stacks().values():
         lines = [line for line in stack.lock.read_text().splitlines() if line and not line.startswith("#")]
-        assert len(read_lock(stack.lock)) == len(lines) > 20
+        assert len(stack.pins) == len(lines) > 20
