@@ -56,7 +56,8 @@ HEALTHY = (
     "head_replaced_before",
 )
 """Nearly the same as a silent error; in a file of their own."""
-
+COLD = ("plain", "compiled", "resumed_without_scheduler")
+"""Trainings that run in interpreters of their own, which the watch enters before torch is imported."""
 
 OPTIONS = {
     ("other_parameters", "--skip", "steps"): [],
@@ -86,18 +87,26 @@ def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
     return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
 
 
+@pytest.fixture
+def python(request: pytest.FixtureRequest, current_python: Path, warm_python: Path) -> Path:
+    """The interpreter of a test's training."""
+    return current_python if request.node.callspec.params.get("name") in COLD else warm_python
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", OPTIONS, ids=" ".join)
-def test_options_choose_what_speaks(arguments: tuple[str, ...], current_python: Path, tmp_path: Path) -> None:
+def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tmp_path: Path) -> None:
     name, *options = arguments
-    assert watch(current_python, name, tmp_path, *options) == OPTIONS[arguments]
+    assert watch(python, name, tmp_path, *options) == OPTIONS[arguments]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FOUND, *STATES, *HEALTHY])
-def test_a_training_gives_its_findings_and_the_same_weights(name: str, current_python: Path, tmp_path: Path) -> None:
+def test_a_training_gives_its_findings_and_the_same_weights(
+    name: str, python: Path, warm_python: Path, tmp_path: Path
+) -> None:
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
     plain = tmp_path / "plain.pt"
-    subprocess.run([current_python, script(name), name, plain], check=True, env=environ, timeout=240)
-    assert watch(current_python, name, tmp_path) == {**FOUND, **STATES}.get(name, [])
-    subprocess.run([current_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)
+    subprocess.run([python, script(name), name, plain], check=True, env=environ, timeout=240)
+    assert watch(python, name, tmp_path) == {**FOUND, **STATES}.get(name, [])
+    subprocess.run([warm_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)

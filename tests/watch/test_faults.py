@@ -40,7 +40,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(("toy", "files"), [("alone", [""]), ("ranks", ["0.pt", "1.pt"])])
 def test_a_program_gives_the_same_with_and_without_the_watch(
-    toy: str, files: list[str], current_python: Path, tmp_path: Path
+    toy: str, files: list[str], current_python: Path, warm_python: Path, tmp_path: Path
 ) -> None:
     script, places = TOYS / f"{toy}.py", [tmp_path / "plain", tmp_path / "watched"]
     if files != [""]:
@@ -54,7 +54,7 @@ def test_a_program_gives_the_same_with_and_without_the_watch(
     assert watched.stderr.splitlines()[-1].startswith("repros: no finding in"), watched.stderr
     assert "the watch itself failed" not in watched.stderr
     for file in files:
-        compared = run(current_python, "-c", COMPARE, *(place / file for place in places))
+        compared = run(warm_python, "-c", COMPARE, *(place / file for place in places))
         count, *different = compared.stdout.split()
         assert different == []
         assert int(count) > 10  # as many situations as every release has

@@ -1,0 +1,101 @@
+"""`python server.py SOCKET`: import torch, then fork a process for each script that a client asks for."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def serve(server: socket.socket) -> dict[str, Any]:
+    """Fork a process for each request; return the request in the forked process. The end of the input ends it all."""
+    while True:
+        readable, _, _ = select.select([server, sys.stdin], [], [])
+        if sys.stdin in readable:  # nothing is ever written there: the tests have ended, however they did
+            sys.exit()
+        connection, _ = server.accept()
+        request, streams = receive(connection)
+        pid = os.fork()
+        if pid == 0:
+            server.close()
+            connection.close()
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+                os.close(stream)
+            return request
+        for stream in streams:
+            os.close(stream)
+        status = wait(pid, connection)
+        with contextlib.suppress(BrokenPipeError):  # who asked was killed
+            connection.sendall(json.dumps(status).encode())
+        connection.close()
+
+
+def wait(pid: int, connection: socket.socket) -> int:
+    """Return how a script has ended; it is killed if the program that asked for it is gone."""
+    ended = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    poll.register(connection, 0)  # reports a hang-up only
+    while ended not in dict(poll.poll()):
+        poll.unregister(connection)
+        os.kill(pid, signal.SIGKILL)
+    os.close(ended)
+    return os.waitpid(pid, 0)[1]
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return a request and the three standard streams that come with it."""
+    size = array.array("i").itemsize
+    data, ancillary, _, _ = connection.recvmsg(1 << 16, socket.CMSG_SPACE(3 * size))
+    streams = array.array("i")
+    for _, _, numbers in ancillary:
+        streams.frombytes(numbers[: 3 * size])
+    while more := connection.recv(1 << 16):
+        data += more
+    return json.loads(data), list(streams)
+
+
+def become(request: dict[str, Any]) -> None:
+    """Give this process the variables, the folder and the path that the script's own interpreter would have."""
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    os.chdir(request["cwd"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = request["argv"]
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    first = "" if sys.argv[0] == "-c" else os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 # Python's
+    sys.path[:0] = [first, *places]  # an isolated server has no folder of a script in front
+    for place in places:
+        hook = Path(place, "sitecustomize.py")
+        if hook.is_file():
+            runpy.run_path(str(hook))
+            break
+
+
+def main() -> None:
+    """Serve until the standard input ends; in a forked process, run the script."""
+    import torch  # noqa: F401 # what this is about
+
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(sys.argv[1])
+    server.listen()
+    print("ready", flush=True)
+    become(serve(server))
+    if sys.argv[0] == "-c":
+        code = sys.argv.pop(1)
+        exec(code, {"__name__": "__main__"})  # noqa: S102 # as `python -c` does
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
