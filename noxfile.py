@@ -32,6 +32,12 @@ STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "adamw", "fused_adamw", "fused_sgd
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
+APART = {
+    "workflows": ["tests/test_workflows.py"],
+    "build": ["tests/test_distributions.py", "tests/test_installed.py"],
+    "browser": ["tests/site/test_browser.py"],
+}
+"""Test files that have a session of their own, which `tests` leaves out."""
 
 # uv does not read pip's configuration. By path, since nothing is installed yet when nox reads this file.
 os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py"))["uv_settings"](os.environ))
@@ -83,11 +89,26 @@ def evidence(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
-    """Run the project's own tests [-- pytest's options]."""
+    """Run the project's own tests but those with a session of their own [-- pytest's options]."""
+    install(session, "tests")
+    make_current(session)
+    ignored = [f"--ignore={file}" for files in APART.values() for file in files]
+    session.run("pytest", *PYTEST, *ignored, *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def workflows(session: nox.Session) -> None:
+    """Run the steps of the workflows and of the action, on a clean clone [-- pytest's options]."""
+    install(session, "tests")
+    make_current(session)
+    session.run("pytest", *PYTEST, *APART["workflows"], *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def browser(session: nox.Session) -> None:
+    """Open the site in Chromium, if it is installed: .ci/chromium does that [-- pytest's options]."""
     install(session, "browser")
-    # Before pytest, whose time limit for one test is too short for a download.
-    session.run("python", "-m", "repros.environments", "current")
-    session.run("pytest", *PYTEST, *session.posargs)
+    session.run("pytest", *PYTEST, *APART["browser"], *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -180,9 +201,8 @@ def build(session: nox.Session) -> None:
         session.run("uv", "build", "--quiet", "--out-dir", "dist", source)
     made = sorted(str(file) for file in (HERE / "dist").glob("*-*"))
     session.run("twine", "check", "--strict", *made)
-    session.run(
-        "pytest", "--timeout", "600", "tests/test_distributions.py", *session.posargs, env={"REPROS_DIST": "dist"}
-    )
+    make_current(session)
+    session.run("pytest", "--timeout", "600", *APART["build"], *session.posargs, env={"REPROS_DIST": "dist"})
 
 
 @nox.session(python=PYTHON, default=False)
@@ -205,6 +225,11 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
     wanted = nox.project.dependency_groups(pyproject, group) if group else ()
     # uv compiles no bytecode by default, and the tests start hundreds of processes that may not write any.
     session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
+
+
+def make_current(session: nox.Session) -> None:
+    """Make the stack `current` before pytest, whose time limit for one test is too short for a download."""
+    session.run("python", "-m", "repros.environments", "current")
 
 
 def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:

@@ -54,7 +54,7 @@ def serve(folder: Path) -> Iterator[str]:
 @contextmanager
 def chromium() -> Iterator[Any]:
     """Yield headless Chromium; skip where it, or Playwright, is not installed."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: nox -s tests")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: nox -s browser")
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("no Chromium: .ci/chromium installs it")
