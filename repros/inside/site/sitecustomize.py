@@ -43,6 +43,6 @@ if "REPROS_WATCH" in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
     importlib.import_module("repros.watch.inside.arm").install(os.environ["REPROS_WATCH"])
 if os.environ.get("REPROS_SIM") == "cuda":
-    from repros.simulated_gpus import arm
+    from repros.simulated_gpus import startup
 
-    arm.install()
+    startup.install()

@@ -11,5 +11,5 @@ SITE = Path(__file__).parents[2] / "repros" / "inside" / "site"
 def simulated_environ() -> dict[str, str]:
     """Return the environment variables that put simulated GPUs in the place of `cuda`."""
     places = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    armed = {"REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
-    return {**armed, "PYTHONPATH": os.pathsep.join(places)}
+    variables = {"REPROS_SIM": "cuda", "REPROS_SIM_HIDE_GPUS": "1", "REPROS_SIM_ANNOUNCED": "1"}
+    return {**variables, "PYTHONPATH": os.pathsep.join(places)}
