@@ -127,7 +127,8 @@ def test_the_accelerators_wheel_has_its_modules_and_its_cpp_and_nothing_else(bui
     modules = {f"simulated_gpus/{file.name}" for file in SIM.glob("*.py")}
     cpp = {f"simulated_gpus/{file.relative_to(SIM).as_posix()}" for file in SIM.glob("csrc/**/*.*")}
     assert "simulated_gpus/csrc/dispatch/placement.cpp" in cpp
-    assert names == {*modules, *cpp, "simulated_gpus.pth"}
+    about = {f"simulated_gpus/{name}" for name in (".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml")}
+    assert names == {*modules, *cpp, *about, "simulated_gpus/simulated_gpus.pth", "simulated_gpus.pth"}
 
 
 def test_the_accelerator_is_a_distribution_of_its_own(built: Path, current_python: Path, tmp_path: Path) -> None:

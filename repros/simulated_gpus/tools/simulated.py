@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-SITE = Path(__file__).parents[2] / "repros" / "inside" / "site"
+SITE = Path(__file__).parents[2] / "inside" / "site"
 
 
 def simulated_environ() -> dict[str, str]:
