@@ -163,6 +163,8 @@ def lint(session: nox.Session) -> None:
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
+    cpp = sorted(file for ending in ("cpp", "h") for file in HERE.glob(f"repros/simulated_gpus/**/*.{ending}"))
+    session.run("clang-format", "--dry-run", "-Werror", *map(str, cpp))
     session.run("mypy")
     github = HERE / ".github"
     config = github / "ISSUE_TEMPLATE/config.yml"
@@ -176,6 +178,20 @@ def lint(session: nox.Session) -> None:
     for schema, checked in files.items():
         session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, checked))
     session.run("zizmor", "--offline", "--quiet", str(github))
+
+
+@nox.session(python=PYTHON, default=False)
+def cpp(session: nox.Session) -> None:
+    """Compile the simulated accelerator's C++ with -Wall -Wextra -Werror, against the torch of the stack `current`."""
+    run_inside(session, "current", [], "repros.simulated_gpus.tools.cpp_warnings")
+
+
+@nox.session(python=PYTHON, default=False)
+def sanitize(session: nox.Session) -> None:
+    """Run the simulator's tests under the sanitizers of addresses and undefined behaviour [-- pytest's options]."""
+    tools = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
+    tests = session.posargs or ["repros/simulated_gpus/tests"]
+    run_inside(session, "current", tools, "repros.simulated_gpus.tools.sanitize", "-n", "2", *tests)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -239,7 +255,8 @@ def run_inside(session: nox.Session, stack: str, packages: list[str], module: st
     python = str(made).strip().splitlines()[-1]
     beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
     # Beside the environment, not into it: what is under test stays as it is locked.
-    session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
+    if packages:
+        session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
     environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)
 

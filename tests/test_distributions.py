@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 SIM = ROOT / "repros/simulated_gpus"
-NOT_IN_THE_WHEEL = ("repros/site/",)
+NOT_IN_THE_WHEEL = ("repros/site/", "repros/simulated_gpus/tests/", "repros/simulated_gpus/tools/")
 AT_THE_TOP = {
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md"),
     *("CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md", "conftest.py", "docs", "noxfile.py", "pyproject.toml"),
@@ -120,6 +120,17 @@ def test_a_cell_runs_from_the_installed_wheel(environment: Path, current_python:
     assert "2 agree, 0 news, 0 trouble" in output
 
 
+def test_the_accelerators_wheel_has_its_modules_and_its_cpp_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("simulated_gpus-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    modules = {f"simulated_gpus/{file.name}" for file in SIM.glob("*.py")}
+    cpp = {f"simulated_gpus/{file.relative_to(SIM).as_posix()}" for file in SIM.glob("csrc/**/*.*")}
+    assert "simulated_gpus/csrc/dispatch/placement.cpp" in cpp
+    about = {f"simulated_gpus/{name}" for name in (".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml")}
+    assert names == {*modules, *cpp, *about, "simulated_gpus/simulated_gpus.pth", "simulated_gpus.pth"}
+
+
 def test_the_accelerator_is_a_distribution_of_its_own(built: Path, current_python: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("simulated_gpus-*.whl")
     call(find_uv_bin(), "venv", "--quiet", "--python", current_python.resolve(), "env", cwd=tmp_path)
@@ -137,7 +148,7 @@ def test_the_accelerator_is_a_distribution_of_its_own(built: Path, current_pytho
         subprocess.run(program, cwd=tmp_path, env=plain | more, capture_output=True, text=True, check=False)
         for more in (chosen, beside_repros, {})
     ]
-    for armed in ended[:2]:
-        assert armed.stdout == "3 tensor(2., device='cuda:2')\n", armed.stderr
+    for simulated in ended[:2]:
+        assert simulated.stdout == "3 tensor(2., device='cuda:2')\n", simulated.stderr
     assert ended[2].returncode == 1
     assert ended[2].stderr.endswith("AssertionError: Torch not compiled with CUDA enabled\n")

@@ -31,7 +31,7 @@ def run(python: Path, installed: Path, folder: Path, code: str, **settings: str)
 
 
 @pytest.mark.parametrize(
-    "statement", ["from repros.simulated_gpus import arm; arm.install()", "import repros.simulate.auto"]
+    "statement", ["from repros.simulated_gpus import startup; startup.install()", "import repros.simulate.auto"]
 )
 def test_a_program_arms_it(statement: str, installed: Path, current_python: Path, tmp_path: Path) -> None:
     code = f"{statement}; import torch; print(torch.ones(2, device='cuda:1').sum().device)"

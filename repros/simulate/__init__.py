@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from repros import simulated_gpus
 from repros.errors import ReprosError, refuse_unknown
 from repros.inside import contract
-from repros.simulated_gpus import arm
+from repros.simulated_gpus import startup
 from repros.simulated_gpus import variables as names
+from repros.simulated_gpus.memory_size import parse_size
 from repros.simulated_gpus.profiles import PROFILES
 from repros.simulated_gpus.real_gpus import real_gpu_count
 
 BIN = Path(simulated_gpus.__file__).parent / "bin"
 """A folder with an `nvidia-smi` that lists the simulated GPUs."""
 MOST_GPUS = 64
-_UNITS = {"MB": 20, "GB": 30, "TB": 40}
 
 
 def variables(
@@ -64,13 +63,13 @@ def program_path(environ: Mapping[str, str]) -> str:
     return contract.path_with(str(BIN), environ.get("PATH", os.defpath))
 
 
-def arm_this_process() -> None:
+def simulate_in_this_process() -> None:
     """Give this process, which has not imported torch yet, and its children the devices that the variables choose.
 
     Raises:
         SimUnavailableError: torch is already imported.
     """
-    arm.install()
+    startup.install()
     os.environ[contract.SIM] = "cuda"
     os.environ["PYTHONPATH"] = contract.python_path(os.environ.get("PYTHONPATH"))
 
@@ -81,7 +80,7 @@ def parse_memory(text: str) -> int:
     Raises:
         ReprosError: the text is not a size.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MGT])i?B", text.strip(), re.IGNORECASE)
-    if found is None or float(found[1]) == 0:
+    size = parse_size(text)
+    if size is None:
         raise ReprosError(f"--memory {text}: expected a size such as 24GB or 512MB.")
-    return int(float(found[1]) * 2 ** _UNITS[f"{found[2].upper()}B"])
+    return size

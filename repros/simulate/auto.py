@@ -6,6 +6,6 @@ The variables of `repros.simulated_gpus` choose them: `REPROS_SIM_DEVICES` (2 if
 
 from __future__ import annotations
 
-from repros.simulate import arm_this_process
+from repros.simulate import simulate_in_this_process
 
-arm_this_process()
+simulate_in_this_process()

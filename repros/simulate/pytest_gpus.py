@@ -11,7 +11,7 @@ import os
 import pytest
 
 from repros.errors import ReprosError
-from repros.simulate import arm_this_process, variables
+from repros.simulate import simulate_in_this_process, variables
 from repros.simulated_gpus import SimUnavailableError
 from repros.simulated_gpus.variables import HIDE_GPUS
 
@@ -24,13 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Arm this process, and let those that it starts be armed."""
+    """Give this process simulated GPUs, and those that it starts."""
     gpus = early_config.known_args_namespace.gpus
     if gpus is None:
         return
     try:
         os.environ.update(variables(gpus, hide_gpus=os.environ.get(HIDE_GPUS) == "1"))
-        arm_this_process()
+        simulate_in_this_process()
     except ReprosError as error:
         raise pytest.UsageError(str(error)) from error
     except SimUnavailableError as error:

@@ -2,9 +2,9 @@
 
 In a CPU build of torch, the device type, the dispatch key and the hooks of CUDA have nobody behind them, while every
 composite, autograd and autocast kernel for CUDA is compiled in; a CUDA build that finds no driver can be taken over
-likewise. Importing this package loads nothing. `arm.install()` arranges it, before torch is imported:
+likewise. Importing this package loads nothing. `startup.install()` arranges it, before torch is imported:
 
-1. before `torch._C` is initialised, the extension registers kernels, allocator, device guard and hooks (`arm`);
+1. before `torch._C` is initialised, the extension registers kernels, allocator, device guard and hooks (`startup`);
 2. before `torch.cuda` is imported, `torch._C` gets what a CUDA build has (`bindings`), since `torch.cuda` decides then;
 3. once torch is imported, the few places are replaced that ask CUDA's runtime in compiled code (`finish`).
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from . import attention, compilers, devices, extension, memory, parallel, refused, streams, toolkit, tunable
+from .memory_size import chosen_memory
 from .profiles import chosen_profile
 
 
@@ -17,6 +18,9 @@ def provide(c: Any) -> None:
     """
     compilers.leave_out_native_kernels()
     extension.get().set_capability(*chosen_profile().capability)
+    memory_bytes = chosen_memory()
+    if memory_bytes is not None:
+        extension.get().set_device_bytes(memory_bytes)
     for part in (attention, devices, memory, parallel, refused, toolkit, tunable):
         for name, function in part.functions().items():
             setattr(c, name, function)

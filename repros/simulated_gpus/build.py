@@ -18,19 +18,17 @@ import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .errors import SimUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from .operators_header import operator_list, operators_header
 
 _SOURCES = Path(__file__).parent / "csrc"
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
-_FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-w", "-DTORCH_EXTENSION_NAME=_sim")
-# PyTorch's headers take most of the time, so the sources are compiled as two units in parallel: each parses them once.
-_BINDINGS = ("collectives.cpp", "gloo.cpp", "module.cpp", "reductions.cpp", "timer.cpp", "work.cpp")
+_FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_sim")
+# A user's compiler may be newer than those that tools/cpp_warnings.py has seen: its warnings would be noise.
+_NO_WARNINGS = "-w"
 
 
 class _Torch(NamedTuple):
@@ -92,7 +90,7 @@ def installed_torch() -> _Torch:
         raise SimUnavailableError(
             f"the simulated accelerator needs torch 2.0 or newer, and this environment has {version}"
         )
-    for needed in (root / "include" / "ATen" / "core" / "Tensor.h", _operator_list(root)):
+    for needed in (root / "include" / "ATen" / "core" / "Tensor.h", operator_list(root)):
         if not needed.exists():
             raise SimUnavailableError(f"this torch {version} comes without {needed}; install torch from its wheel")
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
@@ -103,10 +101,6 @@ def installed_torch() -> _Torch:
 def _assigned_string(source: str, name: str) -> str:
     found = re.search(rf"^{name}(?:: [^=]+)? = ['\"](.+)['\"]$", source, re.MULTILINE)
     return found.group(1) if found else "unknown"
-
-
-def _operator_list(root: Path) -> Path:
-    return root.parent / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
 
 
 def _uses_cxx11_abi(root: Path) -> bool:
@@ -127,9 +121,11 @@ def _cache_folder() -> Path:
 
 def _cache_key(torch: _Torch) -> str:
     """Return a name made of everything that a shared object depends on, so that a wrong one is never loaded."""
-    content = hashlib.sha256(repr((torch, platform.machine(), _flags(torch), _requested_compiler())).encode())
-    for source in sorted(_SOURCES.iterdir()):
-        content.update(source.name.encode() + source.read_bytes())
+    content = hashlib.sha256(
+        repr((torch, platform.machine(), _flags(torch), _own_flags(), _requested_compiler())).encode()
+    )
+    for source in sorted(_SOURCES.rglob("*.*")):
+        content.update(source.relative_to(_SOURCES).as_posix().encode() + source.read_bytes())
     tag = sys.implementation.cache_tag
     return f"torch-{torch.version}-{tag}-{sysconfig.get_platform()}-{content.hexdigest()[:12]}"
 
@@ -143,7 +139,13 @@ def _flags(torch: _Torch) -> list[str]:
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
         *(f"-isystem{path}" for path in includes),
         f"-isystem{sysconfig.get_paths()['include']}",
+        *_pybind_flags(torch.root),
     ]
+
+
+def _own_flags() -> list[str]:
+    """Return the flags of a user's build, REPROS_SIM_CXXFLAGS last, with which `nox -s sanitize` adds a sanitizer."""
+    return [_NO_WARNINGS, *os.environ.get("REPROS_SIM_CXXFLAGS", "").split()]
 
 
 def _requested_compiler() -> str | None:
@@ -170,19 +172,16 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
     # In the cache folder, so that the final rename stays within one file system.
     with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
         work = Path(name)
-        (work / "operators.h").write_text(_operators_header(torch.root))
-        flags = [*_flags(torch), f"-I{work}", f"-I{_SOURCES}", *_pybind_flags(torch.root)]
-        units = _write_units(work)
+        units = write_units(torch, work)
         objects = [unit.with_suffix(".o") for unit in units]
-        steps = [[compiler, *flags, "-c", str(unit), "-o", str(made)] for unit, made in zip(units, objects)]
-        with ThreadPoolExecutor(len(steps)) as pool:
-            outcomes = list(pool.map(_run, steps))
+        options = [[*_own_flags(), "-c", "-o", str(made)] for made in objects]
+        outcomes = compile_units(torch, units, options)
         linked = work / built.name
         libraries = [f"-L{torch.root / 'lib'}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
         if all(outcome.returncode == 0 for outcome in outcomes):
-            link = [compiler, "-shared", *map(str, objects), *libraries, *undefined, "-o", str(linked)]
-            outcomes.append(_run(link))
+            own = [*_own_flags(), "-shared", *map(str, objects), *libraries, *undefined, "-o", str(linked)]
+            outcomes.append(_run([compiler, *own]))
         for outcome in outcomes:
             output.write(f"$ {' '.join(outcome.args)}\n{outcome.stdout}\n")
         failed = [outcome for outcome in outcomes if outcome.returncode != 0]
@@ -222,14 +221,32 @@ def _move_durably(linked: Path, built: Path) -> None:
         made.replace(place)
 
 
-def _write_units(work: Path) -> list[Path]:
-    bindings = [_SOURCES / name for name in _BINDINGS]
-    core = [source for source in sorted(_SOURCES.glob("*.cpp")) if source not in bindings]
-    units = {work / "core.cpp": core, work / "bindings.cpp": bindings}
-    for unit, sources in units.items():
-        includes = "".join(f'#include "{source}"\n' for source in [_SOURCES / "quiet.h", *sources])
+def write_units(torch: _Torch, work: Path) -> list[Path]:
+    """Write the generated header and the translation units into a folder; return the units.
+
+    PyTorch's headers take most of the time, so the sources are compiled as two units in parallel: each parses them
+    once. A unit has its sources in the order of their paths: where two register a kernel for one operator, the later
+    one holds, so what `dispatch/` registers for many operators gives way to the few of `kernels/`.
+    """
+    (work / "operators.h").write_text(operators_header(operator_list(torch.root).read_text()))
+    sources = sorted(_SOURCES.rglob("*.cpp"))
+    bindings = [source for source in sources if source.parent in (_SOURCES, _SOURCES / "distributed")]
+    units = {work / "core.cpp": [each for each in sources if each not in bindings], work / "bindings.cpp": bindings}
+    for unit, included in units.items():
+        includes = "".join(f'#include "{source}"\n' for source in [_SOURCES / "quiet.h", *included])
         unit.write_text(includes + "static const bool sim_registered = sim::quiet.end();\n")
     return list(units)
+
+
+def compile_units(torch: _Torch, units: list[Path], options: list[list[str]]) -> list[subprocess.CompletedProcess[str]]:
+    """Run the compiler on each unit with the flags that all need, and its own options."""
+    compiler = _compiler()
+    steps = [
+        [compiler, *_flags(torch), f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]
+        for unit, own in zip(units, options)
+    ]
+    with ThreadPoolExecutor(len(steps)) as pool:
+        return list(pool.map(_run, steps))
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -245,39 +262,3 @@ def _pybind_flags(root: Path) -> list[str]:
         return []
     names = ("COMPILER_TYPE", "STDLIB", "BUILD_ABI")
     return [f'-DPYBIND11_{name}="{value.decode()}"' for name, value in zip(names, found.groups()) if value]
-
-
-def _operators_header(root: Path) -> str:
-    """Return the C++ header that lists operators by their placement check, from PyTorch's list of operators."""
-    entries = {entry["func"]: entry for entry in _parse_operators(_operator_list(root).read_text())}
-    arrays: dict[str, list[str]] = {
-        "unchecked_operators": [],
-        "operators_without_iterator": [],
-        "operators_with_composite_for_others": [],
-        "structured_operators": [],
-    }
-    for name, entry in entries.items():
-        if "NoCheck" in entry.get("device_check", ""):
-            arrays["unchecked_operators"].append(name)
-        if "structured" in entry or "structured_delegate" in entry:
-            arrays["structured_operators"].append(name)
-        structured = entries.get(entry.get("structured_delegate", name), entry)
-        if "structured" in structured and "structured_inherits" not in structured:
-            arrays["operators_without_iterator"].append(name)
-        keys = re.split(r"[ ,]+", entry.get("dispatch", ""))
-        if {"CPU", "CUDA"} <= set(keys) and any(key.startswith("Composite") for key in keys):
-            arrays["operators_with_composite_for_others"].append(name)
-    definitions = (
-        f"constexpr std::string_view {array}[] = {{\n" + "".join(f'    "aten::{name}",\n' for name in names) + "};\n"
-        for array, names in arrays.items()
-    )
-    return "#pragma once\n#include <string_view>\n" + "".join(definitions)
-
-
-def _parse_operators(text: str) -> Iterator[dict[str, str]]:
-    """Yield the operators of a native_functions.yaml, each with its name, flat keys and the keys of `dispatch`."""
-    for block in text.split("\n- func: ")[1:]:
-        entry = {"func": re.split(r"[( ]", block, maxsplit=1)[0]}
-        entry.update(re.findall(r"^  (\w+): +(.+?) *(?:#.*)?$", block, re.MULTILINE))
-        entry["dispatch"] = ", ".join(re.findall(r"^    ([\w, ]+):", block, re.MULTILINE))
-        yield entry

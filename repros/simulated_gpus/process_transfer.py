@@ -13,7 +13,7 @@ import torch
 
 
 def register() -> None:
-    """Register how tensors and parameters are pickled for another process, which is armed from its start."""
+    """Register how tensors and parameters are pickled for another process, which has simulated GPUs from its start."""
     for tensor_class in (torch.Tensor, torch.nn.Parameter):
         _register_reducer(tensor_class)
 

@@ -34,12 +34,12 @@ print(torch.__version__, used.ru_utime + used.ru_stime)
 
 def time_imports(python: Path, rounds: int) -> dict[str, Any]:
     """Return the processor seconds that simulated GPUs add to a process that imports torch, once they are compiled."""
-    armed = simulated_environ()
+    variables = simulated_environ()
     plain = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
-    _import(python, plain | armed)
+    _import(python, plain | variables)
     added = []
     for _ in range(rounds):
-        (version, without), (_, with_them) = _import(python, plain), _import(python, plain | armed)
+        (version, without), (_, with_them) = _import(python, plain), _import(python, plain | variables)
         added.append(with_them - without)
     spread = {"median": statistics.median(added), "min": min(added), "max": max(added)}
     return {"torch": version, "rounds": rounds, "seconds": {which: round(one, 3) for which, one in spread.items()}}

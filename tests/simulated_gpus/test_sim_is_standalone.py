@@ -45,17 +45,22 @@ def run_copy(folder: Path, script: str) -> str:
     return ended.stdout
 
 
-def test_a_copy_under_another_name_imports_and_arms(tmp_path: Path) -> None:
-    script = "import lifted; from lifted import arm, build; arm.install(); print(lifted.SimUnavailableError.__module__)"
+def test_a_copy_under_another_name_is_imported_and_installed(tmp_path: Path) -> None:
+    script = """
+import lifted
+from lifted import build, startup
+startup.install()
+print(lifted.SimUnavailableError.__module__)
+"""
     assert run_copy(tmp_path, script) == "lifted.errors\n"
 
 
-def test_arming_a_process_imports_neither_pathlib_nor_the_builder(tmp_path: Path) -> None:
+def test_installing_it_imports_neither_pathlib_nor_the_builder(tmp_path: Path) -> None:
     script = """
 import sys
 before = set(sys.modules)
-from lifted import arm
-arm.install()
+from lifted import startup
+startup.install()
 print(*sorted({"pathlib", "subprocess", "lifted.build", "torch"} & (set(sys.modules) - before)))
 """
     assert run_copy(tmp_path, script) == "\n"

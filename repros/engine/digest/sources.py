@@ -113,8 +113,8 @@ def _module(place: Path) -> Path | None:
 
 
 def cpp_digest(folder: Path) -> str:
-    """Return the digest of the C++ files in a folder, subfolders excluded."""
-    files = [file for file in folder.iterdir() if file.suffix in {".cpp", ".h"}]
-    sources = {file.name: file.read_text(encoding="utf-8") for file in files}
+    """Return the digest of the C++ files in a folder, which name each other by their paths in it."""
+    files = [file for file in folder.rglob("*") if file.suffix in {".cpp", ".h"}]
+    sources = {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in files}
     own = {name: sha256([cpp.normal_form(source, lambda _: "header").encode()]) for name, source in sources.items()}
     return sha256(form.encode() for form in sorted(cpp.normal_form(source, own.get) for source in sources.values()))

@@ -45,6 +45,6 @@ if contract.WATCH in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
     importlib.import_module("repros.watch.inside.install").install()
 if os.environ.get(contract.SIM) == "cuda":
-    from repros.simulated_gpus import arm
+    from repros.simulated_gpus import startup
 
-    arm.install()
+    startup.install()

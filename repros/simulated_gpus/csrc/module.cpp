@@ -1,8 +1,17 @@
 // The Python module `_sim`, of which the functions of `torch._C` for CUDA are made.
-#include "accounts.h"
-#include "sdp.h"
-#include "collectives.h"
-#include "sim.h"
+#include "autograd/backward.h"
+#include "autograd/threads.h"
+#include "distributed/collectives.h"
+#include "distributed/nccl_version.h"
+#include "kernels/sdp.h"
+#include "runtime/accounts.h"
+#include "runtime/cuda_errors.h"
+#include "runtime/device.h"
+#include "runtime/generator.h"
+#include "runtime/memory.h"
+#include "runtime/pinned.h"
+#include "runtime/sync.h"
+#include "torch_versions.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/AutogradState.h>
@@ -29,7 +38,8 @@ namespace {
 
 c10::DeviceIndex checked(int index) {
   const auto count = static_cast<int>(sim::device_count());
-  TORCH_CHECK_VALUE(index >= -1 && index < count, "invalid device ordinal ", index, ": there are ", count, " cuda devices");
+  TORCH_CHECK_VALUE(
+      index >= -1 && index < count, "invalid device ordinal ", index, ": there are ", count, " cuda devices");
   return index < 0 ? sim::current_device() : static_cast<c10::DeviceIndex>(index);
 }
 
@@ -72,10 +82,13 @@ struct TensorType {
   bool is_cuda;
 };
 
-// A CPU build refuses to make a tensor of a type of CUDA's, and to have it as the default; it asks nothing but this flag.
+// A CPU build refuses to make a tensor of a type of CUDA's, and to have it as the default; it asks nothing but this
+// flag.
 void allow_tensor_type(const py::handle& type) {
   auto* found = reinterpret_cast<TensorType*>(type.ptr());
-  TORCH_CHECK(py::str(type.get_type().attr("__name__")).cast<std::string>() == "tensortype" && found->is_cuda, "not a tensor type of CUDA's");
+  TORCH_CHECK(
+      py::str(py::type::handle_of(type).attr("__name__")).cast<std::string>() == "tensortype" && found->is_cuda,
+      "not a tensor type of CUDA's");
   found->is_cuda = false;
 }
 
@@ -129,8 +142,9 @@ void replace_run_backward(const py::handle& engine) {
   methods->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run_backward));
 }
 
-// Waits until each device's autograd thread has freed what the last `backward` held, which it does after that has returned. A thread
-// does one task after another; this one holds nothing that needs Python to be freed, and no memory: there may be none left.
+// Waits until each device's autograd thread has freed what the last `backward` held, which it does after that has
+// returned. A thread does one task after another; this one holds nothing that needs Python to be freed, and no memory:
+// there may be none left.
 void await_autograd() {
   const at::AutoGradMode with_gradients(true);
   const c10::InferenceMode not_for_inference(false);
@@ -168,11 +182,12 @@ PYBIND11_MODULE(_sim, module) {
   module.def("memory", [](int index) {
     const auto usage = sim::account_of(checked(index)).memory();
     const auto to_dict = [](const sim::Count& count) {
-      return py::dict(py::arg("current") = count.current, py::arg("peak") = count.peak, py::arg("allocated") = count.allocated);
+      return py::dict(
+          py::arg("current") = count.current, py::arg("peak") = count.peak, py::arg("allocated") = count.allocated);
     };
     return py::dict(
-        py::arg("bytes") = to_dict(usage.bytes), py::arg("requested") = to_dict(usage.requested), py::arg("blocks") = to_dict(usage.blocks), py::arg("refused") = usage.refused,
-        py::arg("limit") = usage.limit);
+        py::arg("bytes") = to_dict(usage.bytes), py::arg("requested") = to_dict(usage.requested),
+        py::arg("blocks") = to_dict(usage.blocks), py::arg("refused") = usage.refused, py::arg("limit") = usage.limit);
   });
   module.def("reset_peak", [](int index) { sim::account_of(checked(index)).reset_peak(); });
   module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).reset_allocated(); });
@@ -180,6 +195,7 @@ PYBIND11_MODULE(_sim, module) {
   module.def("cache_emptied", &sim::cache_emptied);
   module.def("set_limit", [](int index, uint64_t bytes) { sim::account_of(checked(index)).set_limit(bytes); });
   module.def("device_bytes", &sim::device_bytes);
+  module.def("set_device_bytes", &sim::set_device_bytes);
 
   module.def("has_allocated", [] {
     for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
@@ -195,7 +211,9 @@ PYBIND11_MODULE(_sim, module) {
   module.def("set_stream", [](int index, int64_t id) { sim::set_stream(checked(index), id); });
   module.def("throw_error", torch::wrap_pybind_function(&sim::throw_cuda_error));
   module.def("check_context", torch::wrap_pybind_function(&sim::check_context));
-  module.def("set_device", [](int index) { return static_cast<int>(sim::exchange_device(static_cast<c10::DeviceIndex>(index))); });
+  module.def("set_device", [](int index) {
+    return static_cast<int>(sim::exchange_device(static_cast<c10::DeviceIndex>(index)));
+  });
   module.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(sim::default_generator(checked(index))));
   });
@@ -231,10 +249,12 @@ PYBIND11_MODULE(_sim, module) {
     return c10::make_intrusive<sim::Collectives>(host);
   });
 #if SIM_GLOO_SPLITS
-  module.def("host_options", [](const c10::intrusive_ptr<c10d::Backend>& backend) { return backend->getBackendOptions(); });
+  module.def(
+      "host_options", [](const c10::intrusive_ptr<c10d::Backend>& backend) { return backend->getBackendOptions(); });
 #endif
-  module.def("nccl", [](const c10::intrusive_ptr<c10d::Backend>& host, const c10::intrusive_ptr<c10d::Store>& store) -> c10::intrusive_ptr<c10d::Backend> {
-    return c10::make_intrusive<sim::Collectives>(host, store);
-  });
+  module.def(
+      "nccl",
+      [](const c10::intrusive_ptr<c10d::Backend>& host, const c10::intrusive_ptr<c10d::Store>& store)
+          -> c10::intrusive_ptr<c10d::Backend> { return c10::make_intrusive<sim::Collectives>(host, store); });
 #endif
 }

@@ -1,8 +1,8 @@
 // Silence while the kernels of one translation unit are registered.
 //
 // A CUDA build has kernels of its own under the same keys, and PyTorch warns about each one that is replaced
-// (ATen/core/dispatch/OperatorEntry.cpp). Static objects are made in the order of their definition, so this header comes first
-// in a unit and `sim_registered` ends it (build.py).
+// (ATen/core/dispatch/OperatorEntry.cpp). Static objects are made in the order of their definition, so this header
+// comes first in a unit and `sim_registered` ends it (build.py).
 #pragma once
 
 #include <c10/util/Exception.h>

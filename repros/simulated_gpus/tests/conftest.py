@@ -15,7 +15,7 @@ ROOT = Path(__file__).absolute().parents[3]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from repros.simulated_gpus import SimUnavailableError, arm, build  # noqa: E402 # the clone's, wherever pytest was started
+from repros.simulated_gpus import SimUnavailableError, build, startup  # noqa: E402 # the clone's, wherever pytest was started
 from repros.simulated_gpus.tests.release import TORCH  # noqa: E402
 
 SITE = ROOT / "repros" / "inside" / "site"
@@ -28,9 +28,9 @@ except SimUnavailableError as unavailable:
 else:
     WHY_NOT = ""
     os.environ.update(REPROS_SIM="cuda", REPROS_SIM_ANNOUNCED="1")
-    if "repros.simulated_gpus.arm" not in sys.modules:  # a worker of pytest-xdist is armed from its start
+    if str(SITE) not in os.environ.get("PYTHONPATH", ""):  # a worker of pytest-xdist has it from its start
         os.environ["PYTHONPATH"] = os.pathsep.join([str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])])
-        arm.install()
+        startup.install()
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def collectives(sim: Any) -> Any:
 
 
 @pytest.fixture
-def armed(tmp_path: Path) -> Any:
+def run_script(tmp_path: Path) -> Any:
     """Run a script as the engine does: nothing installed, the hook's folder on the path."""
 
     def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

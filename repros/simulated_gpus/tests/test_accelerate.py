@@ -49,8 +49,8 @@ def model() -> Any:
 
 
 @pytest.mark.usefixtures("collectives")
-def test_two_ranks_train_alike(accelerate: Any, armed: Any) -> None:
-    ended = armed(RANKS)
+def test_two_ranks_train_alike(accelerate: Any, run_script: Any) -> None:
+    ended = run_script(RANKS)
     lines = sorted(line for line in ended.stdout.splitlines() if line.startswith("cuda:"))
     # Each rank sees half of the batches; the last two contain 8 to 15.
     assert lines == [

@@ -43,22 +43,22 @@ def library_of(name: Any) -> Any:
 
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
 @pytest.mark.usefixtures("collectives")
-def test_lightnings_trainer_trains_in_two_ranks(strategy: Any, armed: Any) -> None:
-    ended = armed(TRAINER.format(library=library_of("lightning")), strategy)
+def test_lightnings_trainer_trains_in_two_ranks(strategy: Any, run_script: Any) -> None:
+    ended = run_script(TRAINER.format(library=library_of("lightning")), strategy)
     lines = [line for line in ended.stdout.splitlines() if "trained" in line]
     assert len(lines) == (2 if strategy == "ddp" else 1), ended.stdout + ended.stderr
     assert all("CUDAAccelerator" in line for line in lines)
 
 
 @pytest.mark.usefixtures("sim")
-def test_lightnings_trainer_trains_on_one_device(armed: Any) -> None:
+def test_lightnings_trainer_trains_on_one_device(run_script: Any) -> None:
     script = TRAINER.format(library=library_of("lightning")).replace("devices=2", "devices=1")
-    ended = armed(script, "auto")
+    ended = run_script(script, "auto")
     assert "trained CUDAAccelerator" in ended.stdout, ended.stdout + ended.stderr
 
 
 @pytest.mark.usefixtures("collectives")
-def test_fabric_trains_in_two_ranks(armed: Any) -> None:
+def test_fabric_trains_in_two_ranks(run_script: Any) -> None:
     library_of("lightning")
     script = """
         import sys
@@ -73,5 +73,5 @@ def test_fabric_trains_in_two_ranks(armed: Any) -> None:
         equal = torch.equal(gathered[0], gathered[1])
         sys.stdout.write(f"equal {equal} {fabric.device.type}\\n")  # one write, because two ranks share the pipe
     """
-    ended = armed(script)
+    ended = run_script(script)
     assert ended.stdout.count("equal True cuda") == 2, ended.stdout + ended.stderr

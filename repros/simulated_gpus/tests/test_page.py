@@ -46,7 +46,7 @@ def test_a_setting_of_the_page_is_read(setting: str) -> None:
 def test_the_example_runs_on_a_copy_of_the_folder_alone(sim: Any, tmp_path: Path) -> None:
     shutil.copytree(SIM, tmp_path / "lifted", ignore=shutil.ignore_patterns("__pycache__"))
     (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    alone = text.replace("from repros.simulated_gpus import arm", "from lifted import arm")
+    alone = text.replace("from repros.simulated_gpus import startup", "from lifted import startup")
     assert alone != text
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_SIM", "PYTHONPATH"))}
     ended = subprocess.run(

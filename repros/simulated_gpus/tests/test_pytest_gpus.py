@@ -40,7 +40,7 @@ def project(tmp_path: Path, root: Path) -> Any:
     (tmp_path / "test_gpus.py").write_text(TESTS)
 
     def run(*options: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
-        """Run pytest in a process that nothing has armed."""
+        """Run pytest in a process without simulated GPUs."""
         places = [each for each in os.environ["PYTHONPATH"].split(os.pathsep) if not each.endswith("inside/site")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_SIM", "PYTEST"))}
         script = f"import sys; {before}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"

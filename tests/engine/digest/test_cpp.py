@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from repros.engine.digest.cpp import normal_form
 from repros.engine.digest.inputs import SIM
 
-FILES = sorted(file for file in (SIM / "csrc").iterdir() if file.suffix in {".cpp", ".h"})
-sources = st.sampled_from(FILES).map(lambda path: path.read_text(encoding="utf-8"))
+FILES = sorted(file for file in (SIM / "csrc").rglob("*") if file.suffix in {".cpp", ".h"})
+sources = st.sampled_from([file for file in FILES if "namespace" in file.read_text("utf-8")]).map(
+    lambda path: path.read_text(encoding="utf-8")
+)
 
 
 def form(source: str) -> str:

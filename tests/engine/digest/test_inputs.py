@@ -233,14 +233,16 @@ def test_a_moved_module_does_not_change_the_digest(clone: Path, old: str, new: s
     assert digests(clone / "repros") == before
 
 
-def test_a_renamed_cpp_header_does_not_count_and_a_changed_one_does(clone: Path) -> None:
+def test_a_moved_cpp_header_does_not_count_and_a_changed_one_does(clone: Path) -> None:
     csrc = clone / "repros/simulated_gpus/csrc"
     before = cpp_digest(csrc)
-    (csrc / "work.h").rename(csrc / "labour.h")
-    for file in csrc.iterdir():
-        file.write_text(file.read_text().replace('"work.h"', '"labour.h"'))
+    moved = csrc / "elsewhere/labour.h"
+    moved.parent.mkdir()
+    (csrc / "distributed/work.h").rename(moved)
+    for file in csrc.rglob("*.*"):
+        file.write_text(file.read_text().replace('"distributed/work.h"', '"elsewhere/labour.h"'))
     assert cpp_digest(csrc) == before
-    (csrc / "labour.h").write_text((csrc / "labour.h").read_text() + "static int changed;\n")
+    moved.write_text(moved.read_text() + "static int changed;\n")
     assert cpp_digest(csrc) != before
 
 

@@ -67,18 +67,41 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   cudaDeviceProp of;
   cudaGetDeviceProperties(&of, device);
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *value = of.major; break;
-    case cudaDevAttrMultiProcessorCount: *value = of.multiProcessorCount; break;
-    case cudaDevAttrMaxThreadsPerBlock: *value = of.maxThreadsPerBlock; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = of.maxThreadsPerMultiProcessor; break;
-    case cudaDevAttrWarpSize: *value = of.warpSize; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = kShared; break;
-    case cudaDevAttrMaxRegistersPerBlock: *value = kRegisters; break;
-    case cudaDevAttrMaxGridDimX: *value = of.maxGridSize[0]; break;
-    case cudaDevAttrMaxGridDimY: *value = of.maxGridSize[1]; break;
-    case cudaDevAttrMaxGridDimZ: *value = of.maxGridSize[2]; break;
-    default: *value = 0;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = of.major;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *value = of.multiProcessorCount;
+      break;
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = of.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = of.maxThreadsPerMultiProcessor;
+      break;
+    case cudaDevAttrWarpSize:
+      *value = of.warpSize;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = 48 << 10;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = kShared;
+      break;
+    case cudaDevAttrMaxRegistersPerBlock:
+      *value = kRegisters;
+      break;
+    case cudaDevAttrMaxGridDimX:
+      *value = of.maxGridSize[0];
+      break;
+    case cudaDevAttrMaxGridDimY:
+      *value = of.maxGridSize[1];
+      break;
+    case cudaDevAttrMaxGridDimZ:
+      *value = of.maxGridSize[2];
+      break;
+    default:
+      *value = 0;
   }
   return cudaSuccess;
 }

@@ -5,11 +5,13 @@
 
 extern "C" {
 
-// The real math libraries would need a driver. cuBLAS's functions succeed and do nothing, so products can be observed. Of cuDNN
-// only the handle is defined, because its checks come before any computation.
+// The real math libraries would need a driver. cuBLAS's functions succeed and do nothing, so products can be observed.
+// Of cuDNN only the handle is defined, because its checks come before any computation.
 
 #define DOES_NOTHING(name) \
-  int name(...) { return 0; }
+  int name(...) {          \
+    return 0;              \
+  }
 
 int cublasCreate_v2(void** handle) {
   *handle = std::malloc(1);
@@ -26,7 +28,8 @@ int cublasGetPointerMode_v2(void* /*handle*/, int* mode) {
   *mode = 0;
   return 0;
 }
-int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int /*wanted*/, void* /*found*/, int* count) {
+int cublasLtMatmulAlgoGetHeuristic(
+    void*, void*, void*, void*, void*, void*, void*, int /*wanted*/, void* /*found*/, int* count) {
   *count = 1;
   return 0;
 }
@@ -100,7 +103,8 @@ DOES_NOTHING(nvmlInit_v2)
 DOES_NOTHING(stub_driver_function)
 #if CUDART_VERSION >= 12050
 cudaError_t cudaGetDriverEntryPointByVersion(
-    const char* /*name*/, void** function, unsigned /*version*/, unsigned long long /*flags*/, cudaDriverEntryPointQueryResult* found) {
+    const char* /*name*/, void** function, unsigned /*version*/, unsigned long long /*flags*/,
+    cudaDriverEntryPointQueryResult* found) {
   *function = reinterpret_cast<void*>(&stub_driver_function);
   if (found != nullptr) {
     *found = cudaDriverEntryPointSuccess;

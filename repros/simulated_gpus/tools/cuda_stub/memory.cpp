@@ -28,7 +28,8 @@ std::map<const char*, Block>& blocks() {
 cudaError_t allocate(void** place, size_t bytes, cudaMemoryType type) {
   const size_t whole = (bytes / kAlignment + 1) * kAlignment;
   const std::lock_guard<std::mutex> guard(mutex);
-  if (bytes > kMemory || allocated[current_device()] + whole > kMemory || posix_memalign(place, kAlignment, whole) != 0) {
+  if (bytes > kMemory || allocated[current_device()] + whole > kMemory ||
+      posix_memalign(place, kAlignment, whole) != 0) {
     return fail(cudaErrorMemoryAllocation);
   }
   std::memset(*place, 0, whole);
@@ -99,10 +100,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/) {
   return copy(to, from, bytes);
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/, cudaStream_t /*stream*/) {
+cudaError_t cudaMemcpyAsync(
+    void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/, cudaStream_t /*stream*/) {
   return copy(to, from, bytes);
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int /*to*/, const void* from, int /*from*/, size_t bytes, cudaStream_t /*stream*/) {
+cudaError_t cudaMemcpyPeerAsync(
+    void* to, int /*to*/, const void* from, int /*from*/, size_t bytes, cudaStream_t /*stream*/) {
   return copy(to, from, bytes);
 }
 cudaError_t cudaMemset(void* place, int value, size_t bytes) {

@@ -91,7 +91,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* /*
 cudaError_t cudaFuncSetAttribute(const void* /*kernel*/, cudaFuncAttribute /*attribute*/, int /*value*/) {
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*kernel*/, int /*threads*/, size_t /*shared*/) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+    int* blocks, const void* /*kernel*/, int /*threads*/, size_t /*shared*/) {
   *blocks = 2;
   return cudaSuccess;
 }
@@ -100,11 +101,13 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
   *blocks = 2;
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyToSymbol(const void* /*to*/, const void* /*from*/, size_t /*bytes*/, size_t /*offset*/, cudaMemcpyKind /*kind*/) {
+cudaError_t cudaMemcpyToSymbol(
+    const void* /*to*/, const void* /*from*/, size_t /*bytes*/, size_t /*offset*/, cudaMemcpyKind /*kind*/) {
   return cudaSuccess;
 }
 cudaError_t cudaLaunchKernel(
-    const void* /*kernel*/, dim3 /*grid*/, dim3 /*block*/, void** /*arguments*/, size_t /*shared*/, cudaStream_t /*stream*/) {
+    const void* /*kernel*/, dim3 /*grid*/, dim3 /*block*/, void** /*arguments*/, size_t /*shared*/,
+    cudaStream_t /*stream*/) {
   return cudaSuccess;
 }
 // Compiled code calls this first at `kernel<<<grid, block>>>(...)`, and skips the launch unless it returns 0.
@@ -112,7 +115,8 @@ unsigned __cudaPushCallConfiguration(dim3 /*grid*/, dim3 /*block*/, size_t /*sha
   return 1;
 }
 #if CUDART_VERSION >= 11080
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* /*configuration*/, const void* /*kernel*/, void** /*arguments*/) {
+cudaError_t cudaLaunchKernelExC(
+    const cudaLaunchConfig_t* /*configuration*/, const void* /*kernel*/, void** /*arguments*/) {
   return cudaSuccess;
 }
 #endif

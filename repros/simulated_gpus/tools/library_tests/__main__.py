@@ -28,7 +28,7 @@ from repros.simulated_gpus.tools.library_tests.libraries import LIBRARIES, Libra
 from repros.simulated_gpus.tools.library_tests.results import Test
 from repros.simulated_gpus.tools.simulated import simulated_environ
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def main() -> None:

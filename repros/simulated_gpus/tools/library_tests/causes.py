@@ -68,12 +68,12 @@ CAUSES = (
     Cause(
         "transformers",
         "Could not resolve the process group",
-        "make a mesh of GPUs from a group of Gloo's, which had lost its name: mended, and not run to its end since.",
+        "make a mesh of GPUs from a group of Gloo's, which had lost its name: repaired, and not run to its end since.",
     ),
     Cause(
         "transformers",
         "histogram_cpu",
-        "call `histc` with integers, which CUDA's kernel takes and the CPU's does not: mended, and not run since.",
+        "call `histc` with integers, which CUDA's kernel takes and the CPU's does not: repaired, and not run since.",
     ),
     Cause(
         "transformers",

@@ -1,5 +1,5 @@
-// The macros of CUDA's compiler that `cuda_runtime_api.h` uses; function declarations need them empty. PyPI's package of the
-// runtime does not have this header, which belongs to the package of the compiler.
+// The macros of CUDA's compiler that `cuda_runtime_api.h` uses; function declarations need them empty. PyPI's package
+// of the runtime does not have this header, which belongs to the package of the compiler.
 #pragma once
 
 #define CUDARTAPI

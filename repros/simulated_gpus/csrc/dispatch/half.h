@@ -1,0 +1,13 @@
+// The CPU kernel itself; in float32 where it does not support float16.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace sim {
+
+void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack);
+// `_softmax` and `_log_softmax`; what computes their gradients.
+void run_softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+void run_softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+}  // namespace sim

@@ -1,0 +1,241 @@
+// The operators that training calls most, without boxes for their arguments: in half of the instructions of
+// `run_on_host`, which gets every other call (several devices, float16, deterministic algorithms). None of them waits
+// for a device (sync.cpp).
+//
+// Contract held: fallback.cpp's, for operators that have a CUDA kernel in native_functions.yaml and whose results are
+// new memory, or their first argument, of which they change the elements.
+#include "autograd/threads.h"
+#include "dispatch/composites.h"
+#include "dispatch/fallback.h"
+#include "dispatch/foreach.h"
+#include "dispatch/half.h"
+#include "dispatch/placement.h"
+#include "runtime/cuda_errors.h"
+#include "runtime/memory.h"
+#include "torch_versions.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/_foreach_add_ops.h>
+#include <ATen/ops/_foreach_addcdiv_ops.h>
+#include <ATen/ops/_foreach_addcmul_ops.h>
+#include <ATen/ops/_foreach_div_ops.h>
+#include <ATen/ops/_foreach_lerp_ops.h>
+#include <ATen/ops/_foreach_mul_ops.h>
+#include <ATen/ops/_foreach_sqrt_ops.h>
+#include <ATen/ops/_log_softmax_backward_data_ops.h>
+#include <ATen/ops/_log_softmax_ops.h>
+#include <ATen/ops/_softmax_backward_data_ops.h>
+#include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/bmm_ops.h>
+#include <ATen/ops/clamp_min_ops.h>
+#include <ATen/ops/div_ops.h>
+#include <ATen/ops/fill_ops.h>
+#include <ATen/ops/gelu_backward_ops.h>
+#include <ATen/ops/gelu_ops.h>
+#include <ATen/ops/mean_ops.h>
+#include <ATen/ops/mm_ops.h>
+#include <ATen/ops/mul_ops.h>
+#include <ATen/ops/native_layer_norm_backward_ops.h>
+#include <ATen/ops/native_layer_norm_ops.h>
+#include <ATen/ops/nll_loss_backward_ops.h>
+#include <ATen/ops/nll_loss_forward_ops.h>
+#include <ATen/ops/relu_ops.h>
+#include <ATen/ops/sigmoid_backward_ops.h>
+#include <ATen/ops/sigmoid_ops.h>
+#include <ATen/ops/silu_ops.h>
+#include <ATen/ops/sub_ops.h>
+#include <ATen/ops/sum_ops.h>
+#include <ATen/ops/tanh_backward_ops.h>
+#include <ATen/ops/tanh_ops.h>
+#include <ATen/ops/threshold_backward_ops.h>
+#include <ATen/ops/zero_ops.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace sim {
+
+namespace {
+
+// Whether all tensors of a call are on one device, and memory that a kernel of the host can work on in its place.
+// Float16 is left to half.cpp.
+class OneDevice {
+ public:
+  template <class Argument>
+  bool takes(const Argument& argument) {
+    if constexpr (std::is_same_v<Argument, at::Tensor>) {
+      return !argument.defined() || takes_defined(argument);
+    } else if constexpr (std::is_same_v<Argument, SIM_OPTIONAL<at::Tensor>>) {
+      return !argument.has_value() || takes(*argument);
+    } else if constexpr (std::is_same_v<Argument, at::TensorList>) {
+      return std::all_of(argument.begin(), argument.end(), [&](const at::Tensor& each) {
+        return takes_defined(each) && !each.is_inference();
+      });
+    } else if constexpr (
+        std::is_same_v<Argument, at::ScalarType> || std::is_same_v<Argument, SIM_OPTIONAL<at::ScalarType>>) {
+      return argument != at::kHalf;
+    } else {
+      return true;
+    }
+  }
+  bool found() const {
+    return index_ >= 0;
+  }
+  c10::DeviceIndex index() const {
+    return index_;
+  }
+
+ private:
+  bool takes_defined(const at::Tensor& tensor) {
+    if (!is_plain(tensor)) {
+      return false;
+    }
+    const auto device = tensor.device();
+    index_ = found() ? index_ : device.index();
+    return index_ == device.index();
+  }
+
+  c10::DeviceIndex index_ = -1;
+};
+
+// A host alias of an argument; the argument itself if it is no tensor.
+template <class Argument>
+decltype(auto) to_host(Argument& argument) {
+  if constexpr (std::is_same_v<std::remove_const_t<Argument>, at::Tensor>) {
+    return kept_alias(argument);
+  } else if constexpr (std::is_same_v<std::remove_const_t<Argument>, SIM_OPTIONAL<at::Tensor>>) {
+    return argument.has_value() ? SIM_OPTIONAL<at::Tensor>(kept_alias(*argument)) : SIM_OPTIONAL<at::Tensor>();
+  } else if constexpr (std::is_same_v<std::remove_const_t<Argument>, at::TensorList>) {
+    std::vector<at::Tensor> hosts;
+    hosts.reserve(argument.size());
+    for (const at::Tensor& each : argument) {
+      hosts.push_back(kept_alias(each));
+    }
+    return hosts;
+  } else {
+    return (argument);
+  }
+}
+
+at::Tensor to_device(at::Tensor host, c10::DeviceIndex index) {
+  return adopt_result(std::move(host), index);
+}
+
+std::vector<at::Tensor> to_device(std::vector<at::Tensor> hosts, c10::DeviceIndex index) {
+  for (at::Tensor& each : hosts) {
+    each = to_device(std::move(each), index);
+  }
+  return hosts;
+}
+
+template <class... Tensors>
+std::tuple<Tensors...> to_device(std::tuple<Tensors...> hosts, c10::DeviceIndex index) {
+  return std::apply([&](auto&... host) { return std::tuple<Tensors...>(to_device(std::move(host), index)...); }, hosts);
+}
+
+// The boxed kernel that gets an operator's other calls, if it is not the one that composites.cpp has for it.
+template <class Operator>
+constexpr c10::KernelFunction::BoxedKernelFunction* kOwnBoxed = nullptr;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_softmax> = &run_softmax;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_log_softmax> = &run_softmax;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_softmax_backward_data> = &run_softmax_backward;
+template <>
+constexpr auto* kOwnBoxed<at::_ops::_log_softmax_backward_data> = &run_softmax_backward;
+
+template <class Operator, class Schema = typename Operator::schema>
+struct Unboxed;
+
+template <class Operator, class Result, class... Arguments>
+struct Unboxed<Operator, Result(Arguments...)> {
+  static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
+    OneDevice device;
+    const bool takes_all =
+        (device.takes(arguments) && ...) && device.found() && !at::globalContext().deterministicAlgorithms();
+    if (!takes_all ||
+        (kIsForeach && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))) {
+      return boxed().template call<Result, Arguments...>(handle(), keys, std::forward<Arguments>(arguments)...);
+    }
+    check_context();
+    agree_on_threads();
+    if constexpr (std::is_void_v<Result>) {
+      run(to_host(arguments)...);
+      bump_versions(std::get<0>(std::tie(arguments...)));
+    } else if constexpr (std::is_same_v<Result, at::Tensor&>) {
+      run(to_host(arguments)...);
+      return std::get<0>(std::tie(arguments...));
+    } else {
+      try {
+        return to_device(run(to_host(arguments)...), device.index());
+      } catch (const c10::Error& error) {
+        assert_on_device(handle().schema(), error);
+        throw;
+      }
+    }
+  }
+
+  static void register_in(torch::Library& library) {
+    const std::string name = Operator::name, overload = Operator::overload_name;
+    library.impl((overload.empty() ? name : name + "." + overload).c_str(), TORCH_FN(call));
+  }
+
+ private:
+  template <class... Hosts>
+  static decltype(auto) run(Hosts&&... hosts) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), hosts...);
+  }
+
+  static constexpr bool kIsForeach = (std::is_same_v<Arguments, at::TensorList> || ...);
+
+  static const c10::OperatorHandle& handle() {
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Operator::name, Operator::overload_name);
+    return op;
+  }
+  static const c10::KernelFunction& boxed() {
+    if constexpr (kOwnBoxed<Operator> != nullptr) {
+      static const auto own = c10::KernelFunction::makeFromBoxedFunction<kOwnBoxed<Operator>>();
+      return own;
+    }
+    static const bool is_structured =
+        handle().hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+        kernel_checks_placement(handle().schema());
+    static const auto kernel = kIsForeach ? c10::KernelFunction::makeFromBoxedFunction<&run_each>()
+        : is_structured                   ? c10::KernelFunction::makeFromBoxedFunction<&run_structured>()
+                                          : c10::KernelFunction::makeFromBoxedFunction<&run_on_host>();
+    return kernel;
+  }
+};
+
+template <class... Operators>
+void register_unboxed(torch::Library& library) {
+  (Unboxed<Operators>::register_in(library), ...);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  namespace ops = at::_ops;
+  register_unboxed<
+      ops::mm, ops::bmm, ops::addmm, ops::relu, ops::clamp_min, ops::threshold_backward, ops::sum_dim_IntList,
+      ops::mean_dim, ops::add_Tensor, ops::sub_Tensor, ops::mul_Tensor, ops::div_Tensor, ops::tanh, ops::tanh_backward,
+      ops::sigmoid, ops::sigmoid_backward, ops::gelu, ops::gelu_backward, ops::silu, ops::nll_loss_forward,
+      ops::nll_loss_backward, ops::native_layer_norm, ops::native_layer_norm_backward, ops::_foreach_add__Scalar,
+      ops::_foreach_add__List, ops::_foreach_mul__Scalar, ops::_foreach_lerp__Scalar, ops::_foreach_addcmul__Scalar,
+      ops::_foreach_addcdiv__Scalar, ops::_foreach_addcdiv__ScalarList, ops::_foreach_div__ScalarList,
+      ops::_foreach_sqrt, ops::_softmax, ops::_softmax_backward_data, ops::_log_softmax,
+      ops::_log_softmax_backward_data, ops::add__Tensor, ops::mul__Tensor, ops::fill__Scalar, ops::zero_>(library);
+}
+
+}  // namespace sim

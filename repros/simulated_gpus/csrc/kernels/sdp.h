@@ -1,0 +1,27 @@
+// Which algorithm attention takes on a simulated GPU (sdp_choice.cpp), and what computes it (sdp_kernels.cpp).
+#pragma once
+
+#include "torch_versions.h"
+
+#include <utility>
+
+#if SIM_TORCH_AT_LEAST(2, 4)
+#include <ATen/native/transformers/sdp_utils_cpp.h>
+#endif
+
+namespace sim {
+
+// Whether the host has a fused kernel with a name of its own; from 2.3.
+bool has_fused_host_attention();
+
+// The compute capability of the devices; 8.0 unless a profile is chosen.
+void set_capability(int major, int minor);
+
+#if SIM_TORCH_AT_LEAST(2, 4)
+// Whether a GPU takes flash or "memory efficient" attention for these arguments, and the host can compute it; with
+// `debug`, the reasons against it are warnings, as PyTorch's are.
+bool can_use_flash_attention(const sdp::sdp_params& params, bool debug);
+bool can_use_efficient_attention(const sdp::sdp_params& params, bool debug);
+#endif
+
+}  // namespace sim

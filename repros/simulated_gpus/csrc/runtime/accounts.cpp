@@ -1,0 +1,216 @@
+// A device has a memory limit of its own and raises the error of CUDA's allocator beyond it, so running out of device
+// memory can be reproduced on a machine with enough.
+#include "runtime/accounts.h"
+
+#include "runtime/cuda_errors.h"
+#include "runtime/device.h"
+#include "torch_versions.h"
+
+#include <c10/util/Exception.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iomanip>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace sim {
+
+namespace {
+
+// In the format of CUDA's allocator: "2.00 GiB".
+std::string format_bytes(uint64_t bytes) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(2);
+  if (bytes >= uint64_t{1} << 30) {
+    text << static_cast<double>(bytes) / (1 << 30) << " GiB";
+  } else if (bytes >= uint64_t{1} << 20) {
+    text << static_cast<double>(bytes) / (1 << 20) << " MiB";
+  } else if (bytes >= uint64_t{1} << 10) {
+    text << static_cast<double>(bytes) / (1 << 10) << " KiB";
+  } else {
+    text << bytes << " bytes";
+  }
+  return text.str();
+}
+
+void increase(Count& count, uint64_t amount) {
+  count.current += amount;
+  count.allocated += amount;
+  count.peak = std::max(count.peak, count.current);
+}
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+uint64_t round_up(uint64_t bytes, uint64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+// What CUDA's allocator asks of the driver for a block (c10/cuda/CUDACachingAllocator.cpp, get_allocation_size): its
+// message names this size.
+uint64_t size_of_segment(uint64_t bytes) {
+  if (bytes <= kMiB) {
+    return 2 * kMiB;
+  }
+  return bytes < 10 * kMiB ? 20 * kMiB : round_up(bytes, 2 * kMiB);
+}
+
+// What an allocation takes of a new segment: a multiple of kMinBlockSize, and the rest of the segment where that is too
+// small to be split off (should_split in the same file).
+uint64_t size_of_block(uint64_t bytes) {
+  const auto block = round_up(bytes, 512), segment = size_of_segment(block);
+  return block > kMiB && segment - block <= kMiB ? segment : block;
+}
+
+// The message of c10/cuda/CUDACachingAllocator.cpp in this version. Nothing is reserved beyond what is allocated.
+std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t limit) {
+  const auto total = format_bytes(device_bytes()), free = format_bytes(limit - std::min(limit, in_use));
+  const auto allowed = limit < device_bytes() ? format_bytes(limit) + " allowed; " : std::string();
+  const auto used = format_bytes(in_use), gpu = std::to_string(device);
+  const auto tried = "CUDA out of memory. Tried to allocate " + format_bytes(size_of_segment(bytes));
+#if !SIM_TORCH_AT_LEAST(2, 1)
+  return tried + " (GPU " + gpu + "; " + total + " total capacity; " + used + " already allocated; " + free +
+      " free; " + allowed + used +
+      " reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
+      "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF";
+#else
+  // The words of the releases that were read: 2.1.2, 2.2.2 to 2.9.1, 2.10.0, 2.15.0.
+#if SIM_TORCH_AT_LEAST(2, 15)
+  const std::string has = " has a total capacity of ", setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                    place =
+                        " (https://docs.pytorch.org/docs/stable/notes/"
+                        "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+#elif SIM_TORCH_AT_LEAST(2, 10)
+  const std::string has = " has a total capacity of ", setting = "PYTORCH_ALLOC_CONF=expandable_segments:True",
+                    place = " (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+#elif SIM_TORCH_AT_LEAST(2, 2)
+  const std::string has = " has a total capacity of ", setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                    place = " (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+#else
+  const std::string has = " has a total capacty of ", setting = "max_split_size_mb",
+                    place = "and PYTORCH_CUDA_ALLOC_CONF";
+#endif
+  return tried + ". GPU " + gpu + has + total + " of which " + free +
+      " is free. Including non-PyTorch memory, this process has " + used + " memory in use. " + allowed +
+      "Of the allocated memory " + used +
+      " is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. If reserved but unallocated "
+      "memory is large "
+      "try setting " +
+      setting + " to avoid fragmentation.  See documentation for Memory Management " + place;
+#endif
+}
+
+std::atomic<uint64_t> chosen_bytes{0};
+std::atomic<uint64_t> times_emptied{0};
+
+}  // namespace
+
+void set_device_bytes(uint64_t bytes) {
+  chosen_bytes = bytes;
+}
+
+uint64_t device_bytes() {
+  if (const uint64_t chosen = chosen_bytes) {
+    return chosen;
+  }
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+void empty_cache() {
+  ++times_emptied;
+}
+
+uint64_t cache_emptied() {
+  return times_emptied;
+}
+
+Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, {}, 0, device_bytes()} {}
+
+void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
+  ++memory_.refused;
+  TORCH_CHECK_WITH(OutOfMemoryError, false, cuda_words(index_, bytes, in_use, memory_.limit));
+}
+
+void Account::allocate(uint64_t bytes) {
+  constexpr uint64_t kExabyte = uint64_t{1} << 60;  // c10/cuda/CUDACachingAllocator.cpp, one_exa_bytes
+  TORCH_CHECK_WITH(OutOfMemoryError, bytes < kExabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+  const auto block = size_of_block(bytes);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes > 0 && memory_.bytes.current + block > memory_.limit) {
+    throw_out_of_memory(bytes, memory_.bytes.current);
+  }
+  add_locked(bytes, block);
+}
+
+void Account::add(uint64_t bytes) {
+  const auto block = size_of_block(bytes);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  add_locked(bytes, block);
+}
+
+void Account::add_locked(uint64_t bytes, uint64_t block) {
+  increase(memory_.bytes, block);
+  increase(memory_.requested, bytes);
+  increase(memory_.blocks, bytes > 0 ? 1 : 0);
+}
+
+void Account::check_limit(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_.bytes.current > memory_.limit) {
+    throw_out_of_memory(bytes, memory_.bytes.current - size_of_block(bytes));
+  }
+}
+
+void Account::free(uint64_t bytes) {
+  const auto block = size_of_block(bytes);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  memory_.bytes.current -= block;
+  memory_.requested.current -= bytes;
+  memory_.blocks.current -= bytes > 0 ? 1 : 0;
+}
+
+Memory Account::memory() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return memory_;
+}
+
+void Account::reset_peak() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  memory_.bytes.peak = memory_.bytes.current;
+  memory_.requested.peak = memory_.requested.current;
+  memory_.blocks.peak = memory_.blocks.current;
+}
+
+void Account::reset_allocated() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  memory_.bytes.allocated = memory_.bytes.current;
+  memory_.requested.allocated = memory_.requested.current;
+  memory_.blocks.allocated = memory_.blocks.current;
+  memory_.refused = 0;
+}
+
+void Account::set_limit(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  memory_.limit = bytes;
+}
+
+// Never destroyed: tensors outlive static objects when the interpreter ends.
+Account& account_of(c10::DeviceIndex index) {
+  static auto* const accounts = [] {
+    auto* all = new std::vector<std::unique_ptr<Account>>;
+    for (c10::DeviceIndex each = 0; each < device_count(); ++each) {
+      all->push_back(std::make_unique<Account>(each));
+    }
+    return all;
+  }();
+  if (static_cast<size_t>(index) >= accounts->size()) {
+    throw_cuda_error(kInvalidDevice);
+  }
+  return *(*accounts)[static_cast<size_t>(index)];
+}
+
+}  // namespace sim

@@ -1,0 +1,22 @@
+// Errors of CUDA's runtime, by its numbers (driver_types.h).
+#pragma once
+
+#include <ATen/core/function_schema.h>
+#include <c10/util/Exception.h>
+
+namespace sim {
+
+constexpr int kInitializationError = 3;
+constexpr int kInvalidDevice = 101;
+constexpr int kInvalidHandle = 400;
+constexpr int kDeviceAssert = 710;
+// Throws what PyTorch does when the runtime reports one of them.
+[[noreturn]] void throw_cuda_error(int code);
+// Sets what has ended this process's context, or 0, and returns what it was. Throws it, if there is one.
+int exchange_context_error(int code);
+void check_context();
+// Throws `device-side assert triggered`, and ends the context, if a GPU's kernel would fail an assertion where the
+// host's has raised this.
+void assert_on_device(const c10::FunctionSchema& schema, const c10::Error& error);
+
+}  // namespace sim

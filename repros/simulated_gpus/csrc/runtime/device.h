@@ -1,0 +1,23 @@
+// Devices: how many there are; this thread's current device, and its current stream on each.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+namespace sim {
+
+// CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
+constexpr auto kDevice = c10::DeviceType::CUDA;
+
+c10::DeviceIndex device_count();
+c10::DeviceIndex current_device();
+c10::DeviceIndex exchange_device(c10::DeviceIndex index);
+c10::StreamId new_stream();
+c10::StreamId current_stream(c10::DeviceIndex index);
+void set_stream(c10::DeviceIndex index, c10::StreamId id);
+
+// CUDA does not survive a fork: lets each process that is forked from now on call `require`, which makes PyTorch
+// initialise CUDA again (and refuse that), and ends its context.
+void poison_forks(void (*require)());
+
+}  // namespace sim

@@ -1,0 +1,114 @@
+// PyTorch's interface to CUDA. A CPU build has nobody behind it; in a CUDA build this takes the place of CUDA's own.
+//
+// Contract held: ATen/detail/CUDAHooksInterface.h. Its methods differ between versions; they are defined without
+// `override`, in each form that a version declares, and each version overrides those it has. What is left out, such as
+// cuDNN, is answered by the interface itself: there is none. It has to be registered before `torch._C` is initialised,
+// which asks for it for good.
+#include "runtime/cuda_errors.h"
+#include "runtime/device.h"
+#include "runtime/generator.h"
+#include "runtime/pinned.h"
+#include "torch_versions.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/Allocator.h>
+
+#include <memory>
+#include <string>
+
+namespace sim {
+
+struct CUDAHooks : at::CUDAHooksInterface {
+  explicit CUDAHooks(at::CUDAHooksArgs /*arguments*/) {}
+
+  void init() const {}
+  void initCUDA() const {}
+  bool hasCUDA() const {
+    return device_count() > 0;
+  }
+  bool hasCUDART() const {
+    return true;
+  }
+  bool isBuilt() const {
+    return true;
+  }
+  bool isAvailable() const {
+    return device_count() > 0;
+  }
+  // A process that has not used the device so far must not appear to have done so.
+  bool hasPrimaryContext(SIM_HOOKS_INDEX /*index*/) const {
+    return true;
+  }
+
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index = -1) const {
+    return default_generator(index);
+  }
+  const at::Generator& getDefaultCUDAGenerator(c10::DeviceIndex index = -1) const {
+    return default_generator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index = -1) const {
+    return make_generator(index);
+  }
+
+  at::Device getDeviceFromPtr(void* /*data*/) const {
+    return {kDevice, sim::current_device()};
+  }
+  bool isPinnedPtr(const void* pointer) const {
+    return is_pinned(pointer);
+  }
+  bool isPinnedPtr(void* pointer) const {  // in 2.0
+    return is_pinned(pointer);
+  }
+  c10::Allocator* getPinnedMemoryAllocator() const {
+    return pinned_allocator();
+  }
+  c10::Allocator* getCUDADeviceAllocator() const {
+    return c10::GetAllocator(kDevice);
+  }
+
+  SIM_HOOKS_INDEX current_device() const {
+    return sim::current_device();
+  }
+  int getNumGPUs() const {
+    return device_count();
+  }
+  c10::DeviceIndex deviceCount() const {
+    return device_count();
+  }
+  void setCurrentDevice(c10::DeviceIndex index) const {
+    exchange_device(index);
+  }
+  c10::DeviceIndex getCurrentDevice() const {
+    return sim::current_device();
+  }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const {
+    return exchange_device(index);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const {
+    return index < 0 ? static_cast<c10::DeviceIndex>(-1) : exchange_device(index);
+  }
+  void deviceSynchronize(SIM_HOOKS_INDEX /*index*/) const {
+    check_context();
+  }
+
+  std::string showConfig() const {
+    return "  - simulated CUDA devices in host memory\n";
+  }
+  long versionCUDART() const {
+    return 12080;
+  }
+};
+
+namespace {
+
+const bool cuda_hooks_registered = [] {
+  const auto make = [](at::CUDAHooksArgs arguments) -> std::unique_ptr<at::CUDAHooksInterface> {
+    return std::make_unique<CUDAHooks>(arguments);
+  };
+  at::CUDAHooksRegistry()->Register("CUDAHooks", make, c10::REGISTRY_PREFERRED);
+  return true;
+}();
+
+}  // namespace
+
+}  // namespace sim

@@ -1,0 +1,42 @@
+"""A process started by the engine: the devices are there once torch is imported, and nothing is loaded earlier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_nothing_is_loaded_before_torch_is(run_script: Any) -> None:
+    script = """
+        import sys
+        print(sorted(name for name in sys.modules if name == "torch" or "simulated" in name or "lightning" in name))
+    """
+    ended = run_script(script)
+    assert (
+        ended.stdout.strip()
+        == "['repros.simulated_gpus.startup', 'repros.simulated_gpus.errors', 'repros.simulated_gpus.import_hooks']"
+    ), ended.stderr
+
+
+def test_importing_torch_loads_it(sim: Any, run_script: Any) -> None:
+    ended = run_script("import torch; print(torch.zeros(1, device='cuda:1').device)")
+    assert ended.stdout.strip() == "cuda:1", ended.stderr
+
+
+def test_a_forked_and_a_spawned_process_have_it_too(sim: Any, run_script: Any) -> None:
+    script = """
+        import multiprocessing, torch
+        def work(results):
+            tensor = torch.ones(3, device="cuda:1", requires_grad=True)
+            tensor.pow(2).sum().backward()
+            results.put(tensor.grad.tolist())
+        if __name__ == "__main__":
+            for method in ("fork", "spawn"):
+                context = multiprocessing.get_context(method)
+                results = context.SimpleQueue()
+                process = context.Process(target=work, args=(results,))
+                process.start()
+                print(method, results.get())
+                process.join()
+    """
+    ended = run_script(script)
+    assert ended.stdout.splitlines() == ["fork [2.0, 2.0, 2.0]", "spawn [2.0, 2.0, 2.0]"], ended.stderr
