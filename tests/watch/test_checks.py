@@ -62,7 +62,6 @@ COLD = ("plain", "compiled", "resumed_without_scheduler")
 OPTIONS = {
     ("other_parameters", "--skip", "steps"): [],
     ("other_parameters", "--skip", "steps_without_gradients"): [],
-    ("other_parameters", "--skip", "step"): ["steps_without_gradients"],
     ("other_parameters", "--only", "steps"): ["steps_without_gradients"],
     ("other_parameters", "--only", "eval_mode"): [],
     ("evaluated_in_step_three",): [],
