@@ -15,6 +15,7 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
 #include <torch/csrc/Exceptions.h>
@@ -146,7 +147,7 @@ void replace_run_backward(const py::handle& engine) {
 // returned. A thread does one task after another; this one holds nothing that needs Python to be freed, and no memory:
 // there may be none left.
 void await_autograd() {
-  const at::AutoGradMode with_gradients(true);
+  const c10::AutoGradMode with_gradients(true);
   const c10::InferenceMode not_for_inference(false);
   torch::autograd::AnomalyMode::set_enabled(false);
   sim::exchange_context_error(0);  // the process ends: whatever has happened, its threads must
