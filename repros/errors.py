@@ -27,7 +27,7 @@ class UnknownNameError(ReprosError):
         known = list(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
         nearest = (
-            [one for one in known if _simplified(one) == _simplified(name)]
+            [candidate for candidate in known if _simplified(candidate) == _simplified(name)]
             or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             or difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
         )

@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the measurements of tests: the property `figure`, which pytest-xdist sends with a test's report."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    properties = [one for report in reports for one in getattr(report, "user_properties", ())]
+    properties = [property_ for report in reports for property_ in getattr(report, "user_properties", ())]
     for figure in dict.fromkeys(str(value) for name, value in properties if name == "figure"):
         terminalreporter.write_line(figure)
 

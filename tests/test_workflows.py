@@ -156,7 +156,7 @@ def first_shard(runner: Runner) -> None:
     found = json.loads(runner.values.pop("steps.shards.outputs.shards"))
     assert {shard["stack"] for shard in found} == {file.stem for file in (ROOT / "repros/stacks").glob("*.toml")}
     sessions = next(shard["sessions"] for shard in found if shard["stack"] == runner.values["matrix.stack"])
-    runner.values["toJSON(matrix.sessions)"] = json.dumps([one for one in sessions if STRATEGY in one])
+    runner.values["toJSON(matrix.sessions)"] = json.dumps([session for session in sessions if STRATEGY in session])
 
 
 def prepare_release(runner: Runner) -> None:
@@ -220,7 +220,7 @@ def test_the_action_audits_pins(runner: Runner, pins: str, affected: str) -> Non
     assert runner.evaluate(action["outputs"]["affected"]["value"]) == affected
     sarif = json.loads((runner.clone / runner.evaluate(action["outputs"]["sarif"]["value"])).read_text())
     assert sarif["version"] == "2.1.0"
-    assert any(one["kind"] == "fail" for one in sarif["runs"][0]["results"]) == (affected == "true")
+    assert any(result["kind"] == "fail" for result in sarif["runs"][0]["results"]) == (affected == "true")
     assert "documented failures" in (runner.folder / "summary.md").read_text()
 
 

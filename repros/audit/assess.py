@@ -30,7 +30,7 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
     measured = group_by_repro(evidence)
     for repro in repros:
         conditions = [*repro.affected, *_present_packages(repro)]
-        answers = [(one, one.evaluate(partial(_compare, subject))) for one in conditions]
+        answers = [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
         status = _STATUSES[all_overlap(overlap for _, overlap in answers)]
         ranges = [_unaffected_ranges(condition) for condition in repro.affected]
         yield Assessment(
@@ -50,7 +50,7 @@ def _present_packages(repro: Repro) -> Iterator[AnyOf]:
 
     The repro's own requirement says from which release on the failure of such a package is documented.
     """
-    with_range = {canonicalize_name(one.only.name) for one in repro.affected if one.only}
+    with_range = {canonicalize_name(condition.only.name) for condition in repro.affected if condition.only}
     for package in repro.packages:
         if canonicalize_name(package) not in with_range:
             own = [r.specifier for r in repro.requires if canonicalize_name(r.name) == canonicalize_name(package)]
@@ -91,10 +91,10 @@ def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Vari
     if status not in {Status.AFFECTED, Status.CLEAR}:
         return
     compare = partial(_compare, subject)
-    present = all_overlap(one.evaluate(compare) for one in _present_packages(repro))
+    present = all_overlap(condition.evaluate(compare) for condition in _present_packages(repro))
     for variant in repro.variants:
         needed = all_overlap(_compare(subject, Term(required)) for required in variant.requires)
-        own = all_overlap([present, *(one.evaluate(compare) for one in variant.affected)])
+        own = all_overlap([present, *(condition.evaluate(compare) for condition in variant.affected)])
         differs = variant.outcome is Outcome.FAILS and variant.affected != repro.affected
         if differs and needed is Overlap.ALL and own is documented.opposite:
             yield variant

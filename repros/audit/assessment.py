@@ -54,7 +54,9 @@ class Condition:
             without = f", and {format_requirement(self.requirement)} would be free of it" if self.negated else ""
             return f"{self.requirement.name} is not listed{without}"
         affected = self.requirement.specifier
-        relevant = [one for one in self.constraints if one.overlap_with(affected) is not Overlap.NONE]
+        relevant = [
+            constraint for constraint in self.constraints if constraint.overlap_with(affected) is not Overlap.NONE
+        ]
         shown = [*dict.fromkeys(map(str, relevant or self.constraints))]
         more = f" or {len(shown) - _MOST_CONSTRAINTS} more" if len(shown) > _MOST_CONSTRAINTS else ""
         found = " or ".join(shown[:_MOST_CONSTRAINTS]) + more

@@ -40,7 +40,7 @@ def index_ignores(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, 
     Raises:
         UnknownNameError: an id that no repro has.
     """
-    return {catalogue.find(one.id).id: one for one in sorted(ignores, key=lambda one: one.until)}
+    return {catalogue.find(ignore.id).id: ignore for ignore in sorted(ignores, key=lambda ignore: ignore.until)}
 
 
 def find_pyproject(folder: Path) -> Path | None:

@@ -33,7 +33,7 @@ def representative_versions(*ranges: SpecifierSet) -> list[Version]:
     A range changes only at its boundaries. So one version on each boundary and one just above it, which stands for the
     gap up to the next boundary, are enough. Zero is always a boundary, because no release lies below it.
     """
-    specifiers = [specifier for one in ranges for specifier in one]
+    specifiers = [specifier for conjunction in ranges for specifier in conjunction]
     boundaries = {(0,), *(boundary for specifier in specifiers for boundary in _boundaries(specifier))}
     longest = max(map(len, boundaries))
     # Next above 2.4 is 2.4.1 where the longest boundary has two parts, and 2.4.0.1 where it has three.

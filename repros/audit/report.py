@@ -48,6 +48,6 @@ def build_report(
         subject=subject,
         assessments=tuple(shown),
         ignored=tuple(ignored),
-        expired=tuple(one for one in ignores.values() if one.is_expired(today) and one.id in concerned),
-        unused=tuple(one for id_, one in ignores.items() if id_ not in concerned),
+        expired=tuple(ignore for ignore in ignores.values() if ignore.is_expired(today) and ignore.id in concerned),
+        unused=tuple(ignore for id_, ignore in ignores.items() if id_ not in concerned),
     )

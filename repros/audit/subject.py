@@ -84,5 +84,5 @@ class Subject:
             return Overlap.UNKNOWN if found == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
         (only,) = found
         # A marker may apply nowhere, and a `-c` line installs nothing; the entries of a lock are installed.
-        certain = self.complete or any(one.required and not one.marker for one in constraints)
+        certain = self.complete or any(constraint.required and not constraint.marker for constraint in constraints)
         return Overlap.SOME if only is Overlap.ALL and not certain else only

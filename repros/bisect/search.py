@@ -108,10 +108,10 @@ def _narrow(affected: int, beyond: Sequence[int], ask: Ask) -> Boundary:
         match ask(number):
             case Answer.YES:
                 affected, untried = number, untried[at + 1 :]
-                unknown = [one for one in unknown if beyond.index(one) > beyond.index(number)]
+                unknown = [place for place in unknown if beyond.index(place) > beyond.index(number)]
             case Answer.NO:
                 free, untried = number, untried[:at]
-                unknown = [one for one in unknown if beyond.index(one) < beyond.index(number)]
+                unknown = [place for place in unknown if beyond.index(place) < beyond.index(number)]
             case Answer.UNKNOWN:
                 untried.remove(number)
                 unknown.append(number)

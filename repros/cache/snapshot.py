@@ -52,7 +52,7 @@ def files_below(folder: Path, ending: str) -> Iterator[Path]:
         yield folder
         return
     for place, folders, names in os.walk(folder):
-        folders[:] = [one for one in folders if one != "__pycache__"]
+        folders[:] = [folder for folder in folders if folder != "__pycache__"]
         yield from (Path(place, name) for name in names if name.endswith(ending))
 
 

@@ -150,12 +150,12 @@ def _remove_obsolete(
 ) -> None:
     """Remove the evidence of what cannot run any more, or say what would be removed."""
     repros = {spec.repro.id: spec.repro for spec in specs}
-    for one in worklist.obsolete:
+    for unit in worklist.obsolete:
         if not dry_run:
-            own = evidence.folder_for(repros[one.unit.repro], stack(one.unit.stack))
-            evidence.remove(one.unit, folder or own)
+            own = evidence.folder_for(repros[unit.unit.repro], stack(unit.unit.stack))
+            evidence.remove(unit.unit, folder or own)
         verb = "to be removed" if dry_run else "removed"
-        show_text(out, f"{verb}: the evidence of {one.unit}, which cannot run there any more", "yellow")
+        show_text(out, f"{verb}: the evidence of {unit.unit}, which cannot run there any more", "yellow")
 
 
 def _show_trouble(out: Page, worklist: Worklist, known: Evidence) -> bool:
@@ -201,7 +201,7 @@ def _measure(out: Page, worklist: Worklist, known: Evidence, options: MeasureOpt
 def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
     """Return the function that keeps a measurement, beside the catalogue that it belongs to."""
     repros = {spec.repro.id: spec.repro for entry in worklist.entries for spec in entry.specs}
-    stacks = {one.name: one for one in worklist.stacks}
+    stacks = {known.name: known for known in worklist.stacks}
 
     def write(measurement: Measurement) -> None:
         if not options.check:

@@ -38,13 +38,17 @@ def stacks(locked: tuple[str, ...], *, as_json: bool) -> None:
         return
     known = load_stacks().values()
     if as_json:
-        folders = [environments.place(one) if environments.ready(one) else None for one in known]
-        values = [json_values.stack_details(one, folder) for one, folder in zip(known, folders, strict=True)]
+        folders = [
+            environments.place(known_stack) if environments.ready(known_stack) else None for known_stack in known
+        ]
+        values = [
+            json_values.stack_details(known_stack, folder) for known_stack, folder in zip(known, folders, strict=True)
+        ]
         echo_json(values)
         return
     out = console()
-    for one in known:
-        for line in _stack_lines(one, out.width):
+    for known_stack in known:
+        for line in _stack_lines(known_stack, out.width):
             show_text(out, line)
 
 

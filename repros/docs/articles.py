@@ -43,11 +43,11 @@ def read_articles(file: Path = FILE) -> tuple[Article, ...]:
     data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     return tuple(
         Article(
-            one["repro"],
-            one["source"],
-            tuple(Item(item["kind"], item["says"], tuple(item["answers"]), item["found"]) for item in one["items"]),
+            article["repro"],
+            article["source"],
+            tuple(Item(item["kind"], item["says"], tuple(item["answers"]), item["found"]) for item in article["items"]),
         )
-        for one in data["article"]
+        for article in data["article"]
     )
 
 

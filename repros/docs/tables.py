@@ -114,5 +114,9 @@ def _format_costs(costs: Sequence[int]) -> list[str]:
 
 
 def _pinned_version(stack: Stack, package: str) -> str:
-    pins = (str(one.specifier).removeprefix("==") for one in stack.requirements if one.name == package)
+    pins = (
+        str(requirement.specifier).removeprefix("==")
+        for requirement in stack.requirements
+        if requirement.name == package
+    )
     return next(pins, "·")

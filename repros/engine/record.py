@@ -270,7 +270,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 def _conforms(value: Any, schema: Mapping[str, Any]) -> bool:
     """Return whether a value has the types of its schema; only what :data:`JSON_SCHEMA` uses is understood."""
     if "anyOf" in schema:
-        return any(_conforms(value, one) for one in schema["anyOf"])
+        return any(_conforms(value, choice) for choice in schema["anyOf"])
     wanted = schema.get("type")
     names = [wanted] if isinstance(wanted, str) else wanted or []
     if names and not any(isinstance(value, _TYPES[name]) for name in names):

@@ -74,7 +74,7 @@ def _with_hashes(line: str, hashes: Mapping[str, Iterable[str]]) -> str:
     pin, _, via = line.partition("#")
     name = canonicalize_name(pin.partition("==")[0])
     # On one line: a comment ends a requirement, and who needs it must stand beside its name.
-    found = [f"--hash=sha256:{one}" for one in sorted(hashes.get(name, ()))]
+    found = [f"--hash=sha256:{digest}" for digest in sorted(hashes.get(name, ()))]
     return f"{' '.join([pin.strip(), *found])}  #{via}" if found else line
 
 

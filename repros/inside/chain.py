@@ -33,7 +33,7 @@ def exception_chain(error: BaseException) -> list[dict[str, Any]]:
             queue.append((error.__context__, "context"))
         inner = getattr(error, "exceptions", None)
         if isinstance(inner, (tuple, list)):
-            queue.extend((one, "group") for one in inner if isinstance(one, BaseException))
+            queue.extend((member, "group") for member in inner if isinstance(member, BaseException))
     return chain
 
 

@@ -78,13 +78,13 @@ def _find_obsolete(
     repros: Sequence[Repro], environments: Sequence[Environment], evidence: Evidence
 ) -> tuple[Measurement, ...]:
     """Return the measurements of these repros on these stacks that could not be made on any machine."""
-    anywhere = [replace(one, counts=dict.fromkeys(Device, sys.maxsize)) for one in environments]
+    anywhere = [replace(environment, counts=dict.fromkeys(Device, sys.maxsize)) for environment in environments]
     cells = (item for item in plan(select(Catalogue(tuple(repros)), Selection()), lambda _: anywhere))
     possible = {Unit.of_cell(cell) for cell in cells if isinstance(cell, Cell)}
-    ids, names = {repro.id for repro in repros}, {one.name for one in environments}
+    ids, names = {repro.id for repro in repros}, {environment.name for environment in environments}
     return tuple(
-        one
-        for unit, one in sorted(evidence.items())
+        measurement
+        for unit, measurement in sorted(evidence.items())
         if unit.repro in ids and unit.stack in names and unit not in possible
     )
 
@@ -96,7 +96,9 @@ def pending(entries: Iterable[WorklistEntry], *, include_fresh: bool = False) ->
 
 def estimate_seconds(entries: Iterable[WorklistEntry], evidence: Evidence) -> float:
     """Estimate how long the entries take one after another: as long as last time, or else the average per cell."""
-    per_cell = [one.seconds / len(one.variants) for one in evidence.values() if one.variants]
+    per_cell = [
+        measurement.seconds / len(measurement.variants) for measurement in evidence.values() if measurement.variants
+    ]
     average = sum(per_cell) / len(per_cell) if per_cell else _SECONDS_PER_CELL
     return sum(entry.last.seconds if entry.last else average * len(entry.specs) for entry in entries)
 

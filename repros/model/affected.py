@@ -114,7 +114,7 @@ def packages_of(conditions: Iterable[AnyOf]) -> tuple[str, ...]:
 
 def _first(found: Iterable[Overlap], *order: Overlap) -> Overlap | None:
     every = set(found)
-    return next((one for one in order if one in every), None)
+    return next((value for value in order if value in every), None)
 
 
 def _term(text: str) -> Term:

@@ -259,7 +259,9 @@ class Repro:
     def named_packages(self) -> frozenset[str]:
         """Canonical names of the packages that the failure is in, that its ranges name, or that its script imports."""
         needed = (*self.dependencies, *self.requires, *(r for variant in self.variants for r in variant.requires))
-        affected = packages_of((*self.affected, *(one for variant in self.variants for one in variant.affected)))
+        affected = packages_of(
+            (*self.affected, *(condition for variant in self.variants for condition in variant.affected))
+        )
         return frozenset(map(canonicalize_name, (*self.packages, *affected, *(r.name for r in needed))))
 
     def variant(self, name: str) -> Variant | None:

@@ -34,7 +34,7 @@ _loaded: list[Repro] = []
 
 def print_finding(finding: Finding, ids: tuple[Identified, ...]) -> None:
     """Print a finding to stderr, on one line."""
-    names = ", ".join(f"{one.repro.id} {one.confidence.value}" for one in ids)
+    names = ", ".join(f"{identified.repro.id} {identified.confidence.value}" for identified in ids)
     at = f" at {finding.place}" if finding.place else ""
     sys.stderr.write(f"repros: {finding.text}{at} ({names or finding.check})\n")
 

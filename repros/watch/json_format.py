@@ -47,8 +47,13 @@ def finding_to_json(finding: Finding, ids: Sequence[Identified]) -> FindingJson:
         "check": finding.check,
         "text": finding.text,
         "ids": [
-            {"id": one.repro.id, "title": one.repro.title, "confidence": one.confidence.value, "why": one.why}
-            for one in ids
+            {
+                "id": identified.repro.id,
+                "title": identified.repro.title,
+                "confidence": identified.confidence.value,
+                "why": identified.why,
+            }
+            for identified in ids
         ],
         "rank": finding.rank,
         "step": finding.step,

@@ -96,7 +96,9 @@ class Report:
         candidates, causes = find_crashes(raised, self._catalogue)
         if candidates:
             best = candidates[0].sightings[0]
-            ids = [Identified(one.repro, one.confidence, "its exception agrees") for one in candidates]
+            ids = [
+                Identified(candidate.repro, candidate.confidence, "its exception agrees") for candidate in candidates
+            ]
             event = next(event for event in raised if _has_raised(event, best.link.raised))
             self._add(_crash(best.failure, best.link.raised, event), tuple(ids))
         elif causes:

@@ -26,10 +26,12 @@ def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> s
             )
     if finding.place:
         lines += _entry("at", finding.place, width)
-    for place, one in enumerate(ids):
-        lines += _entry(one.repro.id, f"{one.confidence.value} ({one.why}): {one.repro.title}", width)
+    for place, identified in enumerate(ids):
+        lines += _entry(
+            identified.repro.id, f"{identified.confidence.value} ({identified.why}): {identified.repro.title}", width
+        )
         if place == 0:
-            lines += _fixes(one.repro, width)
+            lines += _fixes(identified.repro, width)
     return "\n".join(lines)
 
 

@@ -123,7 +123,7 @@ def test_an_unknown_failure_is_never_cleared(versions: dict[str, str], complete:
     of = subject(complete=complete, **versions)
     if found(BOTH, of).status is not Status.CLEAR:
         return
-    ranges = {one.only.name: one.only.specifier for one in BOTH.affected if one.only}
+    ranges = {condition.only.name: condition.only.specifier for condition in BOTH.affected if condition.only}
     outside = [
         all(not ranges[name].contains(version) for version in ("2.2", "2.6", "2.7", "2.13") if _allowed(raw, version))
         for name, raw in versions.items()
@@ -162,5 +162,7 @@ def measurement(stack: str, verdict: Verdict = Verdict.REPRODUCED, device: str =
 )
 def test_evidence_says_what_was_measured_and_what_is_only_documented(evidence: list[Measurement], text: str) -> None:
     repro = replace(BOTH, devices=(Device.CPU, Device.CUDA))
-    assessment = found(repro, subject(lightning="2.2", torch="2.7"), {one.unit: one for one in evidence})
+    assessment = found(
+        repro, subject(lightning="2.2", torch="2.7"), {measurement.unit: measurement for measurement in evidence}
+    )
     assert str(assessment.evidence) == text

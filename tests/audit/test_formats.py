@@ -175,9 +175,9 @@ def test_json(report: AuditReport) -> None:
         },
         "upstream": ["https://example.org/1"],
     }
-    assert [(one["id"], one["until"]) for one in value["ignored"]] == [("RPR-0006", "2027-01-31")]
-    assert [one["id"] for one in value["expired"]] == ["RPR-0008"]
-    assert [one["id"] for one in value["unused"]] == ["RPR-0005"]
+    assert [(ignore["id"], ignore["until"]) for ignore in value["ignored"]] == [("RPR-0006", "2027-01-31")]
+    assert [ignore["id"] for ignore in value["expired"]] == ["RPR-0008"]
+    assert [ignore["id"] for ignore in value["unused"]] == ["RPR-0005"]
     assert value["unparsed"] == ["requirements.txt:9: 'x y' (not a requirement)"]
 
 

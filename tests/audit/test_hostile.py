@@ -41,7 +41,10 @@ def test_files_that_include_one_another_are_read_once(capsys: pytest.CaptureFixt
         Path(f"l{level}.txt").write_text(f"-r l{level + 1}.txt\n" * 10)
     Path("l6.txt").write_text("torch==2.1\n-c l0.txt\n")
     subject = read_source(Path("l0.txt"))
-    assert [(one.raw, one.required) for one in subject.constraints["torch"]] == [("2.1", True), ("2.1", False)]
+    assert [(constraint.raw, constraint.required) for constraint in subject.constraints["torch"]] == [
+        ("2.1", True),
+        ("2.1", False),
+    ]
 
 
 def test_a_long_chain_of_files_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def records() -> tuple[Record, ...]:
 
 
 def status_of(repro: Repro, constraints: Mapping[str, Constraint], *, complete: bool) -> Status:
-    subject = Subject("x", {name: (one,) for name, one in constraints.items()}, complete)
+    subject = Subject("x", {name: (record,) for name, record in constraints.items()}, complete)
     (assessment,) = assess([repro], subject, {})
     return assessment.status
 
@@ -73,12 +73,12 @@ def loosened(version: str, operator: str) -> Constraint:
 
 def test_the_full_list_of_versions_is_judged_as_it_was_measured() -> None:
     wrong = []
-    for one in records():
-        if not all(requirement_met(one, name) for name in one.repro.packages):
+    for record in records():
+        if not all(requirement_met(record, name) for name in record.repro.packages):
             continue
-        found = status_of(one.repro, {name: pin(number) for name, number in one.versions.items()}, complete=True)
-        if found is not (Status.AFFECTED if one.failed else Status.CLEAR):
-            wrong.append((one.place, found))
+        found = status_of(record.repro, {name: pin(number) for name, number in record.versions.items()}, complete=True)
+        if found is not (Status.AFFECTED if record.failed else Status.CLEAR):
+            wrong.append((record.place, found))
     assert wrong == []
 
 
@@ -88,8 +88,8 @@ def requirement_met(record: Record, package: str) -> bool:
 
 
 def test_the_records_show_both() -> None:
-    assert {one.failed for one in records()} == {True, False}
-    several = {one.repro.id for one in records() if len(packages_of(one.repro.affected)) > 1}
+    assert {record.failed for record in records()} == {True, False}
+    several = {record.repro.id for record in records() if len(packages_of(record.repro.affected)) > 1}
     assert "RPR-0002" in several
 
 

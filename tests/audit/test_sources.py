@@ -36,7 +36,10 @@ def written(name: str, text: str) -> Path:
 
 def summary(subject: Subject) -> dict[str, list[str]]:
     return {
-        name: [f"{one.raw} {one.location}{' if ' + one.marker if one.marker else ''}" for one in constraints]
+        name: [
+            f"{constraint.raw} {constraint.location}{' if ' + constraint.marker if constraint.marker else ''}"
+            for constraint in constraints
+        ]
         for name, constraints in subject.constraints.items()
     }
 
@@ -73,7 +76,7 @@ def test_requirements_with_everything_that_pip_allows() -> None:
         "own": ["from a URL requirements.txt:10"],
         "torchmetrics": ["from a URL requirements.txt:11"],
     }
-    assert [one.required for one in subject.constraints["numpy"]] == [False, True]
+    assert [constraint.required for constraint in subject.constraints["numpy"]] == [False, True]
     assert not subject.complete
     assert subject.unparsed[0] == "requirements.txt:12: ./folder does not name its package"
     assert subject.unparsed[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")

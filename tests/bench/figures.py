@@ -33,14 +33,19 @@ def series_figures(series: Mapping[str, Series]) -> dict[str, Any]:
     """Return the figures of one cell, run in every mode."""
     figures: dict[str, Any] = {
         mode: {
-            "seconds": {"median": one.median, "min": min(one.seconds), "max": max(one.seconds), "all": one.seconds},
-            "cpu_seconds": one.cpu,
-            "peak_bytes": one.peak,
+            "seconds": {
+                "median": samples.median,
+                "min": min(samples.seconds),
+                "max": max(samples.seconds),
+                "all": samples.seconds,
+            },
+            "cpu_seconds": samples.cpu,
+            "peak_bytes": samples.peak,
         }
-        for mode, one in series.items()
+        for mode, samples in series.items()
     }
     hand = series[HAND]
-    figures["times_as_fast"] = {mode: _ratio(hand, one) for mode, one in series.items() if mode != HAND}
+    figures["times_as_fast"] = {mode: _ratio(hand, samples) for mode, samples in series.items() if mode != HAND}
     if COLD in series:
         figures["overhead"] = overhead(hand.samples, series[COLD].samples)
     return figures
@@ -62,7 +67,9 @@ def epoch_figures(measured: Mapping[str, Any]) -> dict[str, Any]:
 
 def measure_epochs(python: Path, rounds: int) -> dict[str, Any]:
     """Time epochs in an environment with all cores of this machine, and with one; return the figures of both."""
-    on_all, on_one = (epoch_figures(time_epochs(python, rounds, on_one_core=one)) for one in (False, True))
+    on_all, on_one = (
+        epoch_figures(time_epochs(python, rounds, on_one_core=on_one_core)) for on_one_core in (False, True)
+    )
     return on_all | {"networks_on_one_core": on_one["networks"]}
 
 

@@ -42,7 +42,7 @@ def time_imports(python: Path, rounds: int) -> dict[str, Any]:
         (version, without), (_, with_them) = _import(python, plain), _import(python, plain | variables)
         added.append(with_them - without)
     spread = {"median": statistics.median(added), "min": min(added), "max": max(added)}
-    return {"torch": version, "rounds": rounds, "seconds": {which: round(one, 3) for which, one in spread.items()}}
+    return {"torch": version, "rounds": rounds, "seconds": {which: round(value, 3) for which, value in spread.items()}}
 
 
 def _import(python: Path, environ: Mapping[str, str]) -> tuple[str, float]:

@@ -17,8 +17,8 @@ def table(kept: Mapping[str, Any]) -> str:
     epochs = kept["epochs"]
     rows = [
         f"| an epoch of {epochs['batches']} batches, {network}"
-        f" | {_times(epochs['networks_on_one_core'][network])} | {_times(one)} |"
-        for network, one in epochs["networks"].items()
+        f" | {_times(epochs['networks_on_one_core'][network])} | {_times(timing)} |"
+        for network, timing in epochs["networks"].items()
     ]
     seconds = epochs["import"]["seconds"]
     spread = f"{seconds['min']:+.2f} to {seconds['max']:+.2f}"

@@ -83,10 +83,10 @@ def _figures(samples: Sequence[Sample], bases: Sequence[Sample]) -> dict[str, An
     pairs = list(zip(samples, bases, strict=True))
     return {
         "rounds": len(samples),
-        "seconds": _spread([one.seconds for one in samples], 3),
-        "ratio": _spread([one.seconds / base.seconds for one, base in pairs], 1),
-        "cpu_seconds": _spread([one.cpu for one in samples], 3),
-        "cpu_ratio": round(statistics.median(one.cpu / base.cpu for one, base in pairs), 1),
+        "seconds": _spread([sample.seconds for sample in samples], 3),
+        "ratio": _spread([sample.seconds / base.seconds for sample, base in pairs], 1),
+        "cpu_seconds": _spread([sample.cpu for sample in samples], 3),
+        "cpu_ratio": round(statistics.median(sample.cpu / base.cpu for sample, base in pairs), 1),
     }
 
 
@@ -101,10 +101,10 @@ def compare_startup(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "what": f"start-up, {command}",
             "wanted": f"at most {WANTED} s",
-            "measured": f"{one['seconds']['median']:.2f} s, {one['ratio']['median']:.1f}x {PASS}",
-            "met": one["seconds"]["median"] <= WANTED,
+            "measured": f"{timing['seconds']['median']:.2f} s, {timing['ratio']['median']:.1f}x {PASS}",
+            "met": timing["seconds"]["median"] <= WANTED,
         }
-        for command, one in measured.items()
+        for command, timing in measured.items()
         if command != PASS
     ]
 
@@ -114,11 +114,11 @@ def startup_table(measured: Mapping[str, Any]) -> Table:
     table = Table(title=f"start-up, as a ratio to {PASS} in the same round")
     for column in ("command", "rounds", "median s", "min", "max", f"x {PASS}", "min", "max", "cpu s", "x cpu"):
         table.add_column(column, justify="left" if column == "command" else "right")
-    for command, one in measured.items():
-        seconds = [f"{one['seconds'][which]:.3f}" for which in ("median", "min", "max")]
-        ratios = [f"{one['ratio'][which]:.1f}" for which in ("median", "min", "max")]
-        cpu = [f"{one['cpu_seconds']['median']:.3f}", f"{one['cpu_ratio']:.1f}"]
-        table.add_row(command, str(one["rounds"]), *seconds, *ratios, *cpu)
+    for command, timing in measured.items():
+        seconds = [f"{timing['seconds'][which]:.3f}" for which in ("median", "min", "max")]
+        ratios = [f"{timing['ratio'][which]:.1f}" for which in ("median", "min", "max")]
+        cpu = [f"{timing['cpu_seconds']['median']:.3f}", f"{timing['cpu_ratio']:.1f}"]
+        table.add_row(command, str(timing["rounds"]), *seconds, *ratios, *cpu)
     return table
 
 

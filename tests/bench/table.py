@@ -78,11 +78,11 @@ def _epochs(epochs: Mapping[str, Any]) -> Table:
     for column in ("network", "cores", "rounds", "clock", "cpu s", "sim s", "x cpu", "min", "max"):
         table.add_column(column, justify="left" if column in {"network", "cores", "clock"} else "right")
     for cores, networks in (("all", epochs["networks"]), ("one", epochs["networks_on_one_core"])):
-        for network, one in networks.items():
+        for network, timing in networks.items():
             for clock in ("wall", "processor"):
-                seconds = [f"{one[clock]['seconds'][device]:.2f}" for device in ("cpu", "sim")]
-                ratios = [f"{one[clock]['ratio'][which]:.2f}" for which in ("median", "min", "max")]
-                table.add_row(network, cores, str(one["rounds"]), clock, *seconds, *ratios)
+                seconds = [f"{timing[clock]['seconds'][device]:.2f}" for device in ("cpu", "sim")]
+                ratios = [f"{timing[clock]['ratio'][which]:.2f}" for which in ("median", "min", "max")]
+                table.add_row(network, cores, str(timing["rounds"]), clock, *seconds, *ratios)
     return table
 
 

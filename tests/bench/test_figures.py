@@ -16,7 +16,7 @@ from tests.bench.watched import compare_watch, watched_figures
 
 
 def series(*seconds: float) -> Series:
-    return Series([Sample(one, one / 2) for one in seconds], peak=100_000_000)
+    return Series([Sample(value, value / 2) for value in seconds], peak=100_000_000)
 
 
 REPORT = {
@@ -85,9 +85,9 @@ def test_each_command_answers() -> None:
 
 STEP_SECONDS = [9.0, 1.0, 0.5, 1.0, 0.5, 0.5, 0.5, 1.0]  # steps 2, 4 and 8 are looked at
 TRAINED = {"seconds": {"wall": STEP_SECONDS, "processor": STEP_SECONDS}, "peak_bytes": 3_000_000}
-SLOWED = [2 * one if one == 1.0 else 1.01 * one for one in STEP_SECONDS]
+SLOWED = [2 * value if value == 1.0 else 1.01 * value for value in STEP_SECONDS]
 WATCHED = {"seconds": {"wall": SLOWED, "processor": SLOWED}, "peak_bytes": 4_000_000}
-ACCOUNTED = {"seconds": {"processor": STEP_SECONDS, "own": [0.05 * one for one in STEP_SECONDS]}}
+ACCOUNTED = {"seconds": {"processor": STEP_SECONDS, "own": [0.05 * value for value in STEP_SECONDS]}}
 WATCH = {
     "networks": {"transformer, 2": watched_figures([{"without": TRAINED, "with": WATCHED, "accounted": ACCOUNTED}])}
 }

@@ -77,8 +77,8 @@ def watched_figures(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     figures: dict[str, Any] = {"rounds": len(rounds)}
     for clock in ("wall", "processor") if "without" in rounds[0] else ():
         pairs = [
-            {kind: seconds_by_kind_of_step(one[kind]["seconds"][clock]) for kind in ("without", "with")}
-            for one in rounds
+            {kind: seconds_by_kind_of_step(timed[kind]["seconds"][clock]) for kind in ("without", "with")}
+            for timed in rounds
         ]
         figures[clock] = {
             "seconds": statistics.median(pair["without"]["between"] for pair in pairs),
@@ -87,8 +87,10 @@ def watched_figures(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 for step in ("between", "looked at", "run")
             },
         }
-    peaks = {kind: statistics.median(one[kind]["peak_bytes"] for one in rounds) for kind in PAIR if kind in rounds[0]}
-    return figures | {"own": _own_share([one["accounted"]["seconds"] for one in rounds]), "peak_bytes": peaks}
+    peaks = {
+        kind: statistics.median(timed[kind]["peak_bytes"] for timed in rounds) for kind in PAIR if kind in rounds[0]
+    }
+    return figures | {"own": _own_share([timed["accounted"]["seconds"] for timed in rounds]), "peak_bytes": peaks}
 
 
 def _own_share(rounds: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, float]:
@@ -132,9 +134,9 @@ def compare_watch(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
             "measured": percent(ratio),
             "met": ratio <= WANTED[name],
         }
-        for label, one in measured["networks"].items()
+        for label, timing in measured["networks"].items()
         if (name := label.partition(",")[0]) in WANTED
-        for ratio in [1 / (1 - one["own"]["run"])]
+        for ratio in [1 / (1 - timing["own"]["run"])]
     ]
 
 
@@ -150,14 +152,14 @@ def watch_rows(measured: Mapping[str, Any]) -> list[list[str]]:
         "peak MB",
     ]
     found = [head]
-    for label, one in measured["networks"].items():
-        shares = [f"{100 * one['own'][step]:.2f} %" for step in ("between", "looked at", "run")]
+    for label, timing in measured["networks"].items():
+        shares = [f"{100 * timing['own'][step]:.2f} %" for step in ("between", "looked at", "run")]
         found.append([label, "its own", "", *shares, "", ""])
-        for clock in ("processor", "wall") if "processor" in one else ():
-            its = one[clock]
+        for clock in ("processor", "wall") if "processor" in timing else ():
+            its = timing[clock]
             ratios = [percent(its[step]["median"]) for step in ("between", "looked at", "run")]
             spread = " to ".join(percent(its["run"][which]) for which in ("min", "max"))
-            peaks = " → ".join(f"{one['peak_bytes'][kind] / 1e6:,.0f}" for kind in ("without", "with"))
+            peaks = " → ".join(f"{timing['peak_bytes'][kind] / 1e6:,.0f}" for kind in ("without", "with"))
             found.append([label, clock, f"{1000 * its['seconds']:,.2f}", *ratios, spread, peaks])
     return found
 

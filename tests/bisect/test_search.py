@@ -125,7 +125,7 @@ def test_an_answer_is_confirmed_by_as_many_runs_as_needed_and_no_more(outcomes: 
     left = iter(outcomes)
     answer = confirm(left.__next__, needed=3, of=5)
     used = outcomes[: len(outcomes) - len(list(left))]
-    expected = [one for one in (YES, NO) if outcomes.count(one) >= 3]
+    expected = [outcome for outcome in (YES, NO) if outcomes.count(outcome) >= 3]
     assert answer is (expected[0] if expected else UNKNOWN)
     assert used.count(answer) == 3 if expected else max(used.count(YES), used.count(NO)) < 3
 

@@ -115,7 +115,7 @@ class ChaosRun:
         """Return the outcomes, one line for each fault."""
         lines = []
         for name in dict.fromkeys(name for name, _ in sorted(self.outcomes)):
-            counts = {outcome: count for (one, outcome), count in sorted(self.outcomes.items()) if one == name}
+            counts = {outcome: count for (fault, outcome), count in sorted(self.outcomes.items()) if fault == name}
             total = sum(counts.values())
             listed = ", ".join(f"{count} x {outcome}" for outcome, count in counts.items())
             lines.append(f"{name.replace('_', ' '):<40} {total:>4}  {self.seconds[name] / total:5.1f} s  {listed}")

@@ -18,7 +18,7 @@ def result(verdict: Verdict, reason: str = "") -> Result:
 
 def test_each_cell_that_does_not_agree_has_a_sentence() -> None:
     results = [result(Verdict.REPRODUCED), result(Verdict.DIFFERENT), result(Verdict.INFRA, "the disk is full")]
-    different, infra = (f"RPR-0001 failing ddp cpu {one.cell.environment.name}" for one in results[1:])
+    different, infra = (f"RPR-0001 failing ddp cpu {result.cell.environment.name}" for result in results[1:])
     assert list(_run_problems(results[0].cell.repro, [stack("current")], results)) == [
         f"fix {different}: it is different; its evidence is not kept",
         f"run {infra} again, which could not be judged: the disk is full",

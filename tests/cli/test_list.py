@@ -39,12 +39,12 @@ def test_filters(repros: Command) -> None:
     def ids(*words: str) -> list[str]:
         code, out, _ = repros("list", "--json", *words)
         assert code == 0
-        return [one["id"] for one in json.loads(out)]
+        return [line["id"] for line in json.loads(out)]
 
     every = ids()
     fabric = ids("--family", "fabric")
     assert "RPR-0005" in fabric
-    assert fabric == [one for one in every if one in fabric]
+    assert fabric == [id_ for id_ in every if id_ in fabric]
     assert len(fabric) < len(every)
     assert "RPR-0004" in ids("--strategy", "fused_adamw")
     assert "RPR-0001" not in ids("--silent", "--package", "lightning")

@@ -27,7 +27,10 @@ def differences(evidence: Evidence) -> Iterator[str]:
 def test_a_difference_in_verdict_or_signature_is_found() -> None:
     real = replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, device=Device.CUDA))
     on_another_stack = replace(real, unit=replace(real.unit, stack="2024-03"))
-    assert list(differences({one.unit: one for one in (MEASUREMENT, real, on_another_stack)})) == []
+    assert (
+        list(differences({measurement.unit: measurement for measurement in (MEASUREMENT, real, on_another_stack)}))
+        == []
+    )
     unfixed = VariantVerdict(Verdict.UNFIXED, "RuntimeError: no")
     other = replace(real, variants={**real.variants, "fixed": unfixed})
     (found,) = differences({MEASUREMENT.unit: MEASUREMENT, other.unit: other})
@@ -42,12 +45,12 @@ def unseen(gpus: Evidence, stacks: Evidence) -> Iterator[str]:
     """
     for unit, real in gpus.items():
         simulated = [
-            one
-            for known, one in stacks.items()
+            measurement
+            for known, measurement in stacks.items()
             if (known.repro, known.strategy, known.device) == (unit.repro, unit.strategy, Device.SIM)
         ]
         for name, seen in real.variants.items():
-            if simulated and all(one.variants.get(name) != seen for one in simulated):
+            if simulated and all(measurement.variants.get(name) != seen for measurement in simulated):
                 yield f"{unit.cell_label(name)}: {seen}, which sim shows on no stack"
 
 

@@ -76,7 +76,7 @@ def test_evidence_of_removed_variants_and_repros_is_skipped() -> None:
 
 
 def test_the_catalogues_ranges_agree_with_its_evidence() -> None:
-    assert [str(one) for one in find_contradictions(load(), measured())] == []
+    assert [str(contradiction) for contradiction in find_contradictions(load(), measured())] == []
 
 
 def test_the_evidence_names_existing_stacks_and_repros() -> None:
@@ -94,13 +94,13 @@ def test_the_evidence_was_measured_on_what_its_stack_locks() -> None:
         }
         for name, stack in load_stacks().items()
     }
-    for unit, one in measured().items():
+    for unit, measurement in measured().items():
         for name, version in pinned[unit.stack].items():
-            if name in one.versions:
-                assert one.versions[name].partition("+")[0] == version, unit
+            if name in measurement.versions:
+                assert measurement.versions[name].partition("+")[0] == version, unit
 
 
 def test_evidence_has_only_judged_verdicts_that_repeat() -> None:
-    verdicts = {variant.verdict for one in measured().values() for variant in one.variants.values()}
+    verdicts = {variant.verdict for measurement in measured().values() for variant in measurement.variants.values()}
     others = {verdict for verdict in verdicts if not verdict.shows_failure and not verdict.ran_clean}
     assert others <= {Verdict.DIFFERENT}

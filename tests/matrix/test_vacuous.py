@@ -27,10 +27,12 @@ def was_never_run(line: str) -> bool:
     """Return whether a variant is newer than all evidence of its repro: it is measured with the next matrix."""
     label = line.partition(":")[0]
     id_, name = label.split()
-    repro, own = load().find(id_), {unit: one for unit, one in measured().items() if unit.repro == id_}
-    if any(name in one.variants for one in own.values()):
+    repro, own = load().find(id_), {unit: measurement for unit, measurement in measured().items() if unit.repro == id_}
+    if any(name in measurement.variants for measurement in own.values()):
         return False
-    return not any(one.inputs == inputs(repro, load_stacks()[unit.stack], unit.device) for unit, one in own.items())
+    return not any(
+        measurement.inputs == inputs(repro, load_stacks()[unit.stack], unit.device) for unit, measurement in own.items()
+    )
 
 
 def test_every_documented_outcome_was_seen() -> None:

@@ -23,7 +23,7 @@ def test_a_condition_reads_back_as_it_was_written(text: str) -> None:
 
 def test_only_a_single_range_is_one() -> None:
     found = [AnyOf.parse(text).only for text in ("torch<2", "no torch<2", "torch<2 or lightning<2")]
-    assert [str(one) for one in found] == ["torch<2", "None", "None"]
+    assert [str(package) for package in found] == ["torch<2", "None", "None"]
     assert packages_of(conditions("Py_Torch<2", EITHER)) == ("py-torch", "accelerate", "bitsandbytes")
 
 
@@ -74,9 +74,9 @@ def test_an_answer_never_excludes_what_may_be(tree: list[list[tuple[int, bool]]]
         (only,) = AnyOf.parse(f"{'no ' if negated else ''}package{number}<1").terms
         return only
 
-    made = tuple(AnyOf(tuple(term(*one) for one in terms)) for terms in tree)
+    made = tuple(AnyOf(tuple(term(*parts) for parts in terms)) for terms in tree)
     answer = evaluate(made, lambda one: found[int(one.package[-1])])
-    worlds = product(*(POSSIBLE[one] for one in found))
+    worlds = product(*(POSSIBLE[package] for package in found))
     truths = {all(any(world[n] is not negated for n, negated in terms) for terms in tree) for world in worlds}
     assert truths <= POSSIBLE[answer]
     if UNKNOWN not in found and SOME not in found:

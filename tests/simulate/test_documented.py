@@ -34,15 +34,18 @@ print(fabric_rank, x + y.cuda())
 
 
 def test_each_program_has_a_result_and_each_result_a_program() -> None:
-    listed = {(one.source, one.name, one.gpu_command, one.repro, one.variant, one.stack) for one in PROGRAMS}
+    listed = {
+        (program.source, program.name, program.gpu_command, program.repro, program.variant, program.stack)
+        for program in PROGRAMS
+    }
     keys = ("source", "program", "command", "repro", "variant", "stack")
     assert {tuple(line[key] for key in keys) for line in LINES} == listed
 
 
 def test_each_did_what_the_catalogue_s_own_variant_does_with_the_same_releases() -> None:
     evidence = read()
-    found = {(one["source"], one["program"]): documented_table.measured(one, evidence) for one in LINES}
-    assert {(one["source"], one["program"]): one["outcome"] for one in LINES} == found
+    found = {(line["source"], line["program"]): documented_table.measured(line, evidence) for line in LINES}
+    assert {(line["source"], line["program"]): line["outcome"] for line in LINES} == found
 
 
 def test_each_of_the_five_fails_as_posted_and_is_fixed() -> None:
@@ -51,7 +54,7 @@ def test_each_of_the_five_fails_as_posted_and_is_fixed() -> None:
 
 
 def test_errors_are_the_documented_ones_and_devices_are_called_cuda() -> None:
-    says = {(one.source, one.name): one.says for one in PROGRAMS}
+    says = {(program.source, program.name): program.says for program in PROGRAMS}
     for line in LINES:
         if line["outcome"] == "fails":
             assert says[line["source"], line["program"]] in line["error"]

@@ -27,7 +27,7 @@ def reference(kept: dict[str, Any]) -> str:
 
 
 def test_each_claimed_version_was_run_on_a_stack_of_the_matrix() -> None:
-    stacks = {str(one) for stack in load_stacks().values() for one in stack.requirements}
+    stacks = {str(combination) for stack in load_stacks().values() for combination in stack.requirements}
     assert {"2.0.1", "2.1.2", "2.4.1", "2.6.0", "2.9.1", "2.13.0", "2.15.0"} <= {version(kept) for kept in KEPT}
     assert {f"torch=={version(kept)}" for kept in [*KEPT, *OF_CUDA]} <= stacks
 
@@ -37,8 +37,8 @@ def test_every_difference_has_a_reason_and_no_sample_ended_a_process(kept: dict[
     found = figures.differences(kept)
     assert known.uncovered(found, known.entries_for(kept["torch"], figures.reference_name(kept))) == []
     passed, sim = figures.total(kept)
-    assert passed - sim == sum(one.wrong for one in found)
-    assert not [one for one in found if "process" in one.first or one.first == "hung"]
+    assert passed - sim == sum(combination.wrong for combination in found)
+    assert not [combination for combination in found if "process" in combination.first or combination.first == "hung"]
 
 
 @pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: f"{entry.operator} {entry.against}")
@@ -46,7 +46,7 @@ def test_every_known_entry_covers_a_difference_on_some_version(entry: known.Know
     kept_runs = {"cpu": KEPT, "cuda": OF_CUDA}[entry.against]
     of_version = [kept for kept in kept_runs if entry in known.entries_for(kept["torch"], entry.against)]
     runs = [figures.differences(kept) for kept in of_version]
-    assert any(entry.covers(*one[:3]) for found in runs for one in found)
+    assert any(entry.covers(*combination[:3]) for found in runs for combination in found)
 
 
 def test_the_page_shows_these_figures() -> None:

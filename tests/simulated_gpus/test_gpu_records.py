@@ -100,4 +100,4 @@ def test_a_torn_record_of_operators_keeps_its_whole_parts(tmp_path: Path) -> Non
     whole = gzip.compress((json.dumps({"operator": "add"}) + "\n").encode())
     path = tmp_path / operators.NAME
     path.write_bytes(whole + gzip.compress(b'{"operator": "mul"}\n')[:-9])
-    assert [one["operator"] for one in operators.read(path)][:1] == ["add"]
+    assert [line["operator"] for line in operators.read(path)][:1] == ["add"]

@@ -19,8 +19,8 @@ RECORDS = {agreement.release(recorded["torch"]): recorded for recorded in map(lo
 
 
 def test_every_stack_s_torch_was_compared() -> None:
-    stacks = {str(one) for stack in load_stacks().values() for one in stack.requirements}
-    assert {f"torch=={torch}" for torch in KEPT} == {one for one in stacks if one.startswith("torch==")}
+    stacks = {str(requirement) for stack in load_stacks().values() for requirement in stack.requirements}
+    assert {f"torch=={torch}" for torch in KEPT} == {known for known in stacks if known.startswith("torch==")}
     assert KEPT.keys() == RECORDS.keys()
 
 

@@ -32,8 +32,8 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 
 def test_the_cpu_build_is_smaller_than_the_cuda_build() -> None:
-    for one in load_stacks().values():
-        assert one.cuda is not None
-        assert one.cuda.download < one.cuda.unpacked
-        if one.cpu:
-            assert one.cpu.download < one.cuda.download / 5
+    for known in load_stacks().values():
+        assert known.cuda is not None
+        assert known.cuda.download < known.cuda.unpacked
+        if known.cpu:
+            assert known.cpu.download < known.cuda.download / 5

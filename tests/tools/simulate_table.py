@@ -41,7 +41,7 @@ def read_lines() -> list[dict[str, Any]]:
 def read_causes() -> dict[tuple[str, str], str]:
     """Return why programs failed, by source and name."""
     entries = tomllib.loads(CAUSES.read_text("utf-8"))["cause"]
-    return {(one["source"], name): one["why"] for one in entries for name in one["programs"]}
+    return {(entry["source"], name): entry["why"] for entry in entries for name in entry["programs"]}
 
 
 def kind(line: dict[str, Any]) -> str:
@@ -67,7 +67,9 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
     rows += ["|---|---|---|--:|--:|--:|--:|--:|--:|"]
     for source in sorted({line["source"] for line in lines}, key=str.lower):
         its = [line for line in lines if line["source"] == source]
-        counts = [[kind(line) for line in its].count(one) for one in ("equal", "close", "different", "ran", "failed")]
+        counts = [
+            [kind(line) for line in its].count(outcome) for outcome in ("equal", "close", "different", "ran", "failed")
+        ]
         versions = [
             _in_order(_version(line) for line in its),
             _in_order(line["torch"].partition("+")[0] for line in its),
@@ -96,7 +98,7 @@ def _count(number: int) -> str:
 
 def _in_order(versions: Iterable[str]) -> str:
     """Return different versions, from the oldest to the newest."""
-    parts = {one: [int(part) if part.isdecimal() else 0 for part in one.split(".")] for one in versions}
+    parts = {version: [int(part) if part.isdecimal() else 0 for part in version.split(".")] for version in versions}
     return ", ".join(sorted(parts, key=parts.__getitem__))
 
 

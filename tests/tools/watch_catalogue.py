@@ -68,8 +68,8 @@ class Run:
             "fails": self.fails,
             "silent": self.repro.silent,
             "found": [
-                {"check": one["check"], "ids": [id_["id"] for id_ in one["ids"]], "step": one["step"]}
-                for one in findings
+                {"check": finding["check"], "ids": [id_["id"] for id_ in finding["ids"]], "step": finding["step"]}
+                for finding in findings
             ],
             "exit": code,
             "seconds": round(time.monotonic() - begun, 1),
@@ -143,8 +143,8 @@ def free_port() -> str:
 
 def read_kept() -> dict[tuple[str, str, str], dict[str, Any]]:
     """Return the kept lines by repro, stack and variant."""
-    lines = [json.loads(one) for one in MEASURED.read_text("utf-8").splitlines()]
-    return {(one["repro"], one["stack"], one["variant"]): one for one in lines}
+    lines = [json.loads(line) for line in MEASURED.read_text("utf-8").splitlines()]
+    return {(line["repro"], line["stack"], line["variant"]): line for line in lines}
 
 
 def keep(line: dict[str, Any], repros: Catalogue) -> None:
@@ -181,11 +181,11 @@ def main() -> None:
 
     repros = catalogue.load()
     chosen = [repro for repro in repros if not asked.repros or repro.id in asked.repros]
-    runs = [one for one in runs_of(chosen, asked.stack or ["home"]) if is_wanted(one)]
-    names = {one.stack for one in runs}
+    runs = [run for run in runs_of(chosen, asked.stack or ["home"]) if is_wanted(run)]
+    names = {run.stack for run in runs}
     pythons = {name: ensure(stack(name), lambda line: print(line, file=sys.stderr)) for name in names}
     with ThreadPoolExecutor(asked.jobs) as pool:
-        pending = [pool.submit(one.measure, pythons[one.stack]) for one in runs]
+        pending = [pool.submit(run.measure, pythons[run.stack]) for run in runs]
         for done in as_completed(pending):
             line = done.result()
             print(json.dumps(line), flush=True)

@@ -47,11 +47,11 @@ def table(lines: list[dict[str, Any]]) -> str:
     lines = [line for line in lines if line["silent"]]
     rows = ["| Repro | Variant | Stack | Fails | Found | Named | Step |", "|---|---|---|---|---|---|---|"]
     for line in sorted(lines, key=lambda one: (one["repro"], one["stack"])):
-        wanted = [one for one in line["found"] if one["check"] in line["expected"]]
-        others = [one["check"] for one in line["found"] if one["check"] not in line["expected"]]
-        found = ", ".join([*(one["check"] for one in wanted), *(f"({name})" for name in others)])
-        ids = [one["ids"][0] for one in wanted if one["ids"]]
-        steps = [str(one["step"]) for one in wanted if one["step"]]
+        wanted = [finding for finding in line["found"] if finding["check"] in line["expected"]]
+        others = [finding["check"] for finding in line["found"] if finding["check"] not in line["expected"]]
+        found = ", ".join([*(finding["check"] for finding in wanted), *(f"({name})" for name in others)])
+        ids = [finding["ids"][0] for finding in wanted if finding["ids"]]
+        steps = [str(finding["step"]) for finding in wanted if finding["step"]]
         is_missed = line["fails"] and not wanted
         note = UNSEEN.get((line["repro"], line["variant"]))
         missed = "" if not is_missed else f"not seen: {note}" if note else "**missed**"
@@ -65,12 +65,14 @@ def table(lines: list[dict[str, Any]]) -> str:
 
 def is_named(line: dict[str, Any]) -> bool:
     """Return whether a check that was expected has spoken, with the right id first."""
-    return any(one["check"] in line["expected"] and one["ids"][:1] == [line["repro"]] for one in line["found"])
+    return any(
+        finding["check"] in line["expected"] and finding["ids"][:1] == [line["repro"]] for finding in line["found"]
+    )
 
 
 def _counts(lines: list[dict[str, Any]]) -> str:
     failing, others = ([line for line in lines if line["fails"] is fails] for fails in (True, False))
-    quiet = sum(all(one["check"] in line["expected"] for one in line["found"]) for line in others)
+    quiet = sum(all(finding["check"] in line["expected"] for finding in line["found"]) for line in others)
     return (
         f"{sum(map(is_named, failing))} of {len(failing)} runs of failing variants are named with the right id first;"
         f" {quiet} of {len(others)} other runs give no finding."
@@ -85,17 +87,17 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
     for repro, name in sorted({(line["repro"], line["stack"]) for line in failing}):
         its = [line for line in failing if (line["repro"], line["stack"]) == (repro, name)]
         checks = dict.fromkeys(
-            one["check"] for line in its for one in line["found"] if one["check"] in line["expected"]
+            finding["check"] for line in its for finding in line["found"] if finding["check"] in line["expected"]
         )
         missed = [line["variant"] for line in its if not is_named(line)]
-        notes = [f"{one}: {UNSEEN.get((repro, one), '**missed**')}" for one in missed]
+        notes = [f"{check}: {UNSEEN.get((repro, check), '**missed**')}" for check in missed]
         cells = [repro, name, f"{len(its) - len(missed)} of {len(its)}", ", ".join(checks), "; ".join(notes)]
         rows.append(f"| {' | '.join(cells)} |")
     elsewhere = [
-        f"{line['repro']} `{line['variant']}` on {line['stack']} (`{one['check']}`, {one['ids'][0]})"
+        f"{line['repro']} `{line['variant']}` on {line['stack']} (`{finding['check']}`, {finding['ids'][0]})"
         for line in lines
-        for one in line["found"]
-        if not line["fails"] and one["check"] not in line["expected"]
+        for finding in line["found"]
+        if not line["fails"] and finding["check"] not in line["expected"]
     ]
     others = f" With one, of another failure that these versions have: {', '.join(elsewhere)}." if elsewhere else ""
     return f"{textwrap.fill(_counts(lines) + others, _WIDTH, break_on_hyphens=False)}\n\n" + "\n".join(rows) + "\n"
@@ -154,7 +156,7 @@ def foreign() -> str:
 def cost() -> str:
     """Return the table of what the watch costs, from the kept benchmark."""
     kept = json.loads(BENCH.read_text("utf-8"))["watch"]
-    rounds = min(one["rounds"] for one in kept["networks"].values())
+    rounds = min(timing["rounds"] for timing in kept["networks"].values())
     where = f"{kept['machine']['processors']} processors, {count(rounds, 'round')}, {kept['at'][:10]}"
     busy = ", while other programs used the machine, too" if kept["machine"]["busy"] else ""
     head, *body = watch_rows(kept)

@@ -84,7 +84,9 @@ def test_a_fact_that_ranks_must_share_is_found_once_with_their_values() -> None:
     found = compare(
         fact(0, "bfloat16"), fact(1, "float32"), fact(0, "bfloat16", number=2), fact(1, "float32", number=2)
     )
-    assert [(one.check, one.text, one.step) for one in found] == [("precision_differs", "ranks differ", 1)]
+    assert [(finding.check, finding.text, finding.step) for finding in found] == [
+        ("precision_differs", "ranks differ", 1)
+    ]
     assert found[0].numbers == {"precision": {"rank 0": "bfloat16", "rank 1": "float32"}}
     assert compare(fact(0, "float32"), fact(1, "float32"), fact(0, "bfloat16", number=2)) == []
 

@@ -13,7 +13,7 @@ CATALOGUE = catalogue.load().repros
 def find(check: str, *wrappers: str, place: str | None = None, **versions: str) -> list[tuple[str, Confidence]]:
     stated = {name: (version,) for name, version in versions.items()}
     finding = Finding(check, "", 0, 1, place=place, versions=stated, wrappers=frozenset(wrappers))
-    return [(one.repro.id, one.confidence) for one in identify(finding, CATALOGUE)]
+    return [(candidate.repro.id, candidate.confidence) for candidate in identify(finding, CATALOGUE)]
 
 
 def test_fabric_decides_between_two_ways_past_the_wrapper() -> None:

@@ -20,7 +20,7 @@ def test_the_page_has_the_table() -> None:
 
 
 def test_every_variant_was_run() -> None:
-    wanted = {one.key: one.fails for one in runs_of(catalogue.load(), ("home", "current"))}
+    wanted = {run.key: run.fails for run in runs_of(catalogue.load(), ("home", "current"))}
     measured = {key: line["fails"] for key, line in read_kept().items()}
     assert measured == wanted, (
         "run: python -m tests.tools.watch_catalogue --stack home --stack current --missing --keep"
@@ -34,9 +34,9 @@ def test_every_failing_variant_is_found_with_its_id_on_top_or_has_a_reason() -> 
 
 def test_no_other_variant_gives_a_finding() -> None:
     alarms = {
-        (line["repro"], one["check"])
+        (line["repro"], finding["check"])
         for line in MEASURED
-        for one in line["found"]
-        if one["check"] not in line["expected"]
+        for finding in line["found"]
+        if finding["check"] not in line["expected"]
     }
     assert alarms == ELSEWHERE

@@ -72,7 +72,7 @@ def test_a_plain_loop_that_calls_ddp_module(launcher: tuple[str, ...], current_p
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn", "ddp_fork"])
 def test_a_student_in_fabric_that_is_called_past_its_wrapper(strategy: str, current_python: Path) -> None:
     code, said = watch(current_python, "python", str(PROGRAMS / "distil.py"), "bypassed", strategy)
-    names = [f"student.{one}" for one in ("0.weight", "0.bias", "2.weight", "2.bias")]
+    names = [f"student.{name}" for name in ("0.weight", "0.bias", "2.weight", "2.bias")]
     expected = BYPASSED.format(names=names, place="distil.py:42 train") + FABRIC
     finding, _, summary = said.rpartition("repros: ")
     assert (code, finding) == (3, expected)

@@ -38,8 +38,8 @@ def test_the_first_words_of_a_name_choose_a_check(only: str, skip: str, *, speak
 
 def test_every_adds_steps_to_those_that_double(tmp_path: Path) -> None:
     steps = range(1, 21)
-    assert [one for one in steps if watch(tmp_path).is_due(one)] == [1, 2, 4, 8, 16]
-    assert [one for one in steps if watch(tmp_path, every=6).is_due(one)] == [1, 2, 4, 6, 8, 12, 16, 18]
+    assert [step for step in steps if watch(tmp_path).is_due(step)] == [1, 2, 4, 8, 16]
+    assert [step for step in steps if watch(tmp_path, every=6).is_due(step)] == [1, 2, 4, 6, 8, 12, 16, 18]
 
 
 def test_a_watch_that_has_ended_hears_and_writes_nothing(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_documented_exception_is_named_without_a_log(tmp_path: Path) -> None:
     (line,) = map(json.loads, file.read_text("utf-8").splitlines())
     jsonschema.validate(line, SCHEMA)
     assert line["check"] == "crash"
-    assert "RPR-0024" in [one["id"] for one in line["ids"]]
+    assert "RPR-0024" in [id_["id"] for id_ in line["ids"]]
     assert line["place"] == f"{script}:5 training_step"
 
 

@@ -22,9 +22,9 @@ def render_json(report: AuditReport) -> str:
         "complete": report.subject.complete,
         "counts": {status.value: len(report.with_status(status)) for status in Status},
         "findings": [_assessment(assessment) for assessment in report.assessments],
-        "ignored": [{**_assessment(assessment), **_ignore(one)} for assessment, one in report.ignored],
-        "expired": [_ignore(one) for one in report.expired],
-        "unused": [_ignore(one) for one in report.unused],
+        "ignored": [{**_assessment(assessment), **_ignore(ignore)} for assessment, ignore in report.ignored],
+        "expired": [_ignore(ignore) for ignore in report.expired],
+        "unused": [_ignore(ignore) for ignore in report.unused],
         "unparsed": list(report.subject.unparsed),
     }
     return dump_json(value)
@@ -39,19 +39,19 @@ def _assessment(assessment: Assessment) -> dict[str, Any]:
         "documented": repro.documented,
         "status": assessment.status.value,
         "silent": repro.silent,
-        "conditions": [_condition(one) for one in assessment.conditions],
+        "conditions": [_condition(condition) for condition in assessment.conditions],
         "fixed": list(assessment.fixed),
         "unaffected": list(assessment.unaffected),
         "workarounds": [
             {
-                "variant": one.name,
-                "about": one.about,
-                "source": one.source,
-                "requires": list(map(format_requirement, one.requires)),
+                "variant": variant.name,
+                "about": variant.about,
+                "source": variant.source,
+                "requires": list(map(format_requirement, variant.requires)),
             }
-            for one in assessment.workarounds
+            for variant in assessment.workarounds
         ],
-        "exceptions": [one.name for one in assessment.exceptions],
+        "exceptions": [variant.name for variant in assessment.exceptions],
         "evidence": {
             "same_versions": list(evidence.same_versions),
             "other_versions": list(evidence.other_versions),

@@ -44,7 +44,7 @@ def render_sarif(report: AuditReport) -> str:
                         "rules": [_rule(assessment) for assessment, _ in every],
                     }
                 },
-                "results": [_result(assessment, one, rules, report.subject.name) for assessment, one in every],
+                "results": [_result(assessment, status, rules, report.subject.name) for assessment, status in every],
                 "columnKind": "unicodeCodePoints",
             }
         ],
@@ -84,7 +84,7 @@ def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int]
     because = "; ".join(map(str, assessment.conditions))
     remedy = f" Fixed in {', '.join(assessment.fixed)}." if assessment.fixed else ""
     constraints = [constraint for condition in assessment.conditions for constraint in condition.constraints]
-    locations = dict.fromkeys(one.location for one in constraints if one.location.file)
+    locations = dict.fromkeys(constraint.location for constraint in constraints if constraint.location.file)
     result: dict[str, Any] = {
         "ruleId": id_,
         "ruleIndex": rules[id_],

@@ -27,7 +27,12 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
         width: columns.
         verbose: whether unaffected and unknown failures are listed one by one.
     """
-    lines = [line for status in _STYLES for one in report.with_status(status) for line in _assessment_lines(one, width)]
+    lines = [
+        line
+        for status in _STYLES
+        for assessment in report.with_status(status)
+        for line in _assessment_lines(assessment, width)
+    ]
     lines += _unknown_lines(report, width, verbose=verbose)
     if verbose:
         lines += _section("Not affected", report.with_status(Status.CLEAR), width)
@@ -96,18 +101,20 @@ def _section(heading: str, assessments: list[Assessment], width: int) -> Iterato
     yield Text(heading, "bold")
     for assessment in assessments:
         why = "; ".join(map(str, assessment.conditions))
-        why += "".join(f"; affected all the same with {one.name}: {one.about}" for one in assessment.exceptions)
+        why += "".join(
+            f"; affected all the same with {variant.name}: {variant.about}" for variant in assessment.exceptions
+        )
         yield from map(Text, wrap(f"{assessment.repro.id}: {why}", width, "  ", "    "))
     yield Text()
 
 
 def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
-    lines = [(f"ignored {one.id} until {one.until}: {one.reason}", "dim") for _, one in report.ignored]
+    lines = [(f"ignored {ignore.id} until {ignore.until}: {ignore.reason}", "dim") for _, ignore in report.ignored]
     lines += [
-        (f"expired ignore {one.id}: ended on {one.until} ({one.reason}); renew it, or upgrade", "yellow")
-        for one in report.expired
+        (f"expired ignore {ignore.id}: ended on {ignore.until} ({ignore.reason}); renew it, or upgrade", "yellow")
+        for ignore in report.expired
     ]
-    lines += [(f"unused ignore {one.id}: not affected", "dim") for one in report.unused]
+    lines += [(f"unused ignore {ignore.id}: not affected", "dim") for ignore in report.unused]
     for text, style in lines:
         yield from (Text(line, style) for line in wrap(text, width, hanging="  "))
     if lines:

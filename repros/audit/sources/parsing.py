@@ -80,10 +80,10 @@ def reason(error: Exception) -> str:
 
 
 def _pinned_version(specifiers: SpecifierSet) -> Version | None:
-    for one in specifiers:
-        if one.operator in {"==", "==="} and not one.version.endswith(".*"):
+    for specifier in specifiers:
+        if specifier.operator in {"==", "==="} and not specifier.version.endswith(".*"):
             try:
-                return Version(one.version)
+                return Version(specifier.version)
             except InvalidVersion:
                 return None
     return None

@@ -69,7 +69,7 @@ def _requirements(file: Path, project: dict[str, Any], groups: dict[str, Any]) -
         yield from ((text, f"extra == '{extra}'") for text in _texts(file, f"the extra {quote(extra)}", specs))
     for group, specs in groups.items():
         # A table includes another group, whose requirements are yielded for that group.
-        named = [one for one in expect(file, f"the group {quote(group)}", specs, list) if not isinstance(one, dict)]
+        named = [spec for spec in expect(file, f"the group {quote(group)}", specs, list) if not isinstance(spec, dict)]
         yield from ((text, f"group == '{group}'") for text in _texts(file, f"the group {quote(group)}", named))
 
 

@@ -33,7 +33,9 @@ def _constraints(file: Path, packages: Iterable[Any], text: str) -> Iterator[tup
         location = Location(str(file), next(lines.get(name, iter(())), 1))
         if "version" in package:
             markers = expect(file, f"resolution-markers of {name}", package.get("resolution-markers", []), list)
-            marker = " or ".join(expect(file, f"resolution-markers of {name}", one, str) for one in markers)
+            marker = " or ".join(
+                expect(file, f"resolution-markers of {name}", expression, str) for expression in markers
+            )
             yield name, exact_constraint(expect(file, f"version of {name}", package["version"], str), location, marker)
         else:
             yield name, Constraint("without a version", location)

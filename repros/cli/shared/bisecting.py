@@ -115,7 +115,9 @@ def claimed_packages(repro: Repro) -> list[str]:
     claimed = []
     for requirement in (term.requirement for condition in repro.failing.affected for term in condition.terms):
         name = str(canonicalize_name(requirement.name))
-        bounds = {str(one) for other in needed if canonicalize_name(other.name) == name for one in other.specifier}
-        if {str(one) for one in requirement.specifier} - bounds and name != "python":
+        bounds = {
+            str(specifier) for other in needed if canonicalize_name(other.name) == name for specifier in other.specifier
+        }
+        if {str(specifier) for specifier in requirement.specifier} - bounds and name != "python":
             claimed.append(name)
     return list(dict.fromkeys(claimed))

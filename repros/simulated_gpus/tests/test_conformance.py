@@ -113,7 +113,7 @@ def test_an_entry_that_no_longer_differs_fails_the_run(
     monkeypatch.chdir(root)
     version, names = torch.__version__, [operator.name for operator in samples.operators()]
     found = run.run_operators([names.index("trapz")], 1, lambda part: None)
-    assert {one.operator for one in found if one.samples} == {"trapz"}
+    assert {combination.operator for combination in found if combination.samples} == {"trapz"}
     monkeypatch.setattr(known, "KNOWN", ())
     assert report(version, found) == 0
     assert report(version, [found[0]._replace(wrong=1, first="what")]) == 1

@@ -27,5 +27,5 @@ def test_every_part_is_recorded_and_says_that_it_is_simulated(run_python: Any, t
     assert [line.partition(":")[0] for line in lines] == list(PARTS)
     assert json.loads((tmp_path / "about.json").read_text())["name"].startswith("Simulated ")
     found = [json.loads(line) for line in gzip.decompress((tmp_path / "operators.jsonl.gz").read_bytes()).splitlines()]
-    assert {"log_softmax", "log_softmax.with_dtype"} <= {one["operator"] for one in found}
-    assert [one for one in found if one["wrong"]] == []
+    assert {"log_softmax", "log_softmax.with_dtype"} <= {line["operator"] for line in found}
+    assert [line for line in found if line["wrong"]] == []

@@ -20,7 +20,7 @@ def results(call: Any, *inputs: Any, device: Any) -> list[Any]:
     given = call(*there)
     (given * torch.arange(float(given.numel()), device=device).reshape(given.shape)).sum().backward()
     assert given.device.type == device
-    return [each.detach().cpu() for each in (given, *(one.grad for one in there))]
+    return [each.detach().cpu() for each in (given, *(parameter.grad for parameter in there))]
 
 
 def on_both(call: Any, *inputs: Any) -> Any:

@@ -216,5 +216,5 @@ def test_a_lazily_conjugated_tensor_is_not_taken_for_its_own_memory() -> None:
     here = torch.randn(4, 4, dtype=torch.complex64)
     there = here.cuda()
     products: list[Any] = [lambda x: x @ x, lambda x: x.conj() @ x, lambda x: x.mH @ x, lambda x: x @ x]
-    for one in products:
-        torch.testing.assert_close(one(there).cpu(), one(here))
+    for product in products:
+        torch.testing.assert_close(product(there).cpu(), product(here))

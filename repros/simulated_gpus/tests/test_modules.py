@@ -23,16 +23,16 @@ def move(value: Any, device: Any) -> Any:
         there = value.detach().to(device)
         return there.requires_grad_(value.requires_grad)
     if isinstance(value, (list, tuple)):
-        return type(value)(move(one, device) for one in value)
-    return {name: move(one, device) for name, one in value.items()} if isinstance(value, dict) else value
+        return type(value)(move(item, device) for item in value)
+    return {name: move(item, device) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def tensors(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from tensors(one)
+        for item in value:
+            yield from tensors(item)
 
 
 def compute(module: Any, args: Any, kwargs: Any) -> Any:
@@ -43,7 +43,7 @@ def compute(module: Any, args: Any, kwargs: Any) -> Any:
     if wanted:
         sum(tensor.abs().sum() for tensor in wanted).backward()
     gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
-    return [*made, *gradients, *(one.grad for one in tensors(args) if one.is_leaf and one.grad is not None)]
+    return [*made, *gradients, *(tensor.grad for tensor in tensors(args) if tensor.is_leaf and tensor.grad is not None)]
 
 
 def passes(act: Any) -> Any:

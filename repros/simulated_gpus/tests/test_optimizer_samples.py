@@ -65,8 +65,8 @@ class Run:
         shapes = [(4, 3), (3, 2) if info.name == "Muon" else (5,)]  # Muon is for matrices only
         generator = torch.Generator().manual_seed(0)
         drawn = [torch.randn(2, *shape, generator=generator) for shape in shapes]
-        self.parameters = [torch.nn.Parameter(one[0].to(device)) for one in drawn]
-        self.targets = [one[1].to(device) for one in drawn]
+        self.parameters = [torch.nn.Parameter(pair[0].to(device)) for pair in drawn]
+        self.targets = [pair[1].to(device) for pair in drawn]
         self.optimizer = info.optim_cls(self.parameters, **copy.deepcopy(options))
 
     def loss(self) -> Any:
@@ -86,8 +86,8 @@ class Run:
         found = {f"parameter {i}": parameter.detach() for i, parameter in enumerate(self.parameters)}
         for i, parameter in enumerate(self.parameters):
             for name, value in self.optimizer.state[parameter].items():
-                for j, one in enumerate(value if isinstance(value, list) else [value]):
-                    found[f"{name} {i} {j}"] = one
+                for j, item in enumerate(value if isinstance(value, list) else [value]):
+                    found[f"{name} {i} {j}"] = item
         return found
 
 

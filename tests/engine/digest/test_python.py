@@ -195,5 +195,5 @@ def test_every_python_gives_the_same_digest(minor: str) -> None:
     if python is None:
         pytest.skip(f"no Python {minor} on this machine")
     command = ["-c", SCRIPT, str(PACKAGE.parent), *ROOTS]
-    digests = [subprocess.check_output([one, *command], text=True) for one in (sys.executable, python)]
+    digests = [subprocess.check_output([interpreter, *command], text=True) for interpreter in (sys.executable, python)]
     assert digests[0] == digests[1]

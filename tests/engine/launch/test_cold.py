@@ -27,8 +27,8 @@ LADDER = sum(patience for _, patience in containment.LADDER)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "verdict", "signature"),
-    [((one, two), *rest) for one, two, *rest in ENDINGS],
-    ids=[f"{one}-{two}" for one, two, *_ in ENDINGS],
+    [((first, two), *rest) for first, two, *rest in ENDINGS],
+    ids=[f"{first}-{two}" for first, two, *_ in ENDINGS],
 )
 def test_an_ending_gives_its_verdict_and_signature(
     play: Play, tmp_path: Path, script: tuple[str, str], verdict: Verdict, signature: str | None

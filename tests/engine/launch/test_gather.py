@@ -57,7 +57,7 @@ def observed(
     for pid, events in processes.items():
         process_folder = folder / "processes" / str(pid)
         process_folder.mkdir(parents=True)
-        (process_folder / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
+        (process_folder / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
         (process_folder / "stacks.txt").write_text(stacks)
     return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status)
 

@@ -54,8 +54,8 @@ def warm(servers: Servers, toy_cell: Callable[..., Cell], current_python: Path, 
 
 @pytest.mark.parametrize(
     ("script", "verdict", "signature"),
-    [((one, two), *rest) for one, two, *rest in SAME],
-    ids=[f"{one}-{two}" for one, two, *_ in SAME],
+    [((first, two), *rest) for first, two, *rest in SAME],
+    ids=[f"{first}-{two}" for first, two, *_ in SAME],
 )
 def test_a_warm_toy_gets_the_verdict_of_a_cold_one(
     warm: Warm, script: tuple[str, str], verdict: Verdict, signature: str | None

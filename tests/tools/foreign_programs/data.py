@@ -185,7 +185,7 @@ def write_glue(folder: Path, python: Path) -> None:
     for kind, name in (("bert", "bert-base-cased"), ("gpt2", "tiny-gpt2")):
         subprocess.run([python, "-c", _TINY_MODEL, kind, folder / name, text], check=True, capture_output=True)
     questions = [{"text": _sentence()} for _ in range(400)]
-    (folder / "lines.json").write_text("\n".join(json.dumps(one) for one in questions), "utf-8")
+    (folder / "lines.json").write_text("\n".join(json.dumps(question) for question in questions), "utf-8")
 
 
 def write_instructions(folder: Path, python: Path) -> None:

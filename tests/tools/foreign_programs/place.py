@@ -121,9 +121,11 @@ def version_of(package: str, python: Path) -> str:
 def keep(file: Path, line: dict[str, Any]) -> None:
     """Put a result in the place of the program's last one."""
     lines = read_kept(file) if file.exists() else []
-    lines = [one for one in lines if (one["source"], one["program"]) != (line["source"], line["program"])] + [line]
+    lines = [other for other in lines if (other["source"], other["program"]) != (line["source"], line["program"])] + [
+        line
+    ]
     lines.sort(key=lambda one: (one["source"].lower(), one["program"]))
-    file.write_text("".join(f"{json.dumps(one)}\n" for one in lines), "utf-8")
+    file.write_text("".join(f"{json.dumps(other)}\n" for other in lines), "utf-8")
 
 
 def read_kept(file: Path) -> list[dict[str, Any]]:

@@ -88,9 +88,9 @@ def read_programs(file: Path = FILE) -> Iterator[Program]:
     """
     for source in tomllib.loads(file.read_text("utf-8"))["source"]:
         common = {name: value for name, value in source.items() if name not in {"from", "programs", "why"}}
-        for one in source["programs"]:
-            entry = common | one
-            both = common.get("changes", {}), one.get("changes", {})
+        for program in source["programs"]:
+            entry = common | program
+            both = common.get("changes", {}), program.get("changes", {})
             entry["changes"] = {name: both[0].get(name, {}) | both[1].get(name, {}) for name in {**both[0], **both[1]}}
             both = entry.pop("command_of_two", None)
             yield Program(source=source["from"], **entry)

@@ -89,10 +89,10 @@ def _take_cells(path: Path, name: str, about: dict[str, Any], into: Path) -> int
     shown = [line for line in record.latest(record.read(path)) if Verdict(line["verdict"]) not in _NOT_MEASURED]
     day = dt.date.fromisoformat(about["date"])
     measurements = []
-    for one, group in groupby(sorted(shown, key=unit), key=unit):
-        if one.repro in repros:
-            digest = _digest(repros[one.repro].path, about)
-            measurements.append(evidence.Measurement.from_lines(one, digest, day, list(group)))
+    for key, group in groupby(sorted(shown, key=unit), key=unit):
+        if key.repro in repros:
+            digest = _digest(repros[key.repro].path, about)
+            measurements.append(evidence.Measurement.from_lines(key, digest, day, list(group)))
     evidence.write(measurements, into)
     return len(measurements)
 

@@ -48,7 +48,7 @@ def second_order():
 @situation
 def functional():
     model = network().eval()
-    weights = {name: one.detach() for name, one in model.named_parameters()}
+    weights = {name: thread.detach() for name, thread in model.named_parameters()}
 
     def loss(weights, x):
         return torch.func.functional_call(model, weights, (x[None],)).mean()
@@ -87,10 +87,10 @@ def threads():
     for model in models:
         del model[3]  # the dropout, whose numbers both threads would draw from one generator
     started = [threading.Thread(target=run, args=pair) for pair in zip(models, batches, strict=True)]
-    for one in started:
-        one.start()
-    for one in started:
-        one.join()
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
     return models
 
 

@@ -30,8 +30,8 @@ def loaders():
     ):
         loader = DataLoader(source, batch_size=4, **options)
         for _ in range(2):
-            for one in loader:
-                seen.append(one[0] if isinstance(one, list) else one)
+            for loaded in loader:
+                seen.append(loaded[0] if isinstance(loaded, list) else loaded)
                 train(model, steps=1, forward=lambda _, x=seen[-1]: model(x) if len(x) > 1 else model(batch()))
     return model, seen
 

@@ -22,7 +22,7 @@ from repros.watch import lightning_callback, watching
 
 
 def names(findings):
-    return [" ".join([one.check, *[id_.repro.id for id_ in ids[:1]]]) for one, ids in findings]
+    return [" ".join([finding.check, *[id_.repro.id for id_ in ids[:1]]]) for finding, ids in findings]
 
 
 def blocks():
@@ -68,7 +68,7 @@ def looked_at():
     """Be looked at while a function runs; its tensors go with it, and the thread that looks ends before Python."""
     checks = sys.modules["repros.watch.inside.checks.waiting"]
     checks.PERIOD = 0.01
-    atexit.register(lambda: any(one.name == "repros-watch" for one in threading.enumerate()) and os._exit(1))
+    atexit.register(lambda: any(thread.name == "repros-watch" for thread in threading.enumerate()) and os._exit(1))
     ddp = DistributedDataParallel(nn.Linear(2, 1))
 
     def holding():

@@ -47,7 +47,7 @@ def main(folder, *moments):
             ranks.append(child)
         time.sleep(int(moment) / 1000)
         os.kill(ranks[1], signal.SIGKILL)
-        ends = [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in ranks]
+        ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in ranks]
         print(*ends, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -101,7 +101,7 @@ def unused():
 @situation
 def adversaries():
     generator, critic = (DistributedDataParallel(network()) for _ in range(2))
-    first, second = (torch.optim.Adam(one.parameters()) for one in (generator, critic))
+    first, second = (torch.optim.Adam(network.parameters()) for network in (generator, critic))
     for _ in range(4):
         second.zero_grad()
         critic(torch.cat([batch(), generator(batch()).detach()])).mean().backward()
@@ -218,7 +218,7 @@ def fully_sharded_modules():
     model = network()
     for layer in (model[0], model[2], model):
         fully_shard(layer, mesh=init_device_mesh("cpu", (2,)))
-    return [one.to_local() for one in train(model).parameters()]
+    return [network.to_local() for network in train(model).parameters()]
 
 
 @since(2, 6)
@@ -229,7 +229,7 @@ def tensor_parallel():
     model = network()
     torch.manual_seed(0)  # both ranks see the same batches
     parallelize_module(model, init_device_mesh("cpu", (2,)), {"0": ColwiseParallel(), "2": RowwiseParallel()})
-    return [one.to_local() if hasattr(one, "to_local") else one for one in train(model).parameters()]
+    return [network.to_local() if hasattr(network, "to_local") else network for network in train(model).parameters()]
 
 
 def main(rank, folder, names):

@@ -57,7 +57,7 @@ def plain(result):
     """Return what a situation gave, without classes that a file could not hold."""
     if isinstance(result, nn.Module):
         return dict(result.state_dict())
-    return [plain(one) for one in result] if isinstance(result, (list, tuple)) else result
+    return [plain(item) for item in result] if isinstance(result, (list, tuple)) else result
 
 
 def run(file, names):

@@ -109,13 +109,13 @@ def epochs(model, optimizer, scheduler, number=3):
 
 def saved(*made):
     epochs(*made)
-    return [copy.deepcopy(one.state_dict()) for one in made]
+    return [copy.deepcopy(part.state_dict()) for part in made]
 
 
 def resumed():
     states, made = saved(*scheduled()), scheduled()
-    for one, state in zip(made, states, strict=True):
-        one.load_state_dict(state)
+    for part, state in zip(made, states, strict=True):
+        part.load_state_dict(state)
     return epochs(*made)
 
 
@@ -198,7 +198,7 @@ def attack():
 
 def other_parameters():
     model = network()
-    optimizer = torch.optim.SGD([one.clone().detach().requires_grad_() for one in model.parameters()], 0.1)
+    optimizer = torch.optim.SGD([part.clone().detach().requires_grad_() for part in model.parameters()], 0.1)
     return train(model, optimizer)
 
 

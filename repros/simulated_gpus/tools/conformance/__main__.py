@@ -40,7 +40,7 @@ def main() -> int:
 
     def progress(found: list[run.Found]) -> None:
         nonlocal done
-        done += len({one.operator for one in found})
+        done += len({combination.operator for combination in found})
         sys.stderr.write(f"torch {version}: {done} of {len(chosen)} operators\n")
 
     try:
@@ -57,10 +57,11 @@ def report(version: str, found: list[run.Found], against: str = "cpu") -> int:
     """Print unknown differences, stale entries and the figures; return the exit code."""
     entries = known.entries_for(version, against)
     unknown, stale = known.uncovered(found, entries), known.stale(found, entries)
-    for one in unknown:
-        print(f"{one.operator} {one.dtype} {one.form}: {one.wrong} of {one.samples} samples, {one.first}")
-    for one in (one for one in found if one.first and not one.samples):
-        print(f"{one.operator} {one.dtype} {one.form}: not run on the device, {against} {one.first}")
+    for it in unknown:
+        print(f"{it.operator} {it.dtype} {it.form}: {it.wrong} of {it.samples} samples, {it.first}")
+    for it in found:
+        if it.first and not it.samples:
+            print(f"{it.operator} {it.dtype} {it.form}: not run on the device, {against} {it.first}")
     for entry in stale:
         print(f"{entry.operator} now passes everywhere; remove it from known.py: {entry.reason}")
     print(figures.summary(figures.make_figures(version, found, against)))

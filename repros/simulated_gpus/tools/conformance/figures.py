@@ -36,21 +36,21 @@ def make_figures(version: str, found: Iterable[Found], against: str = "cpu") -> 
         found: the run's results.
         against: the reference's name.
     """
-    found = [one for one in found if one.samples]
+    found = [combination for combination in found if combination.samples]
     samples: Counter[str] = Counter()
     passed: Counter[str] = Counter()
-    for one in found:
-        key = f"{one.form} {one.dtype}"
-        samples[key] += one.samples
-        passed[key] += one.samples - one.wrong
+    for combination in found:
+        key = f"{combination.form} {combination.dtype}"
+        samples[key] += combination.samples
+        passed[key] += combination.samples - combination.wrong
     return {
         "torch": version,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "operators": len({one.operator for one in found}),
+        "operators": len({combination.operator for combination in found}),
         "samples": {key: {against: samples[key], "sim": passed[key]} for key in sorted(samples)},
-        "different": [_row(one) for one in sorted(found) if one.wrong],
+        "different": [_row(combination) for combination in sorted(found) if combination.wrong],
     }
 
 
@@ -72,7 +72,7 @@ def reference_name(figures: dict[str, Any]) -> str:
 
 def differences(figures: dict[str, Any]) -> list[Found]:
     """Return the combinations that differed."""
-    return [Found(**one) for one in figures["different"]]
+    return [Found(**combination) for combination in figures["different"]]
 
 
 def summary(figures: dict[str, Any]) -> str:
@@ -108,7 +108,9 @@ def table() -> str:
     laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in load_all("cuda")}
     for figures in load_all():
         cpu, sim = total(figures)
-        names = ", ".join(f"`{name}`" for name in sorted({one["operator"] for one in figures["different"]}))
+        names = ", ".join(
+            f"`{name}`" for name in sorted({combination["operator"] for combination in figures["different"]})
+        )
         version = figures["torch"].partition("+")[0]
         layout = "{1:,} of {0:,}".format(*laid_out[version]) if version in laid_out else "not run"
         row = (version, figures["date"], figures["operators"], f"{cpu:,}", f"{sim:,}", names, layout)

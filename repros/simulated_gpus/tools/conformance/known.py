@@ -134,12 +134,20 @@ def entries_for(version: str, against: str = "cpu") -> list[Known]:
 def uncovered(found: Iterable[Found], known: Iterable[Known]) -> list[Found]:
     """Return the differences that no entry covers."""
     entries = list(known)
-    return [one for one in found if one.wrong and not any(entry.covers(*one[:3]) for entry in entries)]
+    return [
+        combination
+        for combination in found
+        if combination.wrong and not any(entry.covers(*combination[:3]) for entry in entries)
+    ]
 
 
 def stale(found: Iterable[Found], known: Iterable[Known]) -> list[Known]:
     """Return the entries whose operators were run and did not differ."""
     combinations = list(found)
-    run = {one.operator for one in combinations}
-    wrong = [one for one in combinations if one.wrong]
-    return [entry for entry in known if entry.operator in run and not any(entry.covers(*one[:3]) for one in wrong)]
+    run = {combination.operator for combination in combinations}
+    wrong = [combination for combination in combinations if combination.wrong]
+    return [
+        entry
+        for entry in known
+        if entry.operator in run and not any(entry.covers(*combination[:3]) for combination in wrong)
+    ]

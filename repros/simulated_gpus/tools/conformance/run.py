@@ -98,8 +98,10 @@ def compare_with_cuda(indices: list[int], jobs: int, each: Callable[[list[Found]
     with tempfile.TemporaryDirectory() as folder:
         stub = cuda_stub.stub_environ(cuda_stub.build_stub(Path(folder)))
         expected = run_operators(indices, jobs, each, worker, stub)
-    found = {one[:3]: one for one in run_operators(indices, jobs, each, worker)}
-    return [compare_layouts(one, found[one[:3]]) for one in expected if one[:3] in found]
+    found = {combination[:3]: combination for combination in run_operators(indices, jobs, each, worker)}
+    return [
+        compare_layouts(combination, found[combination[:3]]) for combination in expected if combination[:3] in found
+    ]
 
 
 def compare_layouts(of_cuda: Found, of_device: Found) -> Found:

@@ -31,7 +31,9 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "versions": {one.metadata["Name"]: one.version for one in importlib.metadata.distributions()},
+        "versions": {
+            distribution.metadata["Name"]: distribution.version for distribution in importlib.metadata.distributions()
+        },
     }
 
 

@@ -32,7 +32,7 @@ def record(out: Path, texts: str) -> int:
     path.unlink(missing_ok=True)
     for first in range(0, len(chosen), size):
         found = run.run_operators(chosen[first : first + size], jobs, lambda part: None, run.LAYOUTS, {})
-        text = "".join(json.dumps({"torch": version, **one._asdict()}) + "\n" for one in found)
+        text = "".join(json.dumps({"torch": version, **combination._asdict()}) + "\n" for combination in found)
         with path.open("ab") as file:
             file.write(gzip.compress(text.encode()))
         done += len(found)

@@ -92,7 +92,7 @@ def _on_host(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().resolve_conj().resolve_neg()
     if isinstance(value, (list, tuple)):
-        return [_on_host(one) for one in value if not isinstance(one, (str, torch.device, torch.dtype, type(None)))]
+        return [_on_host(item) for item in value if not isinstance(item, (str, torch.device, torch.dtype, type(None)))]
     return value
 
 

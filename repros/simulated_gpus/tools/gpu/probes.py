@@ -45,7 +45,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return to_json(value.tolist())
     if isinstance(value, dict):
-        return {str(key): to_json(one) for key, one in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [to_json(one) for one in (sorted(value) if isinstance(value, set) else value)]
+        return [to_json(item) for item in (sorted(value) if isinstance(value, set) else value)]
     return f"<{type(value).__name__}>"

@@ -95,7 +95,7 @@ def describe(value: Any) -> dict[str, Any]:
         return found
     found["signature"] = str(signature)[:200]
     required = [
-        one for one in signature.parameters.values() if one.default is one.empty and one.kind < one.VAR_POSITIONAL
+        item for item in signature.parameters.values() if item.default is item.empty and item.kind < item.VAR_POSITIONAL
     ]
     if isinstance(value, types.FunctionType) and not required and value.__name__ not in _NOT_CALLED:
         found["called"] = call(value)
@@ -114,6 +114,6 @@ if __name__ == "__main__":
     out = files.out_option().out.absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # `torch.cuda.tunable.write_file` writes into the working directory
-        found = {**probes.record(PROBES), "items": {name: describe(one) for name, one in items()}}
+        found = {**probes.record(PROBES), "items": {name: describe(item) for name, item in items()}}
         os.chdir(out)
     files.write(out / "surface.json", found)

@@ -88,7 +88,9 @@ def make_results(
 
 def _versions(*names: str) -> dict[str, str]:
     """Return the versions of those packages that are installed."""
-    installed = {one.metadata["Name"]: one.version for one in importlib.metadata.distributions()}
+    installed = {
+        distribution.metadata["Name"]: distribution.version for distribution in importlib.metadata.distributions()
+    }
     return {name: installed[name] for name in names if name in installed}
 
 

@@ -81,7 +81,7 @@ def same_parameters(module: Any, device: str) -> Any:
     """Move a module and check that its parameters remain the same objects."""
     before = list(module.parameters())
     after = list(module.to(device).parameters())
-    assert all(one is other for one, other in zip(before, after))  # `strict` is from Python 3.10
+    assert all(old is other for old, other in zip(before, after))  # `strict` is from Python 3.10
     return module
 
 
@@ -107,7 +107,9 @@ def observe(line: Line, device: str) -> dict[str, Any]:
         return {"error": without_device_name(f"{type(error).__name__}: {first}", device)}
     tensors = result if isinstance(result, (tuple, list)) else [result]
     return {
-        "devices": [without_device_name(str(one.device), device) for one in tensors if isinstance(one, torch.Tensor)]
+        "devices": [
+            without_device_name(str(tensor.device), device) for tensor in tensors if isinstance(tensor, torch.Tensor)
+        ]
     }
 
 

@@ -37,12 +37,12 @@ class _Saving:
         self._optimizers.add(optimizer)
 
     def submitted(self, arguments: list[Any]) -> None:
-        for one in arguments:
-            if isinstance(one, dict):
+        for argument in arguments:
+            if isinstance(argument, dict):
                 held = {p.data_ptr() for optimizer in self._optimizers for p in parameters_of(optimizer)}
-                live = {name: (t, t._version) for name, t in _tensors(one) if t.data_ptr() in held}
+                live = {name: (t, t._version) for name, t in _tensors(argument) if t.data_ptr() in held}
                 if live:
-                    self._given[id(one)] = live
+                    self._given[id(argument)] = live
 
     def saving(self, saved: Any) -> None:
         versions = self._given.pop(id(saved), None)

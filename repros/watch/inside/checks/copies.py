@@ -24,9 +24,9 @@ def listen(watch: Watch) -> None:
         if forward is None:
             return
         bound = [cell.cell_contents for cell in getattr(forward, "__closure__", None) or () if _is_filled(cell)]
-        if any(one is module for one in bound):
+        if any(copy is module for copy in bound):
             return
-        others = [one for one in bound if type(one) is type(module) and one.__dict__.get("forward") is forward]
+        others = [copy for copy in bound if type(copy) is type(module) and copy.__dict__.get("forward") is forward]
         if others:
             name = type(module).__name__
             text = f"the forward of this {name} computes with the weights of the {name} that it was copied from"

@@ -56,7 +56,11 @@ class _Effect:
     def after_step(self, optimizer: Any, number: int) -> None:
         if optimizer in self._judged:
             return
-        trained = {id(one): one.grad is not None for one in parameters_of(optimizer) if one.requires_grad}
+        trained = {
+            id(parameter): parameter.grad is not None
+            for parameter in parameters_of(optimizer)
+            if parameter.requires_grad
+        }
         idle = self._idle.setdefault(optimizer, set(trained))
         idle.difference_update(key for key, has_gradient in trained.items() if has_gradient)
         if len(idle) == len(trained):
@@ -76,13 +80,17 @@ class _Effect:
             self._watch.find("steps_without_gradients", text, once=(id(optimizer),), step=number)
 
     def _look_for_replaced(self, optimizer: Any, idle: set[int]) -> None:
-        owned = {id(one): (module, one) for module in list(self._called) for one in module.parameters()}
+        owned = {
+            id(parameter): (module, parameter) for module in list(self._called) for parameter in module.parameters()
+        }
         lost = idle - owned.keys()
-        held = {id(one) for other in list(self._made) for one in parameters_of(other)}
-        new = [module for key, (module, one) in owned.items() if key not in held and one.grad is not None]
+        held = {id(parameter) for other in list(self._made) for parameter in parameters_of(other)}
+        new = [module for key, (module, parameter) in owned.items() if key not in held and parameter.grad is not None]
         if not lost or len(lost) != len(new):
             return  # a layer has as many as the one that it replaces
-        first = next(one for group in optimizer.param_groups for one in group["params"] if id(one) in lost)
+        first = next(
+            parameter for group in optimizer.param_groups for parameter in group["params"] if id(parameter) in lost
+        )
         del owned
         if _has_owner(first, optimizer):
             return
@@ -104,9 +112,11 @@ def listen(watch: Watch) -> None:
 def _has_owner(parameter: Any, optimizer: Any) -> bool:
     """Return whether a module, an attribute, a list or another dict by name holds a parameter."""
     own = {id(group["params"]) for group in optimizer.param_groups}
-    for one in gc.get_referrers(parameter):
-        if isinstance(one, dict) and any(value is parameter and isinstance(key, str) for key, value in [*one.items()]):
+    for referrer in gc.get_referrers(parameter):
+        if isinstance(referrer, dict) and any(
+            value is parameter and isinstance(key, str) for key, value in [*referrer.items()]
+        ):
             return True
-        if isinstance(one, (list, tuple)) and id(one) not in own:
+        if isinstance(referrer, (list, tuple)) and id(referrer) not in own:
             return True
     return False

@@ -90,14 +90,16 @@ class _Agreement:
             return
         held = {id(parameter) for parameter in parameters_of(optimizer)}
         for replica, _, state in self._live():
-            mine = {name: one for name, one in replica.parameters().items() if id(one) in held}
+            mine = {name: parameter for name, parameter in replica.parameters().items() if id(parameter) in held}
             if mine and not state.is_private:
                 _write(self._watch, replica, state, "gradients", number, mine, optimizer)
                 _write(self._watch, replica, state, "parameters", number, mine, optimizer)
 
     def _live(self) -> list[tuple[Any, Any, _State]]:
         pairs = [(replica, replica.module()) for replica in replicas.replicas]
-        return [(one, ddp, self._states.setdefault(id(one), _State())) for one, ddp in pairs if ddp is not None]
+        return [
+            (replica, ddp, self._states.setdefault(id(replica), _State())) for replica, ddp in pairs if ddp is not None
+        ]
 
 
 def listen(watch: Watch) -> None:
@@ -131,7 +133,7 @@ def _write(
     is_pending: bool = False,
 ) -> None:
     """Write the digest of gradients or parameters, for the process outside to compare."""
-    tensors = parameters if what == "parameters" else {name: one.grad for name, one in parameters.items()}
+    tensors = parameters if what == "parameters" else {name: parameter.grad for name, parameter in parameters.items()}
     names, norms, sums = _digest(tensors)
     if not names:
         return

@@ -24,8 +24,8 @@ def listen(watch: Watch) -> None:
         hook = module.__dict__.get("_hf_hook")
         if hook is None:
             return
-        for one in getattr(hook, "hooks", (hook,)):
-            target = _target(one)
+        for called in getattr(hook, "hooks", (hook,)):
+            target = _target(called)
             devices = {parameter.device for parameter in module.parameters()}
             if target is None or len(devices) != 1:
                 continue

@@ -37,7 +37,7 @@ def listen(watch: Watch) -> None:
         reference, version = taken.get(id(sample), (_nothing, 0))
         if sample is None or reference() is not sample or sample._version == version:
             return
-        places = {one.data_ptr() for one in module.parameters() if type(one.data_ptr()) is int}
+        places = {parameter.data_ptr() for parameter in module.parameters() if type(parameter.data_ptr()) is int}
         if sample.data_ptr() in places:
             name = type(module).__name__
             text = f"the weights that this {name} loads are its own and have changed: what was kept is no copy"

@@ -73,8 +73,8 @@ class _Modes:
         self._trained.update(called)
 
     def _look(self, optimizer: Any, number: int, called: list[Any]) -> None:
-        held = {id(one) for one in parameters_of(optimizer) if one.grad is not None}
-        if any(id(one) in held for module in called for one in module.parameters(recurse=False)):
+        held = {id(parameter) for parameter in parameters_of(optimizer) if parameter.grad is not None}
+        if any(id(parameter) in held for module in called for parameter in module.parameters(recurse=False)):
             return
         for module in [reference() for reference in self._evaluating.values()]:
             if module is None or not (self._is_fit or module in self._trained):
@@ -109,17 +109,19 @@ def _inactive_layers(module: Any) -> list[Any]:
     from torch import nn
 
     inner = list(module.modules())
-    if len(inner) == 1 or any(one.training for one in inner):
+    if len(inner) == 1 or any(module.training for module in inner):
         return []
-    dropouts = [one for one in inner if isinstance(one, nn.modules.dropout._DropoutNd) and one.p > 0]
-    norms = [one for one in inner if isinstance(one, nn.modules.batchnorm._BatchNorm) and one.track_running_stats]
+    dropouts = [module for module in inner if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0]
+    norms = [
+        module for module in inner if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats
+    ]
     return dropouts + norms
 
 
 def _learns(module: Any, held: set[int]) -> bool:
     return any(
         id(parameter) in held
-        for one in module.modules()
-        if not isinstance(one, _norms())
-        for parameter in one.parameters(recurse=False)
+        for child in module.modules()
+        if not isinstance(child, _norms())
+        for parameter in child.parameters(recurse=False)
     )

@@ -34,7 +34,7 @@ class _Order:
         self._trained: weakref.WeakKeyDictionary[Any, dict[int, _Trained]] = weakref.WeakKeyDictionary()
 
     def drawn(self, new: Any) -> None:
-        for old in [one for one in self._passes if any(sampler in new.samplers for sampler in one.samplers)]:
+        for old in [old for old in self._passes if any(sampler in new.samplers for sampler in old.samplers)]:
             self._passes.remove(old)
             self._untouched.discard(id(old))
             self._late.pop(id(old), None)
@@ -43,8 +43,8 @@ class _Order:
 
     def epoch_set(self, sampler: Any) -> None:
         for current in self._passes:
-            for place, one in enumerate(current.samplers):
-                if one is not sampler or id(current) not in self._untouched or not getattr(sampler, "shuffle", False):
+            for place, other in enumerate(current.samplers):
+                if other is not sampler or id(current) not in self._untouched or not getattr(sampler, "shuffle", False):
                     continue
                 self._late.pop(id(current), None)
                 if current.epochs[place] != sampler.epoch:

@@ -27,7 +27,9 @@ def listen(watch: Watch) -> None:
             watch.events.write("fact", check="precision_differs", place=user_place(), **details)
 
     def wrapping(module: Any, key: list[Any]) -> None:
-        dtypes = {str(one.dtype).replace("torch.", "") for one in module.parameters() if one.requires_grad}
+        dtypes = {
+            str(parameter.dtype).replace("torch.", "") for parameter in module.parameters() if parameter.requires_grad
+        }
         write([*key, "parameters"], 0, " and ".join(sorted(dtypes)))
 
     def prepared(replica: Any) -> None:

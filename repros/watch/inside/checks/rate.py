@@ -24,7 +24,9 @@ def listen(watch: Watch) -> None:
     def rate_found(trainer: Any, model: Any, options: dict[str, Any], _: Any) -> None:
         if not options.get("update_attr"):
             return
-        name = options.get("attr_name") or next((one for one in ("lr", "learning_rate") if hasattr(model, one)), None)
+        name = options.get("attr_name") or next(
+            (attribute for attribute in ("lr", "learning_rate") if hasattr(model, attribute)), None
+        )
         rate = getattr(model, name, None) if name else None
         if isinstance(rate, float):
             for optimizer in trainer.optimizers:

@@ -50,10 +50,10 @@ class _Erased:
         if self._since_step == 0 or torch.is_grad_enabled():
             return
         # The steps of a compiled optimizer are not seen.
-        stepping = [one for one in self._optimizers if not self._watch.compiles or steps.get(one, 0)]
-        held = {id(one) for optimizer in stepping for one in parameters_of(optimizer)}
-        lost = [one for one in list_parameters() if one.grad is not None and id(one) in held]
-        norms = [float(one.grad.norm()) for one in lost if one.grad.layout is torch.strided]
+        stepping = [optimizer for optimizer in self._optimizers if not self._watch.compiles or steps.get(optimizer, 0)]
+        held = {id(parameter) for optimizer in stepping for parameter in parameters_of(optimizer)}
+        lost = [parameter for parameter in list_parameters() if parameter.grad is not None and id(parameter) in held]
+        norms = [float(parameter.grad.norm()) for parameter in lost if parameter.grad.layout is torch.strided]
         if any(0 < norm < float("inf") for norm in norms):
             text = f"an evaluation erases the gradients of {self._since_step} backward passes before a step used them"
             numbers = {"backwards": self._since_step, "parameters": len(lost)}

@@ -56,9 +56,15 @@ class _Restored:
             self._fresh.add(optimizer)
         if rates == self._before.pop(optimizer, rates):
             return
-        suspects = [one for one in self._schedulers if one.optimizer is optimizer and one.last_epoch == 0]
+        suspects = [
+            scheduler
+            for scheduler in self._schedulers
+            if scheduler.optimizer is optimizer and scheduler.last_epoch == 0
+        ]
         if suspects:
-            self._suspects[optimizer] = [weakref.ref(one) for one in suspects if type(one).__name__ in _ABSOLUTE]
+            self._suspects[optimizer] = [
+                weakref.ref(scheduler) for scheduler in suspects if type(scheduler).__name__ in _ABSOLUTE
+            ]
 
     def scheduled(self, scheduler: Any) -> None:
         self._schedulers.add(scheduler)
@@ -70,7 +76,7 @@ class _Restored:
         self._suspects.pop(optimizer, None)
         rates, present = self._rates.get(optimizer), _rates(optimizer)
         expected = state.get("_last_lr") if isinstance(state, dict) else None
-        if expected is not None and rates == [float(one) for one in expected] and present != rates:
+        if expected is not None and rates == [float(rate) for rate in expected] and present != rates:
             text = (
                 f"the optimizer was loaded with the rate {rates[0]:g}, which its scheduler has reset to {present[0]:g}"
             )
@@ -78,7 +84,7 @@ class _Restored:
 
     def before_backward(self) -> None:
         for suspects in list(self._suspects.values()):
-            self._unmoved.update(one for one in _live(suspects) if one.last_epoch == 0)
+            self._unmoved.update(scheduler for scheduler in _live(suspects) if scheduler.last_epoch == 0)
 
     def before_step(self, optimizer: Any, number: int) -> None:
         self._fresh.discard(optimizer)
@@ -86,13 +92,13 @@ class _Restored:
         if suspects is None:
             return
         loaded, present = self._rates[optimizer], _rates(optimizer)
-        if present == loaded and any(one.last_epoch == 0 for one in _live(suspects)):
+        if present == loaded and any(scheduler.last_epoch == 0 for scheduler in _live(suspects)):
             return  # the schedule has not moved yet
         del self._suspects[optimizer]
-        for one in _live(suspects):
+        for scheduler in _live(suspects):
             # Not the number of the step: GradScaler may have skipped the ones before.
-            if one in self._unmoved and present not in (loaded, []) and _last(one) == present:
-                name = type(one).__name__
+            if scheduler in self._unmoved and present not in (loaded, []) and _last(scheduler) == present:
+                name = type(scheduler).__name__
                 text = (
                     f"the optimizer was loaded in the middle of a schedule, at the rate {loaded[0]:g},"
                     f" and {name} begins anew: {present[0]:g}"
@@ -127,8 +133,8 @@ def _rates(optimizer: Any) -> list[float]:
 
 
 def _live(references: list[Any]) -> list[Any]:
-    return [one for one in (reference() for reference in references) if one is not None]
+    return [scheduler for scheduler in (reference() for reference in references) if scheduler is not None]
 
 
 def _last(scheduler: Any) -> list[float]:
-    return [float(one) for one in getattr(scheduler, "_last_lr", ())]
+    return [float(rate) for rate in getattr(scheduler, "_last_lr", ())]

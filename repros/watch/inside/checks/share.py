@@ -35,12 +35,12 @@ def listen(watch: Watch) -> None:
     def after_step(*_: Any) -> None:
         if not waiting:
             return
-        live = [one for one in replicas.replicas if one.module() is not None]
-        trained = [one for one in waiting if one.fetched]
-        waiting[:] = [one for one in waiting if not one.fetched]
+        live = [replica for replica in replicas.replicas if replica.module() is not None]
+        trained = [current for current in waiting if current.fetched]
+        waiting[:] = [current for current in waiting if not current.fetched]
         if len(live) != 1 or not watch.wants("share_repeated"):
             return
-        for sampler in [one for current in trained for one in current.samplers if one not in written]:
+        for sampler in [sampler for current in trained for sampler in current.samplers if sampler not in written]:
             shares, mine = getattr(sampler, "num_replicas", None), getattr(sampler, "rank", None)
             if shares == len(live[0].key[1]) and shares > 1 and isinstance(mine, int):
                 key = [*live[0].key, "sampler", len(written)]

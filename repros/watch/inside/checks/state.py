@@ -83,8 +83,8 @@ class _States:
         for other in list(steps) if shared else ():
             name, tensor = shared[0]
             if other is not optimizer and id(tensor) in _ids(other):
-                for one, partner in ((optimizer, other), (other, optimizer)):
-                    self._partners[one] = _Partner(
+                for owner, partner in ((optimizer, other), (other, optimizer)):
+                    self._partners[owner] = _Partner(
                         weakref.ref(partner), steps.get(partner, 0), name, weakref.ref(tensor), tensor._version
                     )
 
@@ -108,8 +108,14 @@ class _States:
         if number != 1 or type(optimizer).__name__ != "SGD" or not _is_skipped(optimizer):
             return
         fused = [group for group in optimizer.param_groups if group.get("fused")]
-        momenta = [optimizer.state.get(one, {}).get("momentum_buffer") for group in fused for one in group["params"]]
-        self._unwritten[optimizer] = [(weakref.ref(one), one._version) for one in momenta if one is not None]
+        momenta = [
+            optimizer.state.get(parameter, {}).get("momentum_buffer")
+            for group in fused
+            for parameter in group["params"]
+        ]
+        self._unwritten[optimizer] = [
+            (weakref.ref(momentum), momentum._version) for momentum in momenta if momentum is not None
+        ]
 
     def _look_for_unwritten(self, optimizer: Any, number: int) -> None:
         present = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
@@ -191,7 +197,9 @@ def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any
     if group.get("fused") and isinstance(step, torch.Tensor) and step.device != parameter.device:
         text = f"the step counter of this fused optimizer is on {step.device}, its parameter on {parameter.device}"
         # Else the whole state is elsewhere, which `state_device` reports.
-        if all(one.device == parameter.device for one in others.values() if one is not step and _is_tensor(one)):
+        if all(
+            value.device == parameter.device for value in others.values() if value is not step and _is_tensor(value)
+        ):
             watch.find("state_step_device", text, step=number, names=["step"])
 
 

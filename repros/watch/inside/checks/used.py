@@ -100,7 +100,7 @@ class _Clipped:
 
     def clipping(self, parameters: Any, most: Any) -> None:
         # A generator must not be used up: whose parameters it yields is not known.
-        names = {id(one) for one in parameters} if isinstance(parameters, (list, tuple)) else None
+        names = {id(parameter) for parameter in parameters} if isinstance(parameters, (list, tuple)) else None
         self._clipped = [*self._clipped[-3:], (names, float(most))]
 
     def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
@@ -108,7 +108,7 @@ class _Clipped:
         inner = getattr(optimizer, "optimizer", optimizer)
         if not clipped or not scaler.is_enabled() or _is_unscaled(scaler, inner):
             return
-        held = {id(one) for one in parameters_of(inner) if one.grad is not None}
+        held = {id(parameter) for parameter in parameters_of(inner) if parameter.grad is not None}
         for names, most in clipped:
             is_its = len(self._optimizers) == 1 if names is None else bool(names & held)
             scale = float(scaler.get_scale())
@@ -135,9 +135,9 @@ def _smallest(optimizer: Any) -> Any:
     import torch
 
     found = [
-        one
-        for one in parameters_of(optimizer)
-        if type(one.grad) is torch.Tensor and one.grad.layout is torch.strided and one.grad.numel()
+        parameter
+        for parameter in parameters_of(optimizer)
+        if type(parameter.grad) is torch.Tensor and parameter.grad.layout is torch.strided and parameter.grad.numel()
     ]
     for parameter in sorted(found, key=torch.Tensor.numel)[:3]:
         if bool(parameter.grad.any()):

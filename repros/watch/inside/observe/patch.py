@@ -26,7 +26,7 @@ def around(
     What a compiler traces is not observed.
     """
     original = getattr(owner, name)
-    before, after, returned = (one and unseen(one) for one in (before, after, returned))
+    before, after, returned = (callback and unseen(callback) for callback in (before, after, returned))
 
     @uncounted
     @functools.wraps(original)

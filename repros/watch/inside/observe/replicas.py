@@ -33,7 +33,7 @@ class Replica:
         """Identify a wrapper that has just been made, which happens on all ranks of its group."""
         self.module = weakref.ref(ddp)
         self.key: list[Any] = _key(ddp.process_group)
-        self.trained = {id(one) for one in ddp.module.parameters() if one.requires_grad}
+        self.trained = {id(parameter) for parameter in ddp.module.parameters() if parameter.requires_grad}
         """The parameters that it reduces, by `id`: those that were trained when it was made."""
         self.is_converted = False
         """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
@@ -137,13 +137,13 @@ def attach(watch: Watch) -> None:
 def _patch_conversions(module: Any) -> None:
     def kinds(args: tuple[Any, ...], _: Any = None) -> dict[int, Any]:
         found = args[0]._parameters.values() if replicas else ()
-        return {id(one): (one.dtype, one.device) for one in found if one is not None}
+        return {id(tensor): (tensor.dtype, tensor.device) for tensor in found if tensor is not None}
 
     def converted(args: tuple[Any, ...], _: Any, before: dict[int, Any]) -> None:
         changed = {key for key, kind in kinds(args).items() if before.get(key, kind) != kind}
         for replica in replicas if changed else ():
             ddp = replica.module()
-            if ddp is not None and any(id(one) in changed for one in ddp.parameters()):
+            if ddp is not None and any(id(parameter) in changed for parameter in ddp.parameters()):
                 replica.is_converted = True
 
     # `Module.to`, `double`, `cpu` and all others go through it, module by module.

@@ -36,7 +36,7 @@ def main(how):
         generator, critic = DistributedDataParallel(generator), DistributedDataParallel(critic)
         scored = critic if how == "called" else critic.module
         of_network = critic.module
-    of_generator, of_critic = (torch.optim.Adam(one.parameters(), 2e-4) for one in (generator, critic))
+    of_generator, of_critic = (torch.optim.Adam(network.parameters(), 2e-4) for network in (generator, critic))
     for _ in range(8):
         fake = generator(torch.randn(16, 8))
         scores = scored(torch.cat([ring(16), fake.detach()]))
