@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -83,7 +84,11 @@ def become(request: dict[str, Any]) -> None:
 
 def main() -> None:
     """Serve until the standard input ends; in a forked process, run the script."""
-    import torch  # noqa: F401 # what this is about
+    import torch
+    import torch._dynamo  # noqa: F401 # the first optimizer imports it, which takes as long as torch itself
+
+    gc.collect()
+    gc.freeze()  # else each script's end looks through all that is imported, a second
 
     server = socket.socket(socket.AF_UNIX)
     server.bind(sys.argv[1])

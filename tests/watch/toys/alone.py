@@ -48,7 +48,7 @@ def second_order():
 @situation
 def functional():
     model = network().eval()
-    weights = {name: thread.detach() for name, thread in model.named_parameters()}
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
 
     def loss(weights, x):
         return torch.func.functional_call(model, weights, (x[None],)).mean()
