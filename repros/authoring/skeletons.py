@@ -6,25 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _MAIN = """\
-VARIANTS = (failing, fixed)
+VARIANTS = {{v.__name__: v for v in (failing, fixed)}}
 
 
 def main(variant="failing", strategy="{strategy}", accelerator="cpu"):
-    variants = {{v.__name__: v for v in VARIANTS}}
-    if variant not in variants:
-        sys.exit(f"unknown variant {{variant!r}}, choose from {{', '.join(variants)}}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {{variant!r}}, choose from {{', '.join(VARIANTS)}}")
 {body}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-"""
-_QUIET = """\
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
 """
 _ASSERT = 'assert got == 4.0, f"expected 4.0, got {got}"'
 
@@ -72,7 +63,7 @@ def failing(device):
 def fixed(device):
     return torch.tensor(2.0, device=device) + 2
 """,
-        f"    got = variants[variant](torch.device(accelerator)).item()\n    {_ASSERT}\n",
+        f"    got = VARIANTS[variant](torch.device(accelerator)).item()\n    {_ASSERT}\n",
     )
 )
 TRAINER = Skeleton(
@@ -93,11 +84,11 @@ def fixed(new_trainer):
     new_trainer(max_epochs=1).fit(model, DataLoader(torch.ones(4, 1)))
     return model.total
 """,
-        f"""{_QUIET}
+        f"""
     def new_trainer(**options):
-        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, **options, **quiet)
+        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, barebones=True, **options)
 
-    got = variants[variant](new_trainer)
+    got = VARIANTS[variant](new_trainer)
     {_ASSERT}
 """,
     ),
@@ -127,12 +118,12 @@ def failing(new_trainer, path):
 def fixed(new_trainer, path):
     return resume(new_trainer, path, samples=4)
 """,
-        f"""{_QUIET}
+        f"""
     def new_trainer(**options):
-        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, **options, **quiet)
+        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, barebones=True, **options)
 
     with tempfile.TemporaryDirectory() as folder:
-        got = variants[variant](new_trainer, os.path.join(folder, "epoch.ckpt"))
+        got = VARIANTS[variant](new_trainer, os.path.join(folder, "epoch.ckpt"))
     {_ASSERT}
 """,
     ),
@@ -159,7 +150,7 @@ def train(fabric, variant):
     got = layer.weight.grad.item()
     assert got == 4.0, f"expected 4.0, got {got} on rank {fabric.global_rank}"
 """,
-        "    Fabric(accelerator=accelerator, devices=2, strategy=strategy).launch(train, variants[variant])\n",
+        "    Fabric(accelerator=accelerator, devices=2, strategy=strategy).launch(train, VARIANTS[variant])\n",
         "ddp",
     ),
     ("torch>=2.0", "lightning>=2.0"),
@@ -191,7 +182,7 @@ def train(forward):
 """,
         """\
     if "RANK" in os.environ:
-        train(variants[variant])
+        train(VARIANTS[variant])
     else:  # run bare: what `torchrun --nproc-per-node=2` does
         run.main(["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node=2", __file__, *sys.argv[1:]])
 """,
@@ -226,7 +217,7 @@ def train(accelerator, samples):
         total += batch.sum().item()
     return total
 """,
-        f'    got = variants[variant](Accelerator(cpu=accelerator == "cpu"))\n    {_ASSERT}\n',
+        f'    got = VARIANTS[variant](Accelerator(cpu=accelerator == "cpu"))\n    {_ASSERT}\n',
     ),
     ("torch>=2.0", "accelerate>=0.20"),
 )
@@ -265,7 +256,7 @@ def fixed(new_trainer):
             arguments = TrainingArguments(folder, use_cpu=accelerator == "cpu", **options)
             return Trainer(model=model, args=arguments, train_dataset=data)
 
-        got = variants[variant](new_trainer)
+        got = VARIANTS[variant](new_trainer)
     {_ASSERT}
 """,
     ),

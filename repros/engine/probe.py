@@ -62,7 +62,11 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_tor
             errors="replace",
             timeout=_TIMEOUT,
             check=False,
-            env=environ | {cache.VARIABLE: str(cache.cache_folder())},
+            env=environ
+            | {
+                cache.VARIABLE: str(cache.cache_folder()),
+                "PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")),
+            },
         )
     except OSError as error:
         raise ProbeError(python, f"cannot be run ({error.strerror})", stack) from error

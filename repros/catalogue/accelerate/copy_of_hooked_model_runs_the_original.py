@@ -78,14 +78,13 @@ def loaded_copy():
     return twin
 
 
-VARIANTS = (failing, fixed, loaded_copy)
+VARIANTS = {v.__name__: v for v in (failing, fixed, loaded_copy)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    twin = variants[variant]()
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    twin = VARIANTS[variant]()
     got = twin(torch.ones(1, 1)).item()  # its weight times 1
     assert got == 10.0, f"expected the copy's output 10.0, got {got}"
 

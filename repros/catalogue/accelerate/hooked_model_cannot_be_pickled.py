@@ -96,14 +96,13 @@ def copied():
     multiprocessing.spawn(train, args=(copy.deepcopy(hooked()),), nprocs=2)
 
 
-VARIANTS = (failing, fixed, hooks_removed, forked, copied)
+VARIANTS = {v.__name__: v for v in (failing, fixed, hooks_removed, forked, copied)}
 
 
 def main(variant="failing", strategy="ddp_spawn", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    variants[variant]()
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    VARIANTS[variant]()
 
 
 if __name__ == "__main__":

@@ -181,13 +181,7 @@ def main(variant="failing", strategy="ddp", accelerator="cuda"):
     if variant not in VARIANTS:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     model = VARIANTS[variant](f"{accelerator}:{getattr(torch, accelerator).current_device()}")  # device 0 on every rank
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, **quiet)
+    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, barebones=True)
     trainer.fit(model, DataLoader(torch.ones(8, 1), batch_size=2))
 
 

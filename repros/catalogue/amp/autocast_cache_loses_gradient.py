@@ -137,25 +137,18 @@ def trainer(training):
         def configure_optimizers(self):
             return torch.optim.SGD(self.layer.parameters(), lr=0.0)
 
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    fit = Trainer(accelerator=training.device, devices=1, precision="bf16-mixed", max_steps=1, **quiet)
+    fit = Trainer(accelerator=training.device, devices=1, precision="bf16-mixed", max_steps=1, barebones=True)
     fit.fit(Module(), torch.utils.data.DataLoader(torch.zeros(1)))
 
 
-VARIANTS = (failing, trainer, fixed, cache_cleared, cache_disabled)
+VARIANTS = {v.__name__: v for v in (failing, trainer, fixed, cache_cleared, cache_disabled)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     training = Training(accelerator)
-    output = variants[variant](training)
+    output = VARIANTS[variant](training)
     if output is not None:  # the Trainer calls backward itself
         (output * training.scale).sum().backward()
     gradient = training.layer.weight.grad

@@ -110,14 +110,8 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     if variant not in VARIANTS:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     model, precision = VARIANTS[variant]
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
     trainer = Trainer(
-        accelerator=accelerator, devices=1, precision=precision, gradient_clip_val=0.5, max_epochs=1, **quiet
+        accelerator=accelerator, devices=1, precision=precision, gradient_clip_val=0.5, max_epochs=1, barebones=True
     )
     trainer.fit(model(), DataLoader(torch.ones(2, 1)))
 

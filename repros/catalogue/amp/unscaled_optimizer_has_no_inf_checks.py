@@ -96,16 +96,15 @@ def check_avoided(model):
     return failing(model)
 
 
-VARIANTS = (failing, fixed, old_parameters, made_last, check_avoided)
+VARIANTS = {v.__name__: v for v in (failing, fixed, old_parameters, made_last, check_avoided)}
 
 
 def main(variant="failing", strategy="adamw", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     model = torch.nn.Linear(1, 1, bias=False, device=accelerator)
     torch.nn.init.ones_(model.weight)
-    optimizer, loss = variants[variant](model)
+    optimizer, loss = VARIANTS[variant](model)
     scaler = torch.amp.GradScaler(accelerator)
     if variant == "check_avoided":
         loss.backward()

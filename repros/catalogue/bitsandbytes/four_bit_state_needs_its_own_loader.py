@@ -101,15 +101,14 @@ def not_strict(state, device):
     return layer
 
 
-VARIANTS = (failing, fixed, moved_first, not_strict)
+VARIANTS = {v.__name__: v for v in (failing, fixed, moved_first, not_strict)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     saved = new_layer((1.0, -3.0)).to(accelerator).state_dict()
-    layer = variants[variant](saved, accelerator)
+    layer = VARIANTS[variant](saved, accelerator)
     # Each row of 64 weights is a block with its own scale: 64 inputs of 1 times 1 in the first, times -3 in the last.
     got = layer(torch.ones(1, 64, device=accelerator))[0, [0, -1]].tolist()
     assert got == [64.0, -192.0], f"expected outputs [64.0, -192.0] of the saved weights 1 and -3, got {got}"

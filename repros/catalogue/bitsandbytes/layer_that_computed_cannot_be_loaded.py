@@ -107,18 +107,17 @@ def error_caught(layer, state, device):
     return layer
 
 
-VARIANTS = (failing, fixed, new_layer, moved_again, error_caught)
+VARIANTS = {v.__name__: v for v in (failing, fixed, new_layer, moved_again, error_caught)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     best = layer_on(accelerator, ((1.0, -3.0), (4.0, 6.5))).state_dict()
     layer = layer_on(accelerator)
     x = torch.ones(1, 2, device=accelerator)
     layer(x)
-    loaded = variants[variant](layer, best, accelerator)
+    loaded = VARIANTS[variant](layer, best, accelerator)
     got = [round(value, 1) for value in loaded(x)[0].tolist()]
     # The sums of the saved rows; 8 bits hold them to about one part in a hundred.
     near = torch.allclose(torch.tensor(got), torch.tensor([-2.0, 10.5]), atol=0.1)

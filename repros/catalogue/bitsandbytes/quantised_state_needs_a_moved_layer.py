@@ -75,15 +75,14 @@ def not_strict(state, device):
     return layer.to(device)
 
 
-VARIANTS = (failing, fixed, not_strict)
+VARIANTS = {v.__name__: v for v in (failing, fixed, not_strict)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     saved = new_layer(((1.0, -3.0), (4.0, 0.5))).to(accelerator).state_dict()
-    layer = variants[variant](saved, accelerator)
+    layer = VARIANTS[variant](saved, accelerator)
     got = layer(torch.ones(1, 2, device=accelerator))[0].tolist()
     # The sums of the saved rows; 8 bits hold them to about one part in a hundred.
     near = torch.allclose(torch.tensor(got), torch.tensor([-2.0, 4.5]), atol=0.1)

@@ -110,19 +110,19 @@ def static_graph():
     return DistributedDataParallel(Model(), find_unused_parameters=True, static_graph=True)
 
 
-VARIANTS = (failing, fixed, not_reentrant, static_graph)
+VARIANTS = {v.__name__: v for v in (failing, fixed, not_reentrant, static_graph)}
 
 
 def train(variant):
     distributed.init_process_group("gloo")
-    ddp = {v.__name__: v for v in VARIANTS}[variant]()
+    ddp = VARIANTS[variant]()
     for _ in range(2):
         ddp(torch.ones(1, 1)).sum().backward()
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

@@ -104,7 +104,7 @@ def moved_to_the_cpu_and_back(ddp):
     return ddp.to(device)
 
 
-VARIANTS = (failing, fixed, same_dtype, converted_copy, moved_to_the_cpu_and_back)
+VARIANTS = {v.__name__: v for v in (failing, fixed, same_dtype, converted_copy, moved_to_the_cpu_and_back)}
 
 
 def train(variant, accelerator):
@@ -117,7 +117,7 @@ def train(variant, accelerator):
     x = torch.full((1, 1), 1.0 + 2.0 * rank, device=device)
     ddp = DistributedDataParallel(nn.Linear(1, 1, bias=False, device=device))
     ddp(x).sum().backward()
-    ddp = {v.__name__: v for v in VARIANTS}[variant](ddp)
+    ddp = VARIANTS[variant](ddp)
     for step in range(2):
         ddp.zero_grad()
         ddp(x).sum().backward()
@@ -126,8 +126,8 @@ def train(variant, accelerator):
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant, accelerator)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

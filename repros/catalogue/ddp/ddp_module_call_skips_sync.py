@@ -90,7 +90,7 @@ def group_of_one(ddp, x):
     return ddp.module(x)
 
 
-VARIANTS = (failing, fixed, wrapped_first, group_of_one)
+VARIANTS = {v.__name__: v for v in (failing, fixed, wrapped_first, group_of_one)}
 
 
 def train(variant):
@@ -99,7 +99,7 @@ def train(variant):
     layer = nn.Linear(1, 1, bias=False)
     alone = [distributed.new_group([other]) for other in range(2)][rank]
     ddp = DistributedDataParallel(layer, process_group=alone if variant == "group_of_one" else None)
-    forward = {v.__name__: v for v in VARIANTS}[variant]
+    forward = VARIANTS[variant]
     # The output is w * x: the gradient of w is x, 1 on rank 0 and 3 on rank 1.
     x = torch.full((1, 1), 1.0 + 2.0 * rank)
     for step in range(2):
@@ -113,8 +113,8 @@ def train(variant):
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

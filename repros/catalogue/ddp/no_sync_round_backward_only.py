@@ -99,7 +99,7 @@ def flag_set_before(model, x):
         model(x).sum().backward()
 
 
-VARIANTS = (failing, fixed, flag_set_between, flag_set_before)
+VARIANTS = {v.__name__: v for v in (failing, fixed, flag_set_between, flag_set_before)}
 
 
 def train(variant):
@@ -108,7 +108,7 @@ def train(variant):
     layer = nn.Linear(1, 1, bias=False)
     # Its output is w * x: the gradient of w is x, 1 on rank 0 and 3 on rank 1, their mean is 2.
     own = 1.0 + 2.0 * rank
-    {v.__name__: v for v in VARIANTS}[variant](DistributedDataParallel(layer), torch.full((1, 1), own))
+    VARIANTS[variant](DistributedDataParallel(layer), torch.full((1, 1), own))
     got = layer.weight.grad.item()
     if variant.startswith("flag"):
         assert got == 4.0, f"expected gradient 4.0, twice the mean of 1 and 3, got {got}"
@@ -117,8 +117,8 @@ def train(variant):
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

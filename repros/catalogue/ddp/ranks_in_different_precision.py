@@ -87,12 +87,12 @@ def weights_in_another_dtype(rank):
     torch.set_default_dtype(torch.float64 if rank == 0 else torch.float32)
 
 
-VARIANTS = (failing, fixed, precision_compared, weights_in_another_dtype)
+VARIANTS = {v.__name__: v for v in (failing, fixed, precision_compared, weights_in_another_dtype)}
 
 
 def train(variant):
     distributed.init_process_group("gloo")
-    dtype = {v.__name__: v for v in VARIANTS}[variant](distributed.get_rank())
+    dtype = VARIANTS[variant](distributed.get_rank())
     ddp = DistributedDataParallel(nn.Linear(1, 1, bias=False))
     # The output is w * x: the gradient of w is x, on both ranks 1 + 1/256, which bfloat16 rounds to 1.
     x = torch.full((1, 1), 1.00390625)
@@ -107,8 +107,8 @@ def train(variant):
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

@@ -112,19 +112,19 @@ def unused_not_searched():
     return DistributedDataParallel(Model(use_reentrant=True), find_unused_parameters=False)
 
 
-VARIANTS = (failing, fixed, static_graph, unused_not_searched)
+VARIANTS = {v.__name__: v for v in (failing, fixed, static_graph, unused_not_searched)}
 
 
 def train(variant):
     distributed.init_process_group("gloo")
-    ddp = {v.__name__: v for v in VARIANTS}[variant]()
+    ddp = VARIANTS[variant]()
     for _ in range(2):
         ddp(torch.ones(1, 1)).sum().backward()
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

@@ -114,7 +114,7 @@ def one_forward(x):
     return ddp, lambda: ddp(torch.cat((x, x)))
 
 
-VARIANTS = (failing, fixed, static_graph, block_called_twice, one_forward)
+VARIANTS = {v.__name__: v for v in (failing, fixed, static_graph, block_called_twice, one_forward)}
 
 
 def train(variant):
@@ -123,7 +123,7 @@ def train(variant):
     # The output is w * x, twice, or w * (w * x), with w = 1: each call of the block adds x to the gradient, 1 on rank 0 and
     # 3 on rank 1. If one call's x is reduced, the gradient is 2 + x: the mean of 1 and 3, plus the rank's own x.
     x = torch.full((1, 1), 1.0 + 2.0 * rank, requires_grad=True)
-    ddp, forward = {v.__name__: v for v in VARIANTS}[variant](x)
+    ddp, forward = VARIANTS[variant](x)
     for step in range(2):
         ddp.zero_grad()
         forward().sum().backward()
@@ -132,8 +132,8 @@ def train(variant):
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if "RANK" in os.environ:
         train(variant)
     else:  # run bare: what `torchrun --nproc-per-node=2` does

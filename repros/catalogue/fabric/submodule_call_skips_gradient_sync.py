@@ -211,17 +211,28 @@ def teacher_not_moved(fabric, models):
     return lambda x: fabric.backward(mse_loss(student(x), models.teacher(x)))
 
 
-VARIANTS = (
-    *(failing, fixed, whole_forward, marked_method, unmarked_method, no_backward_sync),
-    *(reduced_loss, type_check, gradients_compared, teacher_not_moved),
-)
+VARIANTS = {
+    v.__name__: v
+    for v in (
+        failing,
+        fixed,
+        whole_forward,
+        marked_method,
+        unmarked_method,
+        no_backward_sync,
+        reduced_loss,
+        type_check,
+        gradients_compared,
+        teacher_not_moved,
+    )
+}
 
 
 def train(fabric, variant):
     models = Models()
     weight = models.student.weight
     optimizer = fabric.setup_optimizers(torch.optim.SGD([weight], lr=0.1))
-    backward = {v.__name__: v for v in VARIANTS}[variant](fabric, models)
+    backward = VARIANTS[variant](fabric, models)
     x = torch.full((1, 1), fabric.global_rank + 1.0, device=fabric.device)
     for step, expected in enumerate(FULL_BATCH_GRADIENTS):
         backward(x)
@@ -232,8 +243,8 @@ def train(fabric, variant):
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    if variant not in (names := [v.__name__ for v in VARIANTS]):
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(names)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     Fabric(accelerator=accelerator, devices=2, strategy=strategy).launch(train, variant)
 
 

@@ -108,24 +108,17 @@ def synchronous(ready):
     return SlowDisk(ready)
 
 
-VARIANTS = (failing, fixed, synchronous)
+VARIANTS = {v.__name__: v for v in (failing, fixed, synchronous)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, **quiet}
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, "barebones": True}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "step=1.ckpt")
         ready = threading.Event()
-        Trainer(plugins=variants[variant](ready), **options).fit(Model(path, ready), DataLoader(torch.ones(3, 1)))
+        Trainer(plugins=VARIANTS[variant](ready), **options).fit(Model(path, ready), DataLoader(torch.ones(3, 1)))
         got = torch.load(path)["state_dict"]["layer.weight"].item()
     assert got == -1.0, f"the checkpoint of step 1: expected weight -1.0, got {got}"
 

@@ -124,14 +124,15 @@ VARIANTS = {
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
     if variant not in VARIANTS:
         sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
     with tempfile.TemporaryDirectory() as folder:
-        options = {"accelerator": accelerator, "strategy": strategy, "devices": 2, "max_epochs": 1, **quiet}
+        options = {
+            "accelerator": accelerator,
+            "strategy": strategy,
+            "devices": 2,
+            "max_epochs": 1,
+            "logger": False,
+            "enable_checkpointing": False,
+        }
         trainer = Trainer(default_root_dir=folder, **options)
         trainer.fit(VARIANTS[variant](), DataLoader(torch.ones(8, 1)))
 

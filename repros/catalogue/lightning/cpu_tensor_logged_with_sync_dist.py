@@ -114,21 +114,21 @@ def both_backends(strategy, accelerator):
     return Model(lambda device: torch.tensor(0.5)), DDPStrategy(process_group_backend=backend)
 
 
-VARIANTS = (failing, fixed, number, unsynchronised, both_backends)
+VARIANTS = {v.__name__: v for v in (failing, fixed, number, unsynchronised, both_backends)}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cuda"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    model, strategy = variants[variant](strategy, accelerator)
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, **quiet)
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    model, strategy = VARIANTS[variant](strategy, accelerator)
+    trainer = Trainer(
+        accelerator=accelerator,
+        strategy=strategy,
+        devices="auto",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+    )
     trainer.fit(model, DataLoader(torch.ones(4, 1)))
 
 

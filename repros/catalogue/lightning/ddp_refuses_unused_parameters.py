@@ -154,21 +154,14 @@ def alternating(strategy):
     return Alternating(), strategy
 
 
-VARIANTS = (failing, fixed, static_graph, frozen, left_out_of_optimizer, alternating)
+VARIANTS = {v.__name__: v for v in (failing, fixed, static_graph, frozen, left_out_of_optimizer, alternating)}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    model, strategy = variants[variant](strategy)
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, **quiet)
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    model, strategy = VARIANTS[variant](strategy)
+    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, barebones=True)
     trainer.fit(model, DataLoader(torch.ones(4, 1)))  # two batches for each rank
 
 

@@ -93,23 +93,23 @@ def early_stopping(new_trainer, model, loaders):
     new_trainer(LearningRateFinder(num_training_steps=8), EarlyStopping("val")).fit(model, *loaders)
 
 
-VARIANTS = (failing, fixed, early_stopping)
+VARIANTS = {v.__name__: v for v in (failing, fixed, early_stopping)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     model, loaders = Model(), [DataLoader(torch.ones(8, 1)), DataLoader(torch.ones(1, 1))]
     with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
-        options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": 1, **quiet}
-        variants[variant](lambda *them: Trainer(default_root_dir=folder, callbacks=[*them], **options), model, loaders)
+        options = {
+            "accelerator": accelerator,
+            "strategy": strategy,
+            "devices": 1,
+            "max_epochs": 1,
+            "logger": False,
+            "enable_checkpointing": False,
+        }
+        VARIANTS[variant](lambda *them: Trainer(default_root_dir=folder, callbacks=[*them], **options), model, loaders)
     assert model.batches == 8, f"the first epoch: expected 8 batches, got {model.batches}"
 
 

@@ -98,20 +98,13 @@ def set_by_hand(new_trainer, loader):
     return failing(new_trainer, loader, ModelWithHook())
 
 
-VARIANTS = (failing, fixed, set_by_hand)
+VARIANTS = {v.__name__: v for v in (failing, fixed, set_by_hand)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     torch.manual_seed(0)
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
     with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
 
         def new_trainer(**options):
@@ -120,12 +113,12 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
                 "strategy": strategy,
                 "devices": 1,
                 "max_epochs": 1,
-                **quiet,
+                "barebones": True,
                 **options,
             }
             return Trainer(default_root_dir=folder, **options)
 
-        model = variants[variant](new_trainer, DataLoader(torch.ones(40, 1)))
+        model = VARIANTS[variant](new_trainer, DataLoader(torch.ones(40, 1)))
     assert model.lr != GIVEN, "the search found nothing"
     assert model.used == model.lr, f"expected the learning rate found, {model.lr}, the optimizer still has {model.used}"
 

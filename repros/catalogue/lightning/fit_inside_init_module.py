@@ -193,25 +193,37 @@ def spawned(trainer):
     failing(trainer)
 
 
-VARIANTS = (
-    *(failing, fixed, masked, loader_inside, cpu_generator, cuda_generator),
-    *(data_inside, datamodule, fast_dev_run, unshuffled, spawned),
-)
+VARIANTS = {
+    v.__name__: v
+    for v in (
+        failing,
+        fixed,
+        masked,
+        loader_inside,
+        cpu_generator,
+        cuda_generator,
+        data_inside,
+        datamodule,
+        fast_dev_run,
+        unshuffled,
+        spawned,
+    )
+}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cuda"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    quiet["fast_dev_run"] = variant == "fast_dev_run"
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, **quiet)
-    variants[variant](trainer)
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    trainer = Trainer(
+        accelerator=accelerator,
+        strategy=strategy,
+        devices="auto",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        fast_dev_run=variant == "fast_dev_run",
+    )
+    VARIANTS[variant](trainer)
 
 
 if __name__ == "__main__":

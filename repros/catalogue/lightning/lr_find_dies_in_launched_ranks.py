@@ -102,22 +102,15 @@ def script_per_rank(new_trainer):
     failing(new_trainer)
 
 
-VARIANTS = (failing, fixed, finder_callback, script_per_rank)
+VARIANTS = {v.__name__: v for v in (failing, fixed, finder_callback, script_per_rank)}
 
 
 def main(variant="failing", strategy="ddp_spawn", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
-        options = {"accelerator": accelerator, "strategy": strategy, "devices": 2, "max_epochs": 1, **quiet}
-        variants[variant](lambda **changes: Trainer(default_root_dir=folder, **{**options, **changes}))
+        options = {"accelerator": accelerator, "strategy": strategy, "devices": 2, "max_epochs": 1, "barebones": True}
+        VARIANTS[variant](lambda **changes: Trainer(default_root_dir=folder, **{**options, **changes}))
 
 
 if __name__ == "__main__":

@@ -183,25 +183,35 @@ def unsynchronised(new_trainer):
     failing(new_trainer, Model(sync_dist=False))
 
 
-VARIANTS = (
-    *(failing, fixed, results_checked, results_moved),
-    *(refit, revalidate, finder_callback, summed, unsynchronised),
-)
+VARIANTS = {
+    v.__name__: v
+    for v in (
+        failing,
+        fixed,
+        results_checked,
+        results_moved,
+        refit,
+        revalidate,
+        finder_callback,
+        summed,
+        unsynchronised,
+    )
+}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cuda"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     with tempfile.TemporaryDirectory() as folder:  # lr_find keeps its own checkpoint there
-        options = {"accelerator": accelerator, "strategy": strategy, "devices": "auto", "max_epochs": 1, **quiet}
-        variants[variant](partial(Trainer, default_root_dir=folder, **options))
+        options = {
+            "accelerator": accelerator,
+            "strategy": strategy,
+            "devices": "auto",
+            "max_epochs": 1,
+            "logger": False,
+            "enable_checkpointing": False,
+        }
+        VARIANTS[variant](partial(Trainer, default_root_dir=folder, **options))
 
 
 if __name__ == "__main__":

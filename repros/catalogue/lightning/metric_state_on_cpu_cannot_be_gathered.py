@@ -125,24 +125,17 @@ def not_a_submodule():
     return Model(CatMetric(), container=list)
 
 
-VARIANTS = (failing, fixed, on_device, both_backends, not_a_submodule)
+VARIANTS = {v.__name__: v for v in (failing, fixed, on_device, both_backends, not_a_submodule)}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cuda"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     if variant == "both_backends":
         backend = distributed.Backend.default_device_backend_map[accelerator]
         strategy = DDPStrategy(process_group_backend=f"cpu:gloo,{accelerator}:{backend}")  # cpu:gloo,cuda:nccl
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, **quiet)
-    trainer.fit(variants[variant](), DataLoader(torch.arange(8.0).unsqueeze(1)))
+    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices="auto", max_epochs=1, barebones=True)
+    trainer.fit(VARIANTS[variant](), DataLoader(torch.arange(8.0).unsqueeze(1)))
 
 
 if __name__ == "__main__":

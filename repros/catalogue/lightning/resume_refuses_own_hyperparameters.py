@@ -130,29 +130,22 @@ def plain_values(trainer, path):
     trainer.fit(Model(vars(Config())), ckpt_path=path)
 
 
-VARIANTS = (failing, fixed, allowed, environment, plain_values)
+VARIANTS = {v.__name__: v for v in (failing, fixed, allowed, environment, plain_values)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
 
     def new_trainer(epochs):
-        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=epochs, **quiet)
+        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=epochs, barebones=True)
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "first.ckpt")
         first = new_trainer(1)
         first.fit(Model(vars(Config()) if variant == "plain_values" else Config()))
         first.save_checkpoint(path)
-        variants[variant](new_trainer(2), path)
+        VARIANTS[variant](new_trainer(2), path)
 
 
 if __name__ == "__main__":

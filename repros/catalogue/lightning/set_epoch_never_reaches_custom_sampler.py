@@ -95,22 +95,15 @@ def unwrapped(sampler):
     return Model(sampler), {"use_distributed_sampler": False}
 
 
-VARIANTS = (failing, fixed, unwrapped)
+VARIANTS = {v.__name__: v for v in (failing, fixed, unwrapped)}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     sampler = ByEpoch()
-    model, options = variants[variant](sampler)
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=2, **quiet, **options)
+    model, options = VARIANTS[variant](sampler)
+    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=2, barebones=True, **options)
     trainer.fit(model, DataLoader(torch.ones(2, 1), sampler=sampler))
     epochs = sampler.epochs[-2:]
     assert epochs == [0, 1], f"expected the sampler's epochs [0, 1], got {epochs}"

@@ -78,27 +78,20 @@ def fresh_trainer(trainer, new_trainer):
     return new_trainer()
 
 
-VARIANTS = (failing, fixed, fresh_trainer)
+VARIANTS = {v.__name__: v for v in (failing, fixed, fresh_trainer)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
 
     def new_trainer():
-        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=1, **quiet)
+        return Trainer(accelerator=accelerator, strategy=strategy, devices=1, max_epochs=1, barebones=True)
 
     model, loader, trainer = Model(), DataLoader(torch.ones(4, 1)), new_trainer()
     trainer.fit(model, loader)
     model.steps, model.stop_at = 0, None
-    trainer = variants[variant](trainer, new_trainer)
+    trainer = VARIANTS[variant](trainer, new_trainer)
     trainer.fit_loop.max_epochs = trainer.current_epoch + 1
     trainer.fit(model, loader)
     assert model.steps == 4, f"the second fit: expected 4 steps, got {model.steps}"

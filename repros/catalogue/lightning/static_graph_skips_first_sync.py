@@ -97,21 +97,14 @@ def automatic():
     return Model(automatic=True), DDPStrategy(static_graph=True)
 
 
-VARIANTS = (failing, fixed, automatic)
+VARIANTS = {v.__name__: v for v in (failing, fixed, automatic)}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    model, strategy = variants[variant]()
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, **quiet)
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    model, strategy = VARIANTS[variant]()
+    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, barebones=True)
     trainer.fit(model, DataLoader(torch.ones(4, 1)))
 
 

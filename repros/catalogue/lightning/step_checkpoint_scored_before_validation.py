@@ -92,19 +92,24 @@ def epoch_end(folder):
     return failing(folder)
 
 
-VARIANTS = (failing, fixed, epoch_end)
+VARIANTS = {v.__name__: v for v in (failing, fixed, epoch_end)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     epochs, batches = (4, 2) if variant == "epoch_end" else (1, 8)
     loader, one = DataLoader(torch.ones(batches, 1)), DataLoader(torch.ones(1, 1))
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = variants[variant](folder)
-        options = {"accelerator": accelerator, "strategy": strategy, "devices": 1, "max_epochs": epochs, **quiet}
+        checkpoint = VARIANTS[variant](folder)
+        options = {
+            "accelerator": accelerator,
+            "strategy": strategy,
+            "devices": 1,
+            "max_epochs": epochs,
+            "logger": False,
+            "num_sanity_val_steps": 0,
+        }
         Trainer(val_check_interval=2, callbacks=[checkpoint], **options).fit(Model(), loader, one)
     best = int(os.path.basename(checkpoint.best_model_path)[len("step=") : -len(".ckpt")])
     assert best == 4, f"the best checkpoint: expected step 4, where val was 1.0, got {best}"

@@ -113,21 +113,16 @@ def agreed():
     return ModelWithAgreement()
 
 
-VARIANTS = (failing, refused, fixed, agreed)
+VARIANTS = {v.__name__: v for v in (failing, refused, fixed, agreed)}
 
 
 def main(variant="failing", strategy="ddp", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = Trainer(accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, **quiet)
-    trainer.fit(variants[variant](), DataLoader(torch.ones(8, 1)))
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
+    trainer = Trainer(
+        accelerator=accelerator, strategy=strategy, devices=2, max_epochs=1, logger=False, enable_checkpointing=False
+    )
+    trainer.fit(VARIANTS[variant](), DataLoader(torch.ones(8, 1)))
 
 
 if __name__ == "__main__":

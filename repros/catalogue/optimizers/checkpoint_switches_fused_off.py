@@ -94,13 +94,12 @@ def unfused(state, device):
     return model, optimizer
 
 
-VARIANTS = (failing, fixed, flag_put_back, unfused)
+VARIANTS = {v.__name__: v for v in (failing, fixed, flag_put_back, unfused)}
 
 
 def main(variant="failing", strategy="fused_adamw", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     device = torch.device(accelerator)
     scaler = torch.amp.GradScaler(accelerator)
 
@@ -111,7 +110,7 @@ def main(variant="failing", strategy="fused_adamw", accelerator="cpu"):
         return optimizer.state_dict()
 
     checkpoint = step(*new_training(device, fused=False))
-    step(*variants[variant](checkpoint, device))
+    step(*VARIANTS[variant](checkpoint, device))
 
 
 if __name__ == "__main__":

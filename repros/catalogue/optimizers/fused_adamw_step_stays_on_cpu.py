@@ -156,26 +156,28 @@ def save_first_training(device, path):
     torch.save({**optimizer.state_dict(), "scaler": torch.cuda.amp.GradScaler().state_dict()}, path)
 
 
-VARIANTS = (
-    failing,
-    fixed,
-    mapped_to_own_device,
-    mapped_to_first_device,
-    deleted_checkpoint,
-    optimizer_after_move,
-    scaler_saved,
-)
+VARIANTS = {
+    v.__name__: v
+    for v in (
+        failing,
+        fixed,
+        mapped_to_own_device,
+        mapped_to_first_device,
+        deleted_checkpoint,
+        optimizer_after_move,
+        scaler_saved,
+    )
+}
 
 
 def main(variant="failing", strategy="fused_adamw", accelerator="cuda"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     device = torch.device(accelerator, 0)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "optimizer.pt")
         save_first_training(device, path)
-        variants[variant](device, path)
+        VARIANTS[variant](device, path)
 
 
 if __name__ == "__main__":

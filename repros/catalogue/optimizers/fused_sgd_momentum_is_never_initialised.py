@@ -84,15 +84,14 @@ def no_overflow(weight):
     return failing(weight)
 
 
-VARIANTS = (failing, fixed, state_cleared, no_momentum, no_overflow)
+VARIANTS = {v.__name__: v for v in (failing, fixed, state_cleared, no_momentum, no_overflow)}
 
 
 def main(variant="failing", strategy="fused_sgd", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     weight = torch.nn.Parameter(torch.zeros(1, device=accelerator))
-    optimizer = variants[variant](weight)
+    optimizer = VARIANTS[variant](weight)
     # A gradient of 2, scaled by 2 ** 127, is more than a float32 can hold; scaled by half of that it fits.
     scaler = torch.amp.GradScaler(accelerator, init_scale=2.0**126 if variant == "no_overflow" else 2.0**127)
     while weight.item() == 0.0:

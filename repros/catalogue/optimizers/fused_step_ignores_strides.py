@@ -98,7 +98,7 @@ def layout_kept(state):
     return model, optimizer
 
 
-VARIANTS = (failing, fixed, unfused, layout_kept)
+VARIANTS = {v.__name__: v for v in (failing, fixed, unfused, layout_kept)}
 
 
 def step(model, optimizer):
@@ -109,12 +109,11 @@ def step(model, optimizer):
 
 
 def main(variant="failing", strategy="fused_sgd", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     model, optimizer = new_training()
     step(model, optimizer)
-    model, optimizer = variants[variant](copy.deepcopy(optimizer.state_dict()))
+    model, optimizer = VARIANTS[variant](copy.deepcopy(optimizer.state_dict()))
     step(model, optimizer)
     # From zero, minus the momentum: the gradient of the first training plus the same gradient once more.
     got = model.weight.flatten().tolist()

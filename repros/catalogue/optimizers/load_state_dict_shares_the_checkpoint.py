@@ -61,7 +61,7 @@ def copied(state):
     return state.copy()
 
 
-VARIANTS = (failing, fixed, copied)
+VARIANTS = {v.__name__: v for v in (failing, fixed, copied)}
 
 
 def step(weight, optimizer, gradient):
@@ -74,20 +74,19 @@ def new_optimizer(weight):
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     weight = torch.nn.Parameter(torch.zeros(1, device=accelerator))
     first = new_optimizer(weight)
     step(weight, first, gradient=1.0)
     kept = copy.deepcopy(first.state_dict())  # with a momentum of 1
 
     second = new_optimizer(weight)
-    second.load_state_dict(variants[variant](kept))
+    second.load_state_dict(VARIANTS[variant](kept))
     step(weight, second, gradient=2.0)
 
     third = new_optimizer(weight)
-    third.load_state_dict(variants[variant](kept))
+    third.load_state_dict(VARIANTS[variant](kept))
     got = third.state[weight]["momentum_buffer"].item()
     assert got == 1.0, f"the second roll-back: expected momentum 1.0, got {got}"
 

@@ -73,13 +73,12 @@ def fixed(checkpoint):
     return optimizer
 
 
-VARIANTS = (failing, fixed)
+VARIANTS = {v.__name__: v for v in (failing, fixed)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     optimizer = new_optimizer()
     scheduler = new_scheduler(optimizer)
     for _ in range(4):
@@ -87,7 +86,7 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
         scheduler.step()
     expected = round(optimizer.param_groups[0]["lr"], 3)
     checkpoint = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
-    got = round(variants[variant](checkpoint).param_groups[0]["lr"], 3)
+    got = round(VARIANTS[variant](checkpoint).param_groups[0]["lr"], 3)
     assert got == expected, f"expected learning rate {expected}, got {got}"
 
 

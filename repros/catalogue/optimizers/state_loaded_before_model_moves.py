@@ -144,7 +144,7 @@ def mapped_to_device(strategy, path, device):
     return model, optimizer
 
 
-VARIANTS = (failing, fixed, fused, moved_by_hand, mapped_to_device)
+VARIANTS = {v.__name__: v for v in (failing, fixed, fused, moved_by_hand, mapped_to_device)}
 
 
 def step(model, optimizer, device):
@@ -153,16 +153,15 @@ def step(model, optimizer, device):
 
 
 def main(variant="failing", strategy="adamw", accelerator="cuda"):
-    variants = {v.__name__: v for v in VARIANTS}
-    if variant not in variants:
-        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(variants)}")
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {variant!r}, choose from {', '.join(VARIANTS)}")
     device = torch.device(accelerator, 0)
     model, optimizer = new_training(strategy)
     step(model.to(device), optimizer, device)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "optimizer.pt")
         torch.save(optimizer.state_dict(), path)
-        step(*variants[variant](strategy, path, device), device)
+        step(*VARIANTS[variant](strategy, path, device), device)
 
 
 if __name__ == "__main__":
