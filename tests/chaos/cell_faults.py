@@ -162,7 +162,7 @@ def _record_until_full(results: Path, result: Result) -> None:
     for _ in range(400):
         try:
             record.append(results, result)
-        except OSError:
+        except record.NotRecordedError:
             break
         complete.append(result.reason)
     if [line["reason"] for line in record.read(results)] != complete if results.exists() else complete:
