@@ -19,8 +19,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from repros.cache import cache_folder
 from repros.cache.snapshot import files_below, remember
 from repros.errors import ReprosError
@@ -124,6 +122,8 @@ def remove(unit: Unit, folder: Path = FOLDER) -> None:
 @contextlib.contextmanager
 def _changing(stack: Path) -> Iterator[ledger.Lines]:
     """Yield the lines of a stack's ledger, and write them when what was seen has been written."""
+    from filelock import FileLock  # noqa: PLC0415 - `repros list` and `repros audit` read evidence and write none
+
     lock = cache_folder() / f"evidence-{zlib.crc32(os.fsencode(stack.absolute())):08x}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):  # two runs on one stack would each lose the other's lines
