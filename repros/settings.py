@@ -18,7 +18,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,22 +48,77 @@ class Settings:
     """Files and folders, absolute."""
 
 
-class _Chosen:
-    """What the running command or pytest session was told; by default nothing."""
+@dataclass(frozen=True)
+class Origin:
+    """The catalogue that a script is of."""
 
-    places: tuple[Path, ...] = ()
     folder: Path | None = None
+    """The folder of the private catalogue, with its `evidence`, `stacks` and `golden`; None for the package's own."""
+    option: Path | None = None
+    """What `--catalogue` names, so that a command finds the script; None where that is needless."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words with which a printed command finds the script again: `--catalogue PATH`, or none."""
+        if self.option is None:
+            return ()
+        near = self.option.absolute().is_relative_to(Path.cwd())
+        return ("--catalogue", os.path.relpath(self.option) if near else str(self.option))
 
 
-def use_catalogue(places: Iterable[Path] = (), folder: Path | None = None) -> None:
-    """Use these places instead of all other catalogues, from now on; without places, those of the settings.
+OWN = Origin()
+"""Of the package's own catalogue."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The catalogues in use; without any argument, the package's own alone."""
+
+    given: tuple[Path, ...] = ()
+    """Files and folders of scripts from the option `--catalogue`, in the place of all others."""
+    named: tuple[Path, ...] = ()
+    """Files and folders that the project's settings add to the package's own catalogue."""
+
+    @property
+    def scripts(self) -> tuple[Path, ...]:
+        """The files and folders whose scripts are in use."""
+        return self.given or (CATALOGUE, *self.named)
+
+    @property
+    def private_folders(self) -> tuple[Path, ...]:
+        """The folders of the private catalogues, each with its `evidence`, `stacks` and `golden`."""
+        places = self.given or self.named
+        return tuple(dict.fromkeys(_folder(place) for place in places if not _is_own(place)))
+
+    def origin_of(self, script: Path) -> Origin:
+        """Return the catalogue that a script is of."""
+        if _is_own(script):
+            return OWN
+        resolved = script.resolve()
+        holding = [folder for folder in self.private_folders if resolved.is_relative_to(folder.resolve())]
+        # Of nested folders the innermost; a script outside of all is its own folder's catalogue.
+        folder = max(holding, key=lambda folder: len(folder.parts)) if holding else _folder(script)
+        if any(resolved.is_relative_to(place.resolve()) for place in self.named):
+            return Origin(folder)
+        given = [place for place in self.given if resolved.is_relative_to(place.resolve())]
+        return Origin(folder, given[0] if given else script)
+
+
+PACKAGE = Places()
+"""The package's own catalogue alone."""
+
+
+def find_places(given: Iterable[Path] = (), folder: Path | None = None) -> Places:
+    """Return the catalogues in use.
 
     Args:
-        places: files and folders of scripts, from the option `--catalogue`.
+        given: files and folders of scripts, from the option `--catalogue`.
         folder: the folder whose project's settings count; the working directory by default.
+
+    Raises:
+        ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
     """
-    _Chosen.places, _Chosen.folder = tuple(places), folder
-    _find_settings.cache_clear()
+    return Places(tuple(given), read_settings(folder).catalogue)
 
 
 def read_settings(folder: Path | None = None) -> Settings:
@@ -73,38 +127,17 @@ def read_settings(folder: Path | None = None) -> Settings:
     Raises:
         ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
     """
-    return _find_settings((folder or _Chosen.folder or Path.cwd()).absolute(), os.environ.get(VARIABLE, ""))
-
-
-def catalogue_places() -> tuple[Path, ...]:
-    """Return the files and folders whose scripts are in use."""
-    return _Chosen.places or (CATALOGUE, *read_settings().catalogue)
-
-
-def private_folders() -> tuple[Path, ...]:
-    """Return the folders of the private catalogues in use, each with its `evidence`, `stacks` and `golden`."""
-    places = _Chosen.places or read_settings().catalogue
-    return tuple(dict.fromkeys(_folder(place) for place in places if not _is_own(place)))
-
-
-def folder_of(script: Path) -> Path | None:
-    """Return the folder of the private catalogue that a script is in; None for a script of the package."""
-    if _is_own(script):
-        return None
-    holding = [folder for folder in private_folders() if script.resolve().is_relative_to(folder.resolve())]
-    # Of nested folders the innermost; a script outside of all is its own folder's catalogue.
-    return max(holding, key=lambda folder: len(folder.parts)) if holding else _folder(script)
-
-
-def catalogue_words(script: Path) -> tuple[str, ...]:
-    """Return the words with which a printed command finds a script again: `--catalogue PATH`, or none if needless."""
-    resolved = script.resolve()
-    known = (CATALOGUE, *read_settings().catalogue)
-    if any(resolved.is_relative_to(place.resolve()) for place in known):
-        return ()
-    given = [place for place in _Chosen.places if resolved.is_relative_to(place.resolve())]
-    place = given[0] if given else script
-    return ("--catalogue", os.path.relpath(place) if place.absolute().is_relative_to(Path.cwd()) else str(place))
+    folder, variable = (folder or Path.cwd()).absolute(), os.environ.get(VARIABLE, "")
+    found = Settings()
+    for parent in (folder, *folder.parents):
+        file = parent / "pyproject.toml"
+        if file.is_file() and (table := _read_table(file)) is not None:
+            found = _parse_settings(file, table)
+            break
+    if not variable:
+        return found
+    names = [name for name in variable.split(os.pathsep) if name]
+    return Settings(found.prefix, _places(VARIABLE, Path.cwd(), names))
 
 
 def _is_own(path: Path) -> bool:
@@ -117,20 +150,6 @@ def _folder(place: Path) -> Path:
         return place
     above = [parent for parent in place.absolute().parents if any((parent / name).is_dir() for name in _BESIDE)]
     return above[0] if above else place.absolute().parent
-
-
-@cache
-def _find_settings(folder: Path, variable: str) -> Settings:
-    found = Settings()
-    for parent in (folder, *folder.parents):
-        file = parent / "pyproject.toml"
-        if file.is_file() and (table := _read_table(file)) is not None:
-            found = _parse_settings(file, table)
-            break
-    if not variable:
-        return found
-    names = [name for name in variable.split(os.pathsep) if name]
-    return Settings(found.prefix, _places(VARIABLE, Path.cwd(), names))
 
 
 def _read_table(file: Path) -> dict[str, Any] | None:

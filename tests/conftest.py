@@ -19,7 +19,6 @@ from repros.engine import header
 from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
-from repros.settings import use_catalogue
 from repros.stacks import stack
 from tests.toy_cells import TOYS, Play, living
 
@@ -88,13 +87,6 @@ def warm_python(current_python: Path, tmp_path_factory: pytest.TempPathFactory) 
         assert server.stdout.readline() == b"ready\n"
         yield client
         server.stdin.close()  # the end of its input ends the server
-
-
-@pytest.fixture(autouse=True)
-def _no_chosen_catalogue() -> Iterator[None]:
-    """Forget what `--catalogue` of a command has chosen, which lasts as long as the process."""
-    yield
-    use_catalogue()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from repros.model import (
     Variant,
 )
 from repros.model.affected import AnyOf
-from repros.settings import CATALOGUE
+from repros.settings import CATALOGUE, PACKAGE
 
 SIGNATURE = Signature(raises="RuntimeError", match=("the documented failure",))
 
@@ -118,7 +118,8 @@ def repro(id_: str = "RPR-0001", **given: Any) -> Repro:
         "variants": (variant(), variant("fixed", Outcome.PASSES)),
         "doc": "Symptom: it fails.",
     }
-    return Repro(id_, **{**values, **given})
+    values |= given
+    return Repro(id_, origin=PACKAGE.origin_of(values["path"]), **values)
 
 
 def environment(name: str = "current", **given: Any) -> Environment:

@@ -6,7 +6,7 @@ import ast
 import re
 import reprlib
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement
@@ -24,6 +24,7 @@ from repros.authoring.form import (
 from repros.engine.header.block import Block
 from repros.engine.header.keys import REPRO, VARIANT, Key, requirements
 from repros.model import Kind
+from repros.settings import PACKAGE, Places
 from repros.stacks import load_stacks
 
 Report = Callable[[str], None]
@@ -61,24 +62,27 @@ if __name__ == "__main__":
 """
 
 
-def fill_template(template: str, form: FilledForm, report: Report) -> str:
+def fill_template(template: str, form: FilledForm, report: Report, places: Places = PACKAGE) -> str:
     """Return the filled script.
 
     Args:
         template: a script with a valid header.
         form: the answers.
         report: takes a sentence for each answer that is rejected.
+        places: the catalogues in use, whose stacks can be its home.
     """
-    values = _valid_values(template, form, report)
+    values = _valid_values(template, form, report, load_stacks(places))
     text = _set_sections(_set_code(template, form.code, values, report), form.sections)
     return "\n".join(_set_values(text.splitlines(), values)) + "\n"
 
 
-def _valid_values(template: str, form: FilledForm, report: Report) -> dict[HeaderKey, Value]:
+def _valid_values(
+    template: str, form: FilledForm, report: Report, stacks: Collection[object]
+) -> dict[HeaderKey, Value]:
     """Return the form's values that the header accepts, and report the others."""
     values = dict(form.values)
     for place, value in form.values.items():
-        if problem := _value_problem(place, value):
+        if problem := _value_problem(place, value, stacks):
             report(problem)
             del values[place]
     for place, problem in _conflicts(template, values):
@@ -87,11 +91,11 @@ def _valid_values(template: str, form: FilledForm, report: Report) -> dict[Heade
     return values
 
 
-def _value_problem(place: HeaderKey, value: Value) -> str | None:
+def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -> str | None:
     """Return why the header rejects a value, or None if it accepts it."""
     table, key = place
-    if key == "home" and value not in load_stacks():
-        return f"home = {_QUOTED.repr(value)}: no such stack; known: {', '.join(load_stacks())}"
+    if key == "home" and value not in stacks:
+        return f"home = {_QUOTED.repr(value)}: no such stack; known: {', '.join(map(str, stacks))}"
     rule = _RULES[table][key]
     try:
         rule.parse(value)

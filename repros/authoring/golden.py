@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repros.authoring.by_hand import run_script
 from repros.model import Device, Outcome, Repro
-from repros.settings import CATALOGUE, folder_of
+from repros.settings import CATALOGUE
 
 INDEX = "index.toml"
 
@@ -40,12 +40,12 @@ class Golden:
         return self.folder / f"{self.name}.log"
 
 
-def golden_folder(script: Path) -> Path | None:
-    """Return the folder for a script's golden logs: that of its catalogue, or that of the checkout's tests.
+def golden_folder(repro: Repro) -> Path | None:
+    """Return the folder for a repro's golden logs: that of its catalogue, or that of the checkout's tests.
 
     None for a script of the package outside a checkout.
     """
-    private = folder_of(script)
+    private = repro.origin.folder
     if private is not None:
         return private / "golden"
     tests = CATALOGUE.parents[1] / "tests/match/golden"

@@ -20,7 +20,7 @@ from repros.engine.signature import normalise
 from repros.model import Outcome, Repro
 from repros.model.affected import AnyOf, Overlap, Term
 from repros.model.catalogue import Catalogue
-from repros.settings import folder_of
+from repros.settings import PACKAGE, Places
 from repros.stacks import load_stacks
 
 FAMILIES = ("accelerate", "amp", "bitsandbytes", "ddp", "fabric", "lightning", "optimizers", "transformers")
@@ -55,6 +55,8 @@ class Script:
     """A script that is checked."""
 
     repro: Repro
+    places: Places = PACKAGE
+    """The catalogues in use, whose stacks can be its home."""
 
     @property
     def path(self) -> Path:
@@ -64,7 +66,7 @@ class Script:
     @property
     def is_own(self) -> bool:
         """Whether it is in the package's catalogue, which has further rules."""
-        return folder_of(self.path) is None
+        return self.repro.origin.folder is None
 
     @cached_property
     def source(self) -> str:
@@ -174,7 +176,7 @@ def names_where_a_claim_is_made(script: Script) -> Iterator[str]:
 
 def has_a_home(script: Script) -> Iterator[str]:
     """Check that the home stack exists, can run the script and is affected."""
-    repro, stacks = script.repro, load_stacks()
+    repro, stacks = script.repro, load_stacks(script.places)
     if repro.home not in stacks:
         yield f"home = {repro.home!r}: expected one of {', '.join(stacks)}"
         return

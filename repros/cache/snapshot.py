@@ -20,7 +20,7 @@ _MOST_KEPT = 32
 """Snapshots that are kept, the newest; those of other checkouts and catalogues, whose files may be gone."""
 
 
-def remember(name: str, files: Iterable[str | Path], read: Callable[[], T]) -> T:
+def remember(name: str, files: Iterable[str | Path], read: Callable[[], T], key: str = "") -> T:
     """Return what `read` returns, from its snapshot if no file has changed since that was written.
 
     A file has changed if its size, its inode or one of its times has. Files that came or went count, too. A snapshot
@@ -29,10 +29,11 @@ def remember(name: str, files: Iterable[str | Path], read: Callable[[], T]) -> T
     Args:
         name: what is kept, in one word.
         files: everything that the value depends on: the files that are read, and the code that reads them.
+        key: what else the value depends on.
         read: its value can be pickled; what it raises is raised, and not kept.
     """
-    state = (sys.version, sorted(map(_state, files)))
-    paths = "\0".join(path for path, *_ in state[1])
+    state = (sys.version, key, sorted(map(_state, files)))
+    paths = "\0".join(path for path, *_ in state[2])
     try:
         file = _folder() / f"{name}-{zlib.crc32(paths.encode('utf-8', 'surrogateescape')):08x}"
     except (ReprosError, RuntimeError, OSError):  # no folder for a cache, which whoever needs one reports

@@ -23,6 +23,7 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.model import Kind
 from repros.model.catalogue import Catalogue
+from repros.settings import Places
 
 CLEAN, AFFECTED = 0, 1
 
@@ -62,6 +63,7 @@ def audit(
     python: Path | None,
     format_name: str,
     ignores: tuple[tuple[str, dt.datetime, str], ...],
+    places: Places,
     *,
     as_json: bool,
     bugs_only: bool,
@@ -79,12 +81,12 @@ def audit(
     """
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(places)
     subject = _read_subject(file, python)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
     asked = [repro for repro in catalogue if repro.kind is Kind.BUG or not bugs_only]
-    report = build_report(subject, assess(asked, subject, evidence.read()), ignored, today)
+    report = build_report(subject, assess(asked, subject, evidence.read(places=places)), ignored, today)
     out = console()
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
     shown = choose_format(chosen, width=out.width, verbose=verbose)(report)

@@ -17,6 +17,7 @@ from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_co
 from repros.cli.shared.streams import echo_json
 from repros.errors import ReprosError
 from repros.model import Device, Repro
+from repros.settings import Places
 
 
 def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
@@ -68,6 +69,7 @@ def bisect_repro(
     variant: str,
     strategy: str | None,
     device: str | None,
+    places: Places,
     *,
     every: bool,
     dry_run: bool,
@@ -86,10 +88,10 @@ def bisect_repro(
     Exit code: 0 if the failure was found, 1 if the first release to be tried does not show it, 2 if the request is
     invalid.
     """
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(places)
     repro = catalogue.find(id_)
     spec = bisecting.choose_cell(catalogue, repro, variant, strategy, device)
-    question = bisecting.ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest)
+    question = bisecting.ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest, places)
     for line in describe_steps(question):
         show_text(console(stderr=as_json), line, "dim")
     return AGREES if dry_run else _answer_question(question, every=every, as_json=as_json, keep=keep)

@@ -33,7 +33,7 @@ from repros.matrix.ranges import find_contradictions
 from repros.matrix.worklist import build_worklist
 from repros.model import Outcome, Repro, Result, Stack, Verdict
 from repros.model.catalogue import Catalogue
-from repros.settings import CATALOGUE, catalogue_words, folder_of
+from repros.settings import CATALOGUE, Places
 from repros.stacks import load_stacks, stack
 from repros.text.suggest import suggest_signature
 
@@ -81,7 +81,7 @@ class _Check:
     help="Find the ends of the affected range by bisection, minutes each; asked on a terminal if not given.",
 )
 @catalogue_option
-def check(id_: str, stacks: tuple[str, ...], *, bisect: bool | None) -> int:
+def check(id_: str, stacks: tuple[str, ...], places: Places, *, bisect: bool | None) -> int:
     """Do everything that a new script needs, and say what is left to do.
 
     The rules of the catalogue are checked; every variant is run on the stacks that are ready, and evidence is kept of
@@ -91,9 +91,9 @@ def check(id_: str, stacks: tuple[str, ...], *, bisect: bool | None) -> int:
 
     Exit code: 0 when nothing is left to do, 1 when something is, 2 when the request is invalid.
     """
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(places)
     checked = _Check(console(), catalogue, catalogue.find(id_))
-    chosen = [stack(name) for name in stacks] or [one for one in load_stacks().values() if environments.ready(one)]
+    chosen = [stack(name, places) for name in stacks] or [*filter(environments.ready, load_stacks(places).values())]
     try:
         with interrupt_on_signals():
             _check_rules(checked)
@@ -112,7 +112,7 @@ def _check_rules(checked: _Check) -> None:
     checked.heading("Rules")
     if remove_comments(checked.repro.path):
         show_text(checked.out, "  the template's comments were removed from the header", "dim")
-    script = Script(checked.repro)
+    script = Script(checked.repro, checked.catalogue.places)
     sentences = [sentence for rule in RULES for sentence in rule(script)]
     sentences += find_unnamed_rivals(checked.repro, checked.catalogue)
     checked.report(sentences, f"all {len(RULES) + 1} hold")
@@ -123,7 +123,9 @@ def _measure(checked: _Check, stacks: Sequence[Stack]) -> None:
     repro = checked.repro
     checked.heading(f"Runs on {', '.join(one.name for one in stacks) or 'no stack'}")
     by_name = {one.name: one for one in stacks}
-    worklist = build_worklist(select(Catalogue((repro,)), Selection()), stacks, evidence.read())
+    worklist = build_worklist(
+        select(Catalogue((repro,)), Selection()), stacks, evidence.read(places=checked.catalogue.places)
+    )
     results: list[Result] = []
 
     def store(measurement: Measurement) -> None:
@@ -166,7 +168,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
     """Capture the log of a run by hand, and find the failure in it."""
     repro = checked.repro
     checked.heading("Log of a run by hand")
-    folder = golden_folder(repro.path)
+    folder = golden_folder(repro)
     names = [one.name for one in stacks if environments.ready(one)]
     if checked.disagrees:
         show_text(checked.out, "  not captured: first fix the cells that disagree", "red")
@@ -179,7 +181,12 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
         checked.report([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"], "")
         return
     golden = Golden(repro, repro.home, folder)
-    text = capture(golden, environments.ensure(stack(repro.home), lambda line: show_text(checked.out, line, "dim")))
+    text = capture(
+        golden,
+        environments.ensure(
+            stack(repro.home, checked.catalogue.places), lambda line: show_text(checked.out, line, "dim")
+        ),
+    )
     found = match_log(decode_lines(text.encode()), checked.catalogue).candidates
     certain = [one.repro.id for one in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
     ids = ", ".join(f"{one.repro.id} ({one.confidence})" for one in found) or "no failure"
@@ -189,7 +196,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
 
 def _check_range(checked: _Check) -> None:
     checked.heading("Affected range")
-    contradictions = find_contradictions(Catalogue((checked.repro,)), evidence.read())
+    contradictions = find_contradictions(Catalogue((checked.repro,)), evidence.read(places=checked.catalogue.places))
     checked.report([str(one) for one in contradictions], "agrees with the evidence")
 
 
@@ -201,9 +208,9 @@ def _bisect(checked: _Check, *, wanted: bool | None) -> None:
     for package in missing:
         ask = sys.stdin.isatty() and wanted is None
         if wanted or (ask and click.confirm(f"  bisect {package} now? It takes some minutes", default=True)):
-            outcome = keep_record(choose_cell(checked.catalogue, repro), package, checked.out)
+            outcome = keep_record(choose_cell(checked.catalogue, repro), package, checked.out, checked.catalogue.places)
             show_text(checked.out, f"  {outcome}")
-    words = " ".join(catalogue_words(repro.path))
+    words = " ".join(repro.origin.words)
     left = [package for package in packages if kept_record(repro, package) is None]
     commands = [f"repros bisect {repro.id} --package {package} --keep {words}".rstrip() for package in left]
     fine = f"bisected: {', '.join(packages)}" if packages else "no end is claimed"
@@ -214,7 +221,7 @@ def _write_tables(checked: _Check) -> None:
     """Write the README's tables, in a checkout and for a script of the package."""
     root = CATALOGUE.parents[1]
     checked.heading("Documentation")
-    if folder_of(checked.repro.path) is not None or not (root / "docs/failures.md").is_file():
+    if checked.repro.origin.folder is not None or not (root / "docs/failures.md").is_file():
         checked.report([], "none to write: the script is not one of a checkout")
         return
     changed = write_pages(root, load())
@@ -225,7 +232,7 @@ def _run_tests(checked: _Check) -> None:
     """Run the checkout's tests that name this script."""
     repro, root = checked.repro, CATALOGUE.parents[1]
     checked.heading("Tests of this script")
-    if folder_of(repro.path) is not None or not (root / "tests").is_dir():
+    if repro.origin.folder is not None or not (root / "tests").is_dir():
         command = f"python -m pytest {repro.path.parent} --repro {repro.id}"
         checked.report([], f"none here; as tests of your own: {command}")
         return

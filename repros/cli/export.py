@@ -15,7 +15,7 @@ from repros.engine.probe import probe
 from repros.errors import ReprosError
 from repros.export import osv, script
 from repros.model import Repro
-from repros.settings import catalogue_places
+from repros.settings import Places
 from repros.stacks import stack
 from repros.text.control import dump_json
 
@@ -50,6 +50,7 @@ def export(
     stack_name: str | None,
     python: Path | None,
     output: Path | None,
+    places: Places,
     *,
     as_osv: bool,
     force: bool,
@@ -61,16 +62,16 @@ def export(
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
-    repro = load_catalogue().find(id_)
+    repro = load_catalogue(places).find(id_)
     if as_osv:
-        record = osv.osv_record(repro, evidence.read())
+        record = osv.osv_record(repro, evidence.read(places=places))
         text = dump_json(record) + "\n"
         file = output or Path(f"{record['id']}.json")
     else:
-        text = script.export_script(repro, _choose_pins(repro, stack_name, python), variant)
+        text = script.export_script(repro, _choose_pins(repro, stack_name, python, places), variant)
         file = output or script.script_file_name(repro)
         if str(file) != "-":
-            _refuse_a_catalogue(file, repro)
+            _refuse_a_catalogue(file, repro, places)
     if str(file) == "-":
         echo(text, nl=False)
         return
@@ -78,21 +79,21 @@ def export(
     echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
-def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None) -> script.Pins:
+def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, places: Places) -> script.Pins:
     if python is not None:
         return script.pins_of_environment(repro, probe(choose_interpreter(python), sim=False))
-    chosen = stack(stack_name or repro.home)
-    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read())
+    chosen = stack(stack_name or repro.home, places)
+    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read(places=places))
     return script.pins_of_stack(repro, chosen, measured=measured)
 
 
-def _refuse_a_catalogue(file: Path, repro: Repro) -> None:
+def _refuse_a_catalogue(file: Path, repro: Repro, places: Places) -> None:
     """Refuse a file in a catalogue, where it would be a second script with the repro's id.
 
     Raises:
         ReprosError: the file would be read as a part of a catalogue in use.
     """
-    for place in catalogue_places():
+    for place in places.scripts:
         if place.is_dir() and file.resolve().is_relative_to(place.resolve()):
             problem = f"{file} is in the catalogue {place}, where it would be a second {repro.id}"
             raise ReprosError(f"{problem}; name a file elsewhere with --output.")

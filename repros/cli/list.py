@@ -18,7 +18,7 @@ from repros.errors import refuse_unknown
 from repros.matrix.spans import describe_stacks
 from repros.model import Kind, Repro
 from repros.model.catalogue import Catalogue
-from repros.settings import CATALOGUE, catalogue_places
+from repros.settings import CATALOGUE, Places
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading
@@ -84,6 +84,7 @@ def list_repros(
     strategies: tuple[str, ...],
     packages: tuple[str, ...],
     kinds: tuple[str, ...],
+    places: Places,
     *,
     silent: bool,
     markdown: bool,
@@ -93,19 +94,19 @@ def list_repros(
 
     A failure must fit all of the options that are given, and one value of a repeated option.
     """
-    chosen = Filter(families, strategies, packages, kinds, silent).choose(load_catalogue())
+    chosen = Filter(families, strategies, packages, kinds, silent).choose(load_catalogue(places))
     if as_json:
         values = [json_values.repro_summary(repro) for repro in chosen]
         echo_json(values)
     elif markdown:
         echo(failures_table(chosen), nl=False)
     else:
-        _print_list(chosen)
-        _name_others()
+        _print_list(chosen, places)
+        _name_others(places)
 
 
-def _print_list(repros: Sequence[Repro]) -> None:
-    out, known, stacks = console(), evidence.read(), [*load_stacks().values()]
+def _print_list(repros: Sequence[Repro], places: Places) -> None:
+    out, known, stacks = console(), evidence.read(places=places), [*load_stacks(places).values()]
     for repro in repros:
         for line in heading(repro.id, f"{repro.title}{kind_note(repro)}", out.width):
             show_text(out, line)
@@ -118,9 +119,9 @@ def _print_list(repros: Sequence[Repro]) -> None:
         show_text(out, "no documented failure fits", "dim")
 
 
-def _name_others() -> None:
+def _name_others(places: Places) -> None:
     """Name the files in private catalogues that look like scripts and are none, since they have no header."""
-    private = [place for place in catalogue_places() if place.is_dir() and place != CATALOGUE]
+    private = [place for place in places.scripts if place.is_dir() and place != CATALOGUE]
     if not private:
         return
     from repros.engine.header import has_header  # noqa: PLC0415 - the package's own catalogue is read only if it changed

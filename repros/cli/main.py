@@ -16,7 +16,6 @@ from repros.cli.shared.options import example
 from repros.cli.shared.signals import interruption_exit_code
 from repros.cli.shared.streams import drop_output, echo, flush, prepare_streams
 from repros.errors import ReprosError, UnknownNameError
-from repros.settings import use_catalogue
 
 _LONGEST_MESSAGE = 300
 
@@ -107,7 +106,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     """Run a command; return its exit code, or that of the error that it ended with."""
     try:
         prepare_streams()
-        use_catalogue()
         code = cli.main(arguments, prog_name="repros", standalone_mode=False)
         flush()
     except click.ClickException as error:

@@ -14,6 +14,7 @@ from repros.cli.shared.streams import echo, echo_json
 from repros.match import log, match_log
 from repros.match.json_format import match_to_json
 from repros.match.text import format_match
+from repros.settings import Places
 
 FOUND, NOT_FOUND = 0, 1
 
@@ -26,7 +27,7 @@ FOUND, NOT_FOUND = 0, 1
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment for --confirm.")
 @json_option
 @catalogue_option
-def match(file: Path, python: Path | None, *, confirm: bool, as_json: bool) -> int:
+def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
     """Find the documented failures that a log or a traceback shows.
 
     FILE is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
@@ -43,7 +44,7 @@ def match(file: Path, python: Path | None, *, confirm: bool, as_json: bool) -> i
         raise click.UsageError(
             "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
         )
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(places)
     found = match_log(log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input"), catalogue)
     ids = [candidate.repro.id for candidate in found.candidates]
     if confirm:

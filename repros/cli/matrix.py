@@ -25,6 +25,7 @@ from repros.matrix.measure import Store, measure
 from repros.matrix.text import worklist_lines
 from repros.matrix.worklist import Worklist, build_worklist, find_trouble
 from repros.model import Category, Device, Result, Verdict
+from repros.settings import Places
 from repros.stacks import load_stacks, stack
 from repros.text.table import counts_line
 from repros.text.wording import count
@@ -104,6 +105,7 @@ def matrix(
     folder: Path | None,
     results: Path,
     jobs: int,
+    places: Places,
     *,
     dry_run: bool,
     check: bool,
@@ -121,27 +123,28 @@ def matrix(
     trouble. Exit code: 0 when every cell agrees with its header (with --check: with its evidence), 1 when one does
     not, 2 when the request cannot be met.
     """
-    out, known = console(), evidence.read(folder)
+    out, known = console(), evidence.read(folder, places)
     if recorded:
         if not check:
             raise click.UsageError("--from needs --check: evidence is written only from cells that this command runs.")
         return _compare_with_evidence(out, read_results(recorded), known)
     selection = Selection(ids, (), strategies, tuple(map(Device, devices)))
     try:
-        specs = select(load_catalogue(), selection)
+        specs = select(load_catalogue(places), selection)
     except NothingToRunError as error:
         if not allow_empty:
             raise
         show_text(out, str(error))
         return AGREES
-    worklist = build_worklist(specs, [*map(stack, stacks)] or [*load_stacks().values()], known)
+    chosen = [stack(name, places) for name in stacks] or [*load_stacks(places).values()]
+    worklist = build_worklist(specs, chosen, known)
     for line in worklist_lines(worklist, known, include_fresh=again or check):
         show_text(out, line, "dim")
     if worklist.obsolete and not check:
         _remove_obsolete(out, worklist, specs, folder, dry_run=dry_run)
     options = MeasureOptions(check=check, again=again, keep=keep, folder=folder, results=results, jobs=jobs)
     code = AGREES if dry_run else _measure(out, worklist, known, options)
-    trouble = not check and _show_trouble(out, worklist, evidence.read(folder))
+    trouble = not check and _show_trouble(out, worklist, evidence.read(folder, places))
     return DISAGREES if trouble and not dry_run and code == AGREES else code
 
 
@@ -150,9 +153,10 @@ def _remove_obsolete(
 ) -> None:
     """Remove the evidence of what cannot run any more, or say what would be removed."""
     repros = {spec.repro.id: spec.repro for spec in specs}
+    stacks = {known.name: known for known in worklist.stacks}
     for unit in worklist.obsolete:
         if not dry_run:
-            own = evidence.folder_for(repros[unit.unit.repro], stack(unit.unit.stack))
+            own = evidence.folder_for(repros[unit.unit.repro], stacks[unit.unit.stack])
             evidence.remove(unit.unit, folder or own)
         verb = "to be removed" if dry_run else "removed"
         show_text(out, f"{verb}: the evidence of {unit.unit}, which cannot run there any more", "yellow")

@@ -17,7 +17,7 @@ from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.errors import ReprosError
-from repros.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, catalogue_words, read_settings, use_catalogue
+from repros.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, Places, find_places, read_settings
 from repros.text.wording import relative_to_cwd
 
 
@@ -64,23 +64,23 @@ def new(slug: str | None, family: str | None, template: str | None, issue: Path 
     catalogue = catalogue or (relative_to_cwd(folders[0]) if folders else CHECKOUT)
     own = catalogue == CHECKOUT or catalogue.resolve().is_relative_to(CATALOGUE)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
-    use_catalogue([catalogue])
+    places = find_places([catalogue])
     path = write_script(
-        catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form), prefix, template
+        catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form, places), prefix, template
     )
-    command = shlex.join(["repros", "check", slug, *catalogue_words(path)])
+    command = shlex.join(["repros", "check", slug, *places.origin_of(path).words])
     echo(f"{path}\nEdit it, and check it:\n  {command}")
     if prefix == DEFAULT_PREFIX:
         hint = 'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml'
         show_text(console(stderr=True), hint, "dim")
 
 
-def _fill(template: str, form: FilledForm | None) -> str:
+def _fill(template: str, form: FilledForm | None, places: Places) -> str:
     """Return the template filled from a form if there is one; report rejected values on stderr."""
     if form is None:
         return template
     out = console(stderr=True)
-    return fill_template(template, form, lambda problem: show_text(out, f"rejected: {problem}", "yellow"))
+    return fill_template(template, form, lambda problem: show_text(out, f"rejected: {problem}", "yellow"), places)
 
 
 def _read_issue(issue: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -28,8 +28,9 @@ from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.markdown import Form, markdown
 from repros.issue.redact import Identity
 from repros.issue.torch_env import collect_env
-from repros.model import Device, Outcome, Repro, Variant
+from repros.model import Device, Outcome, Repro, Stack, Variant
 from repros.model.catalogue import Catalogue
+from repros.settings import Places
 from repros.stacks import load_stacks
 
 RUNS = Path(".repros/report.jsonl")
@@ -69,6 +70,7 @@ def report(
     devices: tuple[Device, ...],
     results: Path | None,
     form: str | None,
+    places: Places,
     *,
     as_json: bool,
 ) -> None:
@@ -78,7 +80,7 @@ def report(
     latest run are reported; without an ID, all of them that show a failure. Progress goes to stderr. Secrets, and
     what identifies you or your machine, are redacted; still, read the block before you post it.
     """
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(places)
     if python is None and not stacks:
         if strategies or devices:
             raise click.UsageError("--strategy and --device restrict a run; add --python or --stack to run.")
@@ -89,7 +91,7 @@ def report(
     elif not ids:
         raise click.UsageError("name the repros to run there: one ID, or several.")
     else:
-        file, where = RUNS, choose_where(stacks, python)
+        file, where = RUNS, choose_where(stacks, python, places)
         lines = _run(catalogue, ids, where, strategies, devices)
     reports = list(_reports(catalogue, ids, lines, file))
     if as_json:
@@ -128,7 +130,8 @@ def _reports(
             raise ReprosError(
                 f"{file} has no result of {repro.id}; run it where it fails: repros report {repro.id} --python PATH"
             )
-        yield build(repro, own, _torch_env, Identity.of_this_machine())
+        describe = functools.partial(_torch_env, load_stacks(catalogue.places))
+        yield build(repro, own, describe, Identity.of_this_machine(), catalogue.places)
 
 
 def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path) -> list[Repro]:
@@ -144,10 +147,10 @@ def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[R
     return known
 
 
-def _torch_env(line: RecordLine) -> tuple[str, str | None]:
+def _torch_env(stacks: Mapping[str, Stack], line: RecordLine) -> tuple[str, str | None]:
     """Return torch's description of a line's environment, or why there is none: it may be gone or changed."""
     name, torch = line["stack"]["name"], line["stack"]["versions"].get("torch")
-    stack = load_stacks().get(name)
+    stack = stacks.get(name)
     python = environments.place(stack) / "bin" / "python" if stack else Path(name)
     if not python.exists():
         return "", "the environment does not exist any more"

@@ -21,10 +21,10 @@ from repros.engine import record
 from repros.engine.cells import JOBS
 from repros.engine.environment import Where
 from repros.engine.pipeline import RunOptions, run_selection
-from repros.engine.plan import CellSpec, NothingToRunError, Selection, select, stack_names
+from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.results_file import LATEST
 from repros.model import Device, Launch, Result
-from repros.stacks import stack
+from repros.settings import Places
 from repros.text.wording import relative_to_cwd
 
 AUTO = "auto"
@@ -121,6 +121,7 @@ def run(
     launch: str,
     repeat: int,
     require: tuple[Device, ...],
+    places: Places,
     *,
     append: bool,
     allow_empty: bool,
@@ -137,9 +138,9 @@ def run(
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    where = choose_where(stacks, python)
+    where = choose_where(stacks, python, places)
     selection = Selection(ids, variants, strategies, devices)
-    catalogue = load_catalogue()
+    catalogue = load_catalogue(places)
     if by_hand:
         return _print_commands(select(catalogue, selection), where)
     options = RunOptions(jobs, None if launch == AUTO else Launch(launch), repeat, require)
@@ -159,9 +160,9 @@ def _print_commands(specs: Sequence[CellSpec], where: Where) -> int:
     missing: dict[str, None] = {}
     for spec in specs:
         arguments = [spec.variant.name, spec.strategy, spec.device.value]
-        names = ["python"] if where.python else stack_names(spec.repro, where.stacks)
-        for name in names:
-            python = where.python or environments.place(stack(name)) / "bin" / "python"
+        stacks = [] if where.python else where.stacks_of(spec.repro)
+        pythons = {stack.name: environments.place(stack) / "bin" / "python" for stack in stacks}
+        for name, python in ({"python": where.python} if where.python else pythons).items():
             if python.exists():
                 echo(shell_command(python, relative_to_cwd(spec.repro.path), arguments, spec.repro.processes))
             else:

@@ -10,6 +10,7 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.environments.resolve import write_lock
 from repros.model.stack import Size, Stack
+from repros.settings import Places
 from repros.stacks import load_stacks, stack
 from repros.text import json_values
 from repros.text.styled import Text
@@ -26,17 +27,17 @@ from repros.text.wording import wrap
 )
 @json_option
 @catalogue_option
-def stacks(locked: tuple[str, ...], *, as_json: bool) -> None:
+def stacks(locked: tuple[str, ...], places: Places, *, as_json: bool) -> None:
     """List the sets of library versions to run on: their packages, their sizes, and which are ready.
 
     A private catalogue may have stacks of its own: `stacks/NAME.toml` in it with about, python, requirements and until,
     the last day whose releases count, and beside it the lock that --lock writes.
     """
     for name in locked:
-        echo(write_lock(stack(name)))
+        echo(write_lock(stack(name, places)))
     if locked:
         return
-    known = load_stacks().values()
+    known = load_stacks(places).values()
     if as_json:
         folders = [
             environments.place(known_stack) if environments.ready(known_stack) else None for known_stack in known

@@ -11,6 +11,7 @@ from repros.cli.shared.inputs import find_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.errors import ReprosError
+from repros.settings import Places
 from repros.simulate import variables
 from repros.watch import session
 from repros.watch.finding import Finding
@@ -49,6 +50,7 @@ def watch(
     skip: tuple[str, ...],
     python: Path | None,
     gpus: int | None,
+    places: Places,
     *,
     strict: bool,
 ) -> int:
@@ -73,7 +75,7 @@ def watch(
         if lines is not None:
             lines.write(finding, ids)
 
-    report = Report(load_catalogue(), show, only=only, skip=skip)
+    report = Report(load_catalogue(places), show, only=only, skip=skip)
     code = session.run(command, session.Options(every, only, skip, interpreter, simulated), report.take)
     report.finish()
     for line in format_summary(report):

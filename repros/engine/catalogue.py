@@ -8,11 +8,11 @@ from pathlib import Path
 from repros.engine.header import has_header, read
 from repros.model.catalogue import Catalogue
 from repros.model.repro import Repro
-from repros.settings import CATALOGUE
+from repros.settings import CATALOGUE, PACKAGE, Places
 
 
-def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
-    """Load every repro script at or below the given files and folders.
+def load(files: Iterable[Path] = (CATALOGUE,), places: Places = PACKAGE) -> Catalogue:
+    """Load every repro script at or below the given files and folders, which are those in use or some of them.
 
     Of two scripts with one id the first is loaded. The other is left out and named in `clashes`, so that it does not
     stop what is not about it.
@@ -22,8 +22,8 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
     """
     by_id: dict[str, Repro] = {}
     clashes = []
-    for path in _scripts(places):
-        repro = read(path)
+    for path in _scripts(files):
+        repro = read(path, places)
         if other := by_id.get(repro.id):
             clashes.append(
                 f"{path}:{_line_of_id(path)}: id {repro.id} is also that of {other.path}; this script is left out, "
@@ -31,7 +31,7 @@ def load(places: Iterable[Path] = (CATALOGUE,)) -> Catalogue:
             )
         else:
             by_id[repro.id] = repro
-    return Catalogue(tuple(by_id[id_] for id_ in sorted(by_id)), tuple(clashes))
+    return Catalogue(tuple(by_id[id_] for id_ in sorted(by_id)), tuple(clashes), places)
 
 
 def _scripts(places: Iterable[Path]) -> Iterator[Path]:

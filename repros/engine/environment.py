@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from repros import environments
@@ -14,7 +14,7 @@ from repros.engine.probe import ProbeError, probe
 from repros.environments.use import hold
 from repros.environments.uv import Say
 from repros.model import Device, Environment, Repro, Stack
-from repros.stacks import stack as find_stack
+from repros.stacks import load_stacks, pick
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
 """The folder in which NVIDIA's driver lists its devices."""
@@ -27,6 +27,8 @@ class Where:
     stacks: tuple[str, ...] = ()
     """Names of stacks; `home` stands for each repro's own."""
     python: Path | None = None
+    known: Mapping[str, Stack] = field(default_factory=load_stacks, repr=False)
+    """The stacks that there are, by name; by default those of the package."""
 
     def stacks_of(self, repro: Repro) -> list[Stack]:
         """Return the stacks to run a repro on.
@@ -34,7 +36,7 @@ class Where:
         Raises:
             UnknownNameError: an unknown stack.
         """
-        return [find_stack(name) for name in stack_names(repro, self.stacks)]
+        return [pick(self.known, name) for name in stack_names(repro, self.stacks)]
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,9 +24,8 @@ from repros.engine.cells import JOBS, run_cells
 from repros.engine.environment import Where, prepare
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.environments.use import find_loss
-from repros.model import Cell, Device, Launch, Result, Unavailable, Verdict
+from repros.model import Cell, Device, Launch, Result, Stack, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
-from repros.stacks import stack
 
 LOG_FOLDERS = 50
 """Number of runs whose logs are kept; `nox -s repro` makes one run per strategy."""
@@ -108,7 +107,7 @@ def run_specs(
             repeat=options.repeat,
             started=observer.started,
         )
-        for result in map(without_loss, results):
+        for result in (without_loss(result, where.known) for result in results):
             try:
                 record.append(out, result)
             except record.NotRecordedError as error:
@@ -116,12 +115,12 @@ def run_specs(
             yield result
 
 
-def without_loss(result: Result) -> Result:
+def without_loss(result: Result, stacks: Mapping[str, Stack]) -> Result:
     """Return the result, or that nothing can be judged if a stack's environment lost files while its cell ran."""
     name = result.cell.environment.stack
     if name is None or result.verdict not in {Verdict.DIFFERENT, Verdict.FLAKY}:
         return result
-    loss = find_loss(stack(name), result.cell.environment.python)
+    loss = find_loss(stacks[name], result.cell.environment.python)
     if loss is None:
         return result
     reason = f"the environment of stack {name} is no longer what it was when the run began: {loss}"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from repros.environments.store import ensure
 from repros.errors import ReprosError
+from repros.settings import find_places
 from repros.stacks import stack
 
 
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m repros.environments", description=main.__doc__)
     parser.add_argument("name", metavar="NAME", help="a stack: see `repros stacks`")
     try:
-        sys.stdout.write(f"{ensure(stack(parser.parse_args(arguments).name), _say)}\n")
+        sys.stdout.write(f"{ensure(stack(parser.parse_args(arguments).name, find_places()), _say)}\n")
     except ReprosError as error:
         parser.error(str(error))
 

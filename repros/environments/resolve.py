@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from repros.environments.uv import UvError, run_uv
 from repros.environments.withdrawn import constraints
 from repros.model.stack import Stack
+from repros.settings import find_places
 from repros.stacks import is_private, load_stacks, stack
 
 _HEADER = """\
@@ -145,7 +146,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m repros.environments.resolve", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a stack; all if not given")
     names = parser.parse_args(arguments).names
-    for wanted in [stack(name) for name in names] or load_stacks().values():
+    places = find_places()
+    for wanted in [stack(name, places) for name in names] or load_stacks(places).values():
         sys.stdout.write(f"{write_lock(wanted).name}\n")
 
 

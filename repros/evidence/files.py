@@ -19,8 +19,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from repros.cache import cache_folder
 from repros.cache.snapshot import files_below, remember
 from repros.errors import ReprosError
@@ -29,7 +27,7 @@ from repros.evidence.measurement import Evidence, Measurement, VariantVerdict
 from repros.evidence.toml import inline_table, quoted
 from repros.evidence.unit import Unit
 from repros.model import Device, Repro, Stack, Verdict
-from repros.settings import folder_of, private_folders
+from repros.settings import PACKAGE, Places
 from repros.stacks import is_private
 
 FOLDER = Path(__file__).parent
@@ -46,12 +44,12 @@ def folder_for(repro: Repro, stack: Stack) -> Path:
     """Return the folder for the evidence of a repro on a stack: the package's only if both are of the package."""
     if is_private(stack):
         return stack.lock.parents[1] / "evidence"
-    private = folder_of(repro.path)
+    private = repro.origin.folder
     return FOLDER if private is None else private / "evidence"
 
 
-def read(folder: Path | None = None) -> Evidence:
-    """Read all evidence below a folder; by default that of the package and that of the private catalogues in use.
+def read(folder: Path | None = None, places: Places = PACKAGE) -> Evidence:
+    """Read all evidence below a folder; by default that of the package and that of these private catalogues.
 
     Of two measurements of one unit, which clashing ids lead to, the package's counts.
 
@@ -60,7 +58,7 @@ def read(folder: Path | None = None) -> Evidence:
     """
     if folder is not None:
         return _read_files(sorted(_list_files(folder)))
-    folders = [*(private / "evidence" for private in reversed(private_folders())), FOLDER]
+    folders = [*(private / "evidence" for private in reversed(places.private_folders)), FOLDER]
     files = [file for place in folders for file in sorted(_list_files(place))]
     readers = [file for place in _READERS for file in files_below(place, ".py")]
     return remember("evidence", [*files, *readers], partial(_read_files, files))
@@ -124,6 +122,8 @@ def remove(unit: Unit, folder: Path = FOLDER) -> None:
 @contextlib.contextmanager
 def _changing(stack: Path) -> Iterator[ledger.Lines]:
     """Yield the lines of a stack's ledger, and write them when what was seen has been written."""
+    from filelock import FileLock  # noqa: PLC0415 - `repros list` and `repros audit` read evidence and write none
+
     lock = cache_folder() / f"evidence-{zlib.crc32(os.fsencode(stack.absolute())):08x}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):  # two runs on one stack would each lose the other's lines

@@ -14,9 +14,9 @@ from repros.engine.launch import logs
 from repros.engine.record import RecordLine, is_own_environment
 from repros.export import script
 from repros.issue.redact import Identity, Redactor
-from repros.model import Kind, Outcome, Repro, Role, Upstream, Variant, Verdict
+from repros.model import Kind, Outcome, Repro, Role, Stack, Upstream, Variant, Verdict
 from repros.model.paths import path_in_package
-from repros.settings import CATALOGUE
+from repros.settings import CATALOGUE, PACKAGE, Places
 from repros.stacks import load_stacks
 from repros.text.control import remove_controls
 
@@ -116,7 +116,9 @@ class IssueReport:
     """The end of a failing rank's log; empty if nothing failed or the logs are gone."""
 
 
-def build(repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity: Identity) -> IssueReport:
+def build(
+    repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity: Identity, places: Places = PACKAGE
+) -> IssueReport:
     """Build the redacted report of a repro from its record lines.
 
     Args:
@@ -124,6 +126,7 @@ def build(repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity:
         lines: its lines of a results file, the last line of each cell.
         collect: describes the environment of a line.
         identity: facts about this machine that must not appear.
+        places: the catalogues in use, with the stacks that the lines may name.
     """
     order = [variant.name for variant in repro.variants]
     known = [line for line in lines if line["variant"] in order]
@@ -132,7 +135,7 @@ def build(repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity:
     names = _environment_names(ordered)
     first_lines = {line["stack"]["name"]: line for line in reversed(ordered)}
     environments = tuple(_summarise_environment(names[name], first_lines[name], collect) for name in names)
-    failure = _describe_failure(repro, ordered)
+    failure = _describe_failure(repro, ordered, load_stacks(places))
     public = repro.path.is_relative_to(CATALOGUE)
     redactor = Redactor(identity, failure.script if public else "")
     return IssueReport(
@@ -148,7 +151,7 @@ def shows_failure(line: RecordLine) -> bool:
     return line.get("signature") is not None and Verdict(line["verdict"]) is not Verdict.INFRA
 
 
-def _describe_failure(repro: Repro, lines: Sequence[RecordLine]) -> Failure:
+def _describe_failure(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[str, Stack]) -> Failure:
     return Failure(
         id=repro.id,
         title=repro.title,
@@ -161,7 +164,7 @@ def _describe_failure(repro: Repro, lines: Sequence[RecordLine]) -> Failure:
         upstream=repro.upstream,
         sections=repro.sections or {"Symptom": " ".join(repro.doc.split())},
         variants={variant.name: _summarise_variant(variant) for variant in repro.variants},
-        script=_pinned_script(repro, lines),
+        script=_pinned_script(repro, lines, stacks),
     )
 
 
@@ -171,10 +174,10 @@ def _public_path(repro: Repro) -> str:
     return repro.path.name
 
 
-def _pinned_script(repro: Repro, lines: Sequence[RecordLine]) -> str:
+def _pinned_script(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[str, Stack]) -> str:
     """Return the script pinned to versions on which it failed, without the tables that only this project reads."""
     environment = next(filter(shows_failure, lines), lines[0])["stack"]
-    stack = load_stacks().get(environment["name"])
+    stack = stacks.get(environment["name"])
     try:
         pins = (
             script.pins_of_stack(repro, stack, measured=True)

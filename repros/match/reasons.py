@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from repros.match import AffectedState, Candidate, Confidence
 from repros.model import Repro, Role, Variant
-from repros.settings import catalogue_words
 
 
 def confidence_reason(candidate: Candidate) -> str:
@@ -62,7 +61,7 @@ def join_words(parts: Sequence[str]) -> str:
 
 def next_commands(repro: Repro) -> list[str]:
     """Return the commands to run next."""
-    where = "".join(f" {shlex.quote(word)}" for word in catalogue_words(repro.path))
+    where = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
     return [
         f"repros show {repro.id}{where}",
         f"repros run {repro.id} --python PATH{where}",

@@ -76,8 +76,9 @@ def measure(
             continue
         collector = _UnitCollector(entries)
         specs = [spec for entry in entries for spec in entry.specs]
+        where = Where((stack.name,), known={stack.name: stack})
         with _drop_environment_after(stack, observer, keep=keep_environments):
-            for result in run_specs(specs, Where((stack.name,)), results, observer, RunOptions(jobs=jobs)):
+            for result in run_specs(specs, where, results, observer, RunOptions(jobs=jobs)):
                 yield result
                 if measurement := collector.add(result):
                     store(measurement)

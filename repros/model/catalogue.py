@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from repros.errors import ReprosError, UnknownNameError
 from repros.model.repro import Repro
+from repros.settings import PACKAGE, Places
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class Catalogue:
     repros: tuple[Repro, ...]
     clashes: tuple[str, ...] = ()
     """A sentence for each script that was left out because another has its id."""
+    places: Places = PACKAGE
+    """The catalogues that it was loaded from; evidence, stacks and golden logs are beside them."""
 
     def __iter__(self) -> Iterator[Repro]:
         """Iterate in the order of ids."""

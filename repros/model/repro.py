@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from repros.model.affected import AnyOf, packages_of
 from repros.model.observation import Ending
+from repros.settings import OWN, Origin
 
 
 class Device(StrEnum):
@@ -239,6 +240,8 @@ class Repro:
     """Names of the checks of `repros watch` that find the variants that fail, except those with their own."""
     pasted: Pasted = Pasted()
     """What else tells it in a pasted log."""
+    origin: Origin = OWN
+    """The catalogue that the script is of."""
 
     @property
     def slug(self) -> str:

@@ -85,18 +85,18 @@ def pytest_configure(config: pytest.Config) -> None:
     from repros.engine.plan import HOME, select
     from repros.errors import ReprosError
     from repros.pytest_plugin.cells import selection_from
-    from repros.settings import catalogue_places, use_catalogue
+    from repros.pytest_plugin.places import places_of
     from repros.stacks import stack
     from repros.text.control import remove_controls
 
     try:
-        use_catalogue(folder=config.rootpath)
+        places = places_of(config)
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
-            config.args = [str(place) for place in catalogue_places()]
+            config.args = [str(place) for place in places.scripts]
         for name in config.getoption("repro_stack"):
             if name != HOME:
-                stack(name)
-        select(load(_script_paths(config)), selection_from(config))
+                stack(name, places)
+        select(load(_script_paths(config), places), selection_from(config))
     except HeaderError:
         pass  # reported at collection, with the script's name
     except ReprosError as error:
@@ -193,11 +193,10 @@ def _places(config: pytest.Config) -> tuple[Path, ...]:
     """Return the catalogues in use; none if the project's settings are wrong, which whoever needs them reports."""
     if _catalogues not in config.stash:
         from repros.errors import ReprosError
-        from repros.settings import catalogue_places, use_catalogue
+        from repros.pytest_plugin.places import places_of
 
         try:
-            use_catalogue(folder=config.rootpath)
-            config.stash[_catalogues] = catalogue_places()
+            config.stash[_catalogues] = places_of(config).scripts
         except ReprosError:
             config.stash[_catalogues] = ()
     return config.stash[_catalogues]

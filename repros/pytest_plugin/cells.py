@@ -13,6 +13,7 @@ from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
 from repros.errors import ReprosError
 from repros.model import Category, Device, Result, Verdict
 from repros.model.catalogue import Catalogue
+from repros.pytest_plugin.places import places_of
 from repros.pytest_plugin.runner import Runner
 from repros.text.control import remove_controls
 from repros.text.explain import explain
@@ -37,7 +38,7 @@ class Script(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each selected cell."""
         try:
-            repro = read(self.path)
+            repro = read(self.path, places_of(self.config))
         except HeaderError as error:
             raise self.CollectError(remove_controls(str(error))) from error
         try:

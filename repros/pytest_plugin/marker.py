@@ -9,7 +9,7 @@ import pytest
 from repros.engine.catalogue import load
 from repros.errors import ReprosError
 from repros.model.catalogue import Catalogue
-from repros.settings import catalogue_places, use_catalogue
+from repros.pytest_plugin.places import places_of
 from repros.text.control import remove_controls
 
 _catalogue = pytest.StashKey[Catalogue]()
@@ -39,6 +39,6 @@ def _properties(item: pytest.Item) -> Iterator[tuple[str, object]]:
 def _get_catalogue(config: pytest.Config) -> Catalogue:
     """Return the catalogues of the package and of the project, loaded for the first marked test."""
     if _catalogue not in config.stash:
-        use_catalogue(folder=config.rootpath)
-        config.stash[_catalogue] = load(catalogue_places())
+        places = places_of(config)
+        config.stash[_catalogue] = load(places.scripts, places)
     return config.stash[_catalogue]

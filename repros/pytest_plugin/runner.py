@@ -16,6 +16,8 @@ from repros.engine.plan import CellSpec, plan
 from repros.engine.results_file import begin_results
 from repros.environments.bytecode import write_no_bytecode
 from repros.model import Device, Environment, Launch, Result
+from repros.pytest_plugin.places import places_of
+from repros.stacks import load_stacks
 from repros.text.control import remove_controls
 
 
@@ -39,6 +41,7 @@ class Runner:
         self._environments: dict[tuple[str, bool], Environment] = {}
         self._folder: Path | None = None
         self._servers: Servers | None = None
+        self._stacks = load_stacks(places_of(config))
         self._count = 0
 
     def run(self, spec: CellSpec, stack: str) -> Result:
@@ -49,7 +52,7 @@ class Runner:
         self._count += 1
         runs = self._runs_folder() / f"{self._count:03}"
         servers = self._warm_servers() if is_warm(planned, self._launch) else None
-        result = without_loss(run_cell(planned, runs, servers=servers))
+        result = without_loss(run_cell(planned, runs, servers=servers), self._stacks)
         record.append(self._results, result)
         return result
 
@@ -66,7 +69,7 @@ class Runner:
             python = self._config.getoption("repro_python")
             if python is not None:
                 write_no_bytecode()
-            where = Where(stacks=(stack,), python=Path(python) if python else None)
+            where = Where(stacks=(stack,), python=Path(python) if python else None, known=self._stacks)
             environments = self._held.enter_context(prepare([spec], where, self._show_progress))
             self._environments[key] = environments(spec.repro)[0]
         return self._environments[key]

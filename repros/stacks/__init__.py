@@ -1,9 +1,10 @@
-"""The stacks as data: one TOML file and one lock each, beside this module and in the private catalogues in use."""
+"""The stacks as data: one TOML file and one lock each, beside this module and in private catalogues."""
 
 from __future__ import annotations
 
 import datetime as dt
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,20 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.errors import ReprosError, UnknownNameError
 from repros.model.stack import Size, Stack
-from repros.settings import private_folders
+from repros.settings import PACKAGE, Places
 
 _HERE = Path(__file__).parent
 
 
-def load_stacks() -> dict[str, Stack]:
-    """Return all stacks by name, oldest first; of two with one name that of the package.
+def load_stacks(places: Places = PACKAGE) -> dict[str, Stack]:
+    """Return the stacks of the package and of these catalogues by name, oldest first.
+
+    Of two with one name that of the package counts.
 
     Raises:
         ReprosError: a file of a private stack is refused.
     """
-    return _load((_HERE, *(folder / "stacks" for folder in private_folders())))
+    return _load((_HERE, *(folder / "stacks" for folder in places.private_folders)))
 
 
 @cache
@@ -40,10 +43,10 @@ def is_private(stack: Stack) -> bool:
     return stack.lock.parent != _HERE
 
 
-def stack_clashes() -> list[str]:
+def stack_clashes(places: Places) -> list[str]:
     """Return a sentence for each file of a private stack that is not used, because another has its name."""
-    used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks().values()}
-    files = [file for folder in private_folders() for file in sorted((folder / "stacks").glob("*.toml"))]
+    used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks(places).values()}
+    files = [file for folder in places.private_folders for file in sorted((folder / "stacks").glob("*.toml"))]
     return [
         f"{file}: the name {file.stem} is also that of a stack in {used[file.stem]}; this one is left out, rename it"
         for file in files
@@ -51,13 +54,21 @@ def stack_clashes() -> list[str]:
     ]
 
 
-def stack(name: str) -> Stack:
-    """Return the stack of that name.
+def stack(name: str, places: Places = PACKAGE) -> Stack:
+    """Return the stack of that name, of the package or of these catalogues.
 
     Raises:
         UnknownNameError: no stack has that name; the message names the nearest.
     """
-    stacks = load_stacks()
+    return pick(load_stacks(places), name)
+
+
+def pick(stacks: Mapping[str, Stack], name: str) -> Stack:
+    """Return the stack of that name out of several.
+
+    Raises:
+        UnknownNameError: none has that name; the message names the nearest.
+    """
     if name not in stacks:
         raise UnknownNameError("stack", name, stacks)
     return stacks[name]

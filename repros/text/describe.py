@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from repros.engine.difference import difference
 from repros.model import Repro, Role, Variant
 from repros.model.requirements import format_requirement
-from repros.settings import catalogue_words
 from repros.text.layout import entry, heading
 from repros.text.styled import Text
 from repros.text.threads import kind_text, thread_groups
@@ -80,7 +79,7 @@ def _variant_lines(repro: Repro, variant: Variant, width: int) -> Iterator[Text]
 
 
 def _command_lines(repro: Repro) -> Iterator[Text]:
-    where = "".join(f" {shlex.quote(word)}" for word in catalogue_words(repro.path))
+    where = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
     yield Text("Run it", "bold")
     yield Text(f"  repros run {repro.id}{where}")
     yield Text(f"  repros run {repro.id}{where} --python PATH   # in your environment")

@@ -12,7 +12,6 @@ from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
 from repros.model.affected import packages_of
 from repros.model.paths import path_in_package
-from repros.settings import catalogue_words
 from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
 
@@ -50,7 +49,7 @@ def _rerun_command(cell: Cell) -> str:
     option = "--stack" if environment.stack else "--python"
     words = ["repros", "run", cell.repro.id, "--variant", cell.variant.name, "--strategy", cell.strategy]
     words += ["--device", cell.device.value, option, environment.name]
-    return shlex.join([*words, *catalogue_words(cell.repro.path)])
+    return shlex.join([*words, *cell.repro.origin.words])
 
 
 def _expected_lines(cell: Cell) -> list[str]:

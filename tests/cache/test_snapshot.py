@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros import cache
+from repros import cache, settings
 from repros.cache import snapshot
 from repros.cache.snapshot import files_below, remember
 from repros.cli.shared import inputs
@@ -134,10 +134,10 @@ def test_the_usual_folder_is_that_of_the_cache(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_kept_catalogue_equals_the_scripts(kept: Path) -> None:
-    expected = load((CATALOGUE,))
-    assert inputs.read_catalogue() == expected
+    expected = load()
+    assert inputs.read_catalogue(settings.PACKAGE) == expected
     assert [*kept.iterdir()]
-    assert inputs.read_catalogue() == expected
+    assert inputs.read_catalogue(settings.PACKAGE) == expected
 
 
 def test_a_kept_catalogue_depends_on_all_code_that_reads_it() -> None:

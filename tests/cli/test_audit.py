@@ -17,7 +17,7 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a catalogue of one repro, which affects torch from 2.1 on and has no evidence."""
     (here / "own.py").write_text(CLAIMED)
     (here / "requirements.txt").write_text("numpy\ntorch==2.1.2\n")
-    monkeypatch.setattr(evidence, "read", dict)
+    monkeypatch.setattr(evidence, "read", lambda **_: {})
     return here
 
 

@@ -124,7 +124,7 @@ def test_an_exported_script_is_a_valid_repro_script(own: Repro, tmp_path: Path) 
         export.export_script(own, export.Pins("x", "3.11", ("torch==2.1.2",))), encoding="utf-8"
     )
     again = header.read(tmp_path / "new.py")
-    assert replace(again, path=own.path, dependencies=own.dependencies) == own
+    assert replace(again, path=own.path, origin=own.origin, dependencies=own.dependencies) == own
     assert list(map(str, again.dependencies)) == ["torch==2.1.2"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros import environments, stacks
+from repros import environments
 from repros.engine import catalogue
 from repros.engine.pipeline import Observer
 from repros.engine.plan import Selection, select
@@ -44,11 +44,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     lock = tmp_path / "tiny.lock.txt"
     lock.write_text(f"--no-index\n--find-links {tmp_path}\ntorch==1.0\n")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    stack = Stack("tiny", "for tests", python, (), dt.date(2026, 1, 1), lock, Size(2, 2))
-    for module in ("environment", "pipeline"):
-        monkeypatch.setattr(f"repros.engine.{module}.stack", lambda _: stack)
-    assert "tiny" not in stacks.load_stacks()
-    return stack
+    return Stack("tiny", "for tests", python, (), dt.date(2026, 1, 1), lock, Size(2, 2))
 
 
 Plan = Callable[[], Worklist]

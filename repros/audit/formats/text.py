@@ -9,7 +9,6 @@ from functools import partial
 from repros.audit.assessment import Assessment, Condition, Status
 from repros.audit.report import AuditReport
 from repros.model import Repro, Variant
-from repros.settings import catalogue_words
 from repros.text.layout import entry, heading, label_lines
 from repros.text.styled import Text
 from repros.text.threads import kind_note
@@ -55,7 +54,7 @@ def _assessment_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     for variant in assessment.exceptions:
         yield from _entry("not with", f"{variant.name}: {variant.about}", width)
     yield from _entry("evidence", str(assessment.evidence), width)
-    command = shlex.join(["repros", "show", repro.id, *catalogue_words(repro.path)])
+    command = shlex.join(["repros", "show", repro.id, *repro.origin.words])
     yield from label_lines("more", [command], margin=12, indent=2)  # not wrapped: it is pasted
     yield Text()
 

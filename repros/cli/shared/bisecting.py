@@ -21,7 +21,7 @@ from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
 from repros.model import Device, Outcome, Repro
 from repros.model.catalogue import Catalogue
-from repros.settings import folder_of
+from repros.settings import PACKAGE, Places
 from repros.stacks import stack
 from repros.text.control import dump_json
 
@@ -57,9 +57,10 @@ def ask(
     good: Version | None = None,
     bad: Version | None = None,
     oldest: Version | None = None,
+    places: Places = PACKAGE,
 ) -> Question:
     """Return the question for the releases on the index; :func:`build_question` explains the arguments."""
-    chosen = stack(stack_name or spec.repro.home)
+    chosen = stack(stack_name or spec.repro.home, places)
     requirements = (*spec.repro.dependencies, *spec.variant.requires)
     keep = [version for version in (good, bad) if version]
     releases = candidate_releases(package, fetch_files(package), chosen.python, requirements, keep=keep)
@@ -90,9 +91,9 @@ def keep(bisection: Bisection) -> Path:
     return file
 
 
-def keep_record(spec: CellSpec, package: str, out: Page) -> str:
+def keep_record(spec: CellSpec, package: str, out: Page, places: Places) -> str:
     """Bisect a package on the home stack, keep the record if the failure was found, and return the outcome."""
-    bisection = run(ask(spec, package), out)
+    bisection = run(ask(spec, package, places=places), out)
     if bisection.boundaries.begins is not None:
         keep(bisection)
     return describe_outcome(bisection)
@@ -105,7 +106,7 @@ def kept_record(repro: Repro, package: str) -> Path | None:
 
 def bisections_folder(repro: Repro) -> Path:
     """Return the folder for a repro's bisections: that of the package, or that of its private catalogue."""
-    private = folder_of(repro.path)
+    private = repro.origin.folder
     return (evidence.FOLDER if private is None else private / "evidence") / "bisections"
 
 

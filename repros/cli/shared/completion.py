@@ -13,6 +13,8 @@ from click.shell_completion import CompletionItem
 from repros.cli.shared.inputs import read_catalogue
 from repros.errors import ReprosError
 from repros.model import Repro
+from repros.model.catalogue import Catalogue
+from repros.settings import Places, find_places
 from repros.stacks import load_stacks
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
@@ -47,16 +49,25 @@ def add_completion(command: click.Command) -> None:
             parameter.type = _CatalogueName(offer)
 
 
+def _places(ctx: click.Context) -> Places:
+    """Return the catalogues in use; not every command has `--catalogue`."""
+    return ctx.params.get("places") or find_places()
+
+
+def _catalogue(ctx: click.Context) -> Catalogue:
+    return read_catalogue(_places(ctx))
+
+
 def _repros(ctx: click.Context) -> Iterator[Repro]:
     """Yield the repros that the command line names, or all."""
     # An option without its value ends click's parsing: the words before it are then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
-    catalogue = read_catalogue()
+    catalogue = _catalogue(ctx)
     yield from [repro for repro in catalogue if not named.isdisjoint({repro.id, repro.slug})] or catalogue
 
 
-def _ids(_: click.Context) -> Iterator[tuple[str, str]]:
-    for repro in read_catalogue():
+def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    for repro in _catalogue(ctx):
         yield repro.id, repro.title
         yield repro.slug, repro.title
 
@@ -70,14 +81,14 @@ def _strategies(ctx: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((stack.name, stack.about) for stack in load_stacks().values())
+    yield from ((stack.name, stack.about) for stack in load_stacks(_places(ctx)).values())
     # `home` is accepted by the options that take several stacks.
     if "stacks" in ctx.params:
         yield "home", "each repro's own"
 
 
-def _families(_: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((repro.family, "") for repro in read_catalogue())
+def _families(ctx: click.Context) -> Iterator[tuple[str, str]]:
+    yield from ((repro.family, "") for repro in _catalogue(ctx))
 
 
 def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from repros.cache.snapshot import files_below, remember
 from repros.cli.shared.output import console, show_text
 from repros.errors import ReprosError
 from repros.model.catalogue import Catalogue
-from repros.settings import catalogue_places
+from repros.settings import Places
 from repros.stacks import stack_clashes
 
 CHECKOUT = Path("repros/catalogue")
@@ -24,38 +24,37 @@ READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
 """The code that makes a catalogue of scripts."""
 
 
-def load_catalogue() -> Catalogue:
-    """Load the catalogues in use, and name on stderr the scripts and stacks that are left out.
+def load_catalogue(places: Places) -> Catalogue:
+    """Load these catalogues, and name on stderr the scripts and stacks that are left out.
 
     Raises:
         ReprosError: there is no script.
         HeaderError: a script's header is refused.
     """
-    catalogue = read_catalogue()
-    for clash in (*catalogue.clashes, *stack_clashes()):
+    catalogue = read_catalogue(places)
+    for clash in (*catalogue.clashes, *stack_clashes(places)):
         show_text(console(stderr=True), f"left out: {clash}", "yellow")
     if not catalogue.repros:
-        below = ", ".join(map(str, catalogue_places()))
+        below = ", ".join(map(str, places.scripts))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")
     return catalogue
 
 
-def read_catalogue() -> Catalogue:
-    """Return the catalogues in use, read anew only if a script has changed.
+def read_catalogue(places: Places) -> Catalogue:
+    """Return these catalogues, read anew only if a script has changed.
 
     Raises:
         HeaderError: a script's header is refused.
     """
-    places = catalogue_places()
-    files = [file for place in (*places, *READERS) for file in files_below(place, ".py")]
-    return remember("catalogue", files, partial(_load, places))
+    files = [file for place in (*places.scripts, *READERS) for file in files_below(place, ".py")]
+    return remember("catalogue", files, partial(_load, places), key=repr(places))
 
 
-def _load(places: tuple[Path, ...]) -> Catalogue:
+def _load(places: Places) -> Catalogue:
     from repros.engine.catalogue import load  # noqa: PLC0415 - only what has changed is read
 
     copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement),)))
-    return load(places)
+    return load(places.scripts, places)
 
 
 @cache

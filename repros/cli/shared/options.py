@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from repros.model import Device
-from repros.settings import use_catalogue
+from repros.settings import Places, find_places
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,22 +17,22 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 """Add `--json`, for one JSON value instead of text."""
 
 
-def _use_catalogue(_: click.Context, __: click.Parameter, places: tuple[Path, ...]) -> None:
-    use_catalogue(places)
+def _find_places(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> Places:
+    return find_places(given)
 
 
 catalogue_option = click.option(
     "--catalogue",
+    "places",
     type=click.Path(exists=True, path_type=Path),
     multiple=True,
     metavar="PATH",
-    callback=_use_catalogue,
+    callback=_find_places,
     is_eager=True,  # other options' completion needs it
-    expose_value=False,
     help="Script or folder of scripts to use instead of the package's own catalogue and those that REPROS_CATALOGUE "
     "or pyproject.toml names; repeatable.",
 )
-"""Add `--catalogue`, which takes the place of all other catalogues for this command."""
+"""Add `--catalogue`, which takes the place of all other catalogues; the command gets the catalogues in use."""
 
 
 def to_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[Device, ...]:

@@ -11,12 +11,14 @@ import errno
 import re
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from repros.engine.header.block import Block, HeaderError
 from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
 from repros.model.repro import Kind, Outcome, Pasted, Repro, Signature, Upstream, Variant
+from repros.settings import PACKAGE, Places
 
 __all__ = ["HeaderError", "has_header", "read"]
 
@@ -36,8 +38,8 @@ def has_header(path: Path) -> bool:
         return False
 
 
-def read(path: Path) -> Repro:
-    """Read and check one repro script.
+def read(path: Path, places: Places = PACKAGE) -> Repro:
+    """Read and check one repro script; the catalogues in use tell which one it is of.
 
     Raises:
         HeaderError: the header is invalid; the message has the file, the line and what was expected.
@@ -47,7 +49,8 @@ def read(path: Path) -> Repro:
     except (OSError, UnicodeDecodeError) as error:
         raise HeaderError(path, 1, f"cannot be read as UTF-8 text: {error}") from error
     block = Block(path, source)
-    return _repro(block, block.table("tool.repro"), _docstring(block))
+    repro = _repro(block, block.table("tool.repro"), _docstring(block))
+    return replace(repro, origin=places.origin_of(path))
 
 
 def _read_text(path: Path) -> str:

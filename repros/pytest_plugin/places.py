@@ -1,0 +1,20 @@
+"""The catalogues of a pytest session: those that the settings of its root folder's project name."""
+
+from __future__ import annotations
+
+import pytest
+
+from repros.settings import Places, find_places
+
+_places = pytest.StashKey[Places]()
+
+
+def places_of(config: pytest.Config) -> Places:
+    """Return the catalogues in use, read once in a session.
+
+    Raises:
+        ReprosError: the project's settings are wrong.
+    """
+    if _places not in config.stash:
+        config.stash[_places] = find_places(folder=config.rootpath)
+    return config.stash[_places]
