@@ -25,7 +25,11 @@ def departures(text: str) -> Iterator[str]:
     first statement of `main` refuses an unknown one. Everything else is `VARIANTS[variant]`.
     """
     tree = ast.parse(text)
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "VARIANTS"]
+    assigned = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["VARIANTS"]
+    ]
     mains = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
     if len(assigned) != 1 or len(mains) != 1:
         yield "line 1: expected one VARIANTS and one main"

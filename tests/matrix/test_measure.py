@@ -112,8 +112,8 @@ def test_an_environment_of_the_user_stays_and_one_kept_by_a_run_is_dropped_by_th
 @pytest.mark.parametrize(
     "changed",
     [
-        lambda one: replace(one, inputs="digest of another engine"),
-        lambda one: replace(one, variants={"failing": one.variants["failing"]}),
+        lambda known: replace(known, inputs="digest of another engine"),
+        lambda known: replace(known, variants={"failing": known.variants["failing"]}),
     ],
     ids=["other inputs", "a variant is missing"],
 )
