@@ -2,8 +2,7 @@
 // memory.
 //
 // Contracts held, besides placement (placement.cpp) and generators (generator.cpp):
-// - a result that is an argument (in place, out=) is the same tensor; a result over an argument's memory is a view of
-// it
+// - a result that is an argument (in place, out=) is the same tensor; a result over its memory is a view of it
 // - an argument whose shape or storage the kernel changed is changed on the device
 // - a sparse tensor is aliased by one over its indices and values, a nested one by one over its storage (layouts.cpp)
 // - a result is on the device of a `device` argument, else on the arguments' common device
@@ -11,7 +10,6 @@
 #include "dispatch/fallback.h"
 
 #include "autograd/threads.h"
-#include "dispatch/composites.h"
 #include "dispatch/determinism.h"
 #include "dispatch/half.h"
 #include "dispatch/layouts.h"
@@ -24,7 +22,6 @@
 #include "torch_versions.h"
 
 #include <c10/util/SmallVector.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <utility>
@@ -205,16 +202,6 @@ c10::DispatchKey host_key_of(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::SparseCUDA) ? c10::DispatchKey::SparseCPU : c10::DispatchKey::CPU;
 }
 
-// Gives run_on_host to the operators that have a kernel for tensors of a layout: a CPU build has none for CUDA's, those
-// of a CUDA build ask the driver.
-void register_layout(torch::Library& library, c10::DispatchKey cpu, c10::DispatchKey cuda) {
-  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
-    if (op.hasKernelForDispatchKey(cpu) || op.hasKernelForDispatchKey(cuda)) {
-      library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-    }
-  });
-}
-
 }  // namespace
 
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -274,34 +261,6 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   const size_t results = schema.returns().size();
   for (size_t i = stack->size() - results; on_sim && i < stack->size(); ++i) {
     (*stack)[i] = call.to_device((*stack)[i], index);
-  }
-}
-
-TORCH_LIBRARY_IMPL(_, CUDA, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-TORCH_LIBRARY_IMPL(_, SparseCUDA, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
-  register_layout(library, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA);
-}
-
-TORCH_LIBRARY_IMPL(_, NestedTensorCUDA, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-TORCH_LIBRARY_IMPL(aten, NestedTensorCUDA, library) {
-  register_layout(library, c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorCUDA);
-}
-
-// Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for
-// this device (2.1 and 2.2 do not, 2.13 does); registering a second one raises, so check first.
-TORCH_LIBRARY_IMPL(_, AutogradCUDA, library) {
-  if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::AutogradCUDA)) {
-    library.fallback(torch::CppFunction::makeFallthrough());
   }
 }
 

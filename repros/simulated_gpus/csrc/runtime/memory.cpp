@@ -11,7 +11,6 @@
 #include "runtime/device.h"
 #include "torch_versions.h"
 
-#include <ATen/TensorUtils.h>
 #include <ATen/native/Resize.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -164,23 +163,6 @@ const bool allocator_registered = [] {
   return true;
 }();
 
-at::Tensor tensor_like(const at::Tensor& model, c10::Storage storage, c10::DispatchKeySet keys) {
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, model.dtype());
-  auto* impl = tensor.unsafeGetTensorImpl();
-  impl->set_sizes_and_strides(model.sizes(), model.strides());
-  impl->set_storage_offset(model.storage_offset());
-  if (model.is_conj()) {
-    impl->_set_conj(true);
-  }
-  if (model.is_neg()) {
-    impl->_set_neg(true);
-  }
-  if (model.unsafeGetTensorImpl()->is_wrapped_number()) {
-    impl->set_wrapped_number(true);  // a Python number, which does not influence the result's type
-  }
-  return tensor;
-}
-
 }  // namespace
 
 c10::Storage host_storage(const c10::Storage& device) {
@@ -228,22 +210,6 @@ bool is_sim(const at::Tensor& tensor) {
 SIM_HOT bool is_plain(const at::Tensor& tensor) {
   return is_sim(tensor) && tensor.layout() == c10::kStrided && tensor.has_storage() &&
       tensor.scalar_type() != at::kHalf;
-}
-
-void check_strided(const at::Tensor& tensor) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      tensor.layout() == c10::kStrided && tensor.has_storage(),
-      "the simulated accelerator holds strided tensors only, not one of layout ", tensor.layout());
-}
-
-at::Tensor host_tensor(const at::Tensor& device, c10::Storage storage) {
-  constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CPU);
-  return tensor_like(device, std::move(storage), kKeys);
-}
-
-at::Tensor device_tensor(const at::Tensor& host, c10::Storage storage) {
-  constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CUDA);
-  return tensor_like(host, std::move(storage), kKeys);
 }
 
 at::Tensor host_alias(const at::Tensor& tensor) {
@@ -295,15 +261,6 @@ SIM_HOT at::Tensor adopt_result(at::Tensor host, c10::DeviceIndex index) {
     block_of(device.storage())->aliases[0].store(host.unsafeReleaseTensorImpl(), std::memory_order_release);
   }
   return device;
-}
-
-std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> aliases;
-  aliases.reserve(tensors.size());
-  for (const auto& tensor : tensors) {
-    aliases.push_back(host_alias(tensor));
-  }
-  return aliases;
 }
 
 }  // namespace sim
