@@ -22,7 +22,8 @@ from repros.authoring.form import (
     toml_value,
 )
 from repros.engine.header.block import Block
-from repros.engine.header.keys import REPRO, VARIANT, Key, requirements
+from repros.engine.header.keys import REPRO, VARIANT, requirements
+from repros.engine.values import Key
 from repros.model import Kind
 from repros.settings import PACKAGE, Places
 from repros.stacks import load_stacks

@@ -2,8 +2,8 @@
 
 The steps, each linear in the log's length: `log` decodes bytes into lines, `wrappers` removes the prefixes of lines,
 `tracebacks` reads exception chains, `find` merges them into failures, `index` finds the signatures that they match, and
-`candidates` decides how certain a match is. `pasted` searches a short log without exceptions for messages. A header's
-keys `pasted` decide between repros with the same message. `text` and `json_format` present the result.
+`candidates` decides how certain a match is. `pasted` searches a short log without exceptions for messages. `hints`
+reads `match.toml`, which decides between repros with the same message. `text` and `json_format` present the result.
 """
 
 from __future__ import annotations

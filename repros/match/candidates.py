@@ -14,6 +14,7 @@ from enum import StrEnum
 from repros.engine.consequences import is_consequence
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.match.failures import Failure, Link
+from repros.match.hints import hints_of
 from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
 from repros.match.squash import squash
 from repros.match.stack import Stack
@@ -75,13 +76,13 @@ class Sighting:
         if self.has_call:
             return False
         is_seen = self.link.has_traceback and not _is_below_python(self.link)
-        is_elsewhere = is_seen and (self.names_frames or bool(self.repro.pasted.calls))
+        is_elsewhere = is_seen and (self.names_frames or bool(hints_of(self.repro).calls))
         return is_elsewhere or (bool(self.link.raised.frames) and self.match.is_common)
 
     @property
     def is_own_message(self) -> bool:
         """Whether nothing else prints the message."""
-        own = self.repro.pasted.own_message
+        own = hints_of(self.repro).own_message
         return bool(own) and squash(own) in squash(self.link.raised.message)
 
     @property
@@ -113,7 +114,7 @@ class Candidate:
         certainty = list(Confidence).index(self.confidence)
         length = len(self.sightings[0].match.matched_text)
         state = self.affected.state
-        is_unusual = not self.repro.pasted.usual_cause
+        is_unusual = not hints_of(self.repro).usual_cause
         is_free = state is AffectedState.NOT_AFFECTED
         return (certainty, -length, is_free, -self.words, state.order, is_unusual, self.repro.id)
 
@@ -196,7 +197,7 @@ def _that_the_stack_allows(sightings: Sequence[Sighting]) -> list[Sighting]:
 
 def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Stack) -> Sighting:
     frames = tuple(name for name in match.entry.signature.frames if stack.has_name(name))
-    has_call = any(map(stack.has_call, match.entry.repro.pasted.calls))
+    has_call = any(map(stack.has_call, match.entry.hints.calls))
     return Sighting(failure, link, match, frames, stack.has_script(match.entry.repro.path.name), has_call)
 
 
@@ -221,7 +222,7 @@ def _candidate(
 
 def _find_words(sightings: Mapping[str, Sequence[Sighting]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:
     """Return the words of the sighted repros that are in the log, whatever their case; the log is read once."""
-    wanted = {word for group in sightings.values() for word in group[0].repro.pasted.words}
+    wanted = {word for group in sightings.values() for word in hints_of(group[0].repro).words}
     if not wanted:
         return frozenset()
     found: set[str] = set()
@@ -233,7 +234,7 @@ def _find_words(sightings: Mapping[str, Sequence[Sighting]], lines: Iterable[tup
 
 
 def _count_words(repro: Repro, log_words: frozenset[str]) -> int:
-    return len(log_words.intersection(repro.pasted.words))
+    return len(log_words.intersection(hints_of(repro).words))
 
 
 def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
@@ -243,7 +244,7 @@ def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
     if best.rivals or not is_decided or affected.state is AffectedState.NOT_AFFECTED:
         return Confidence.POSSIBLE
     is_part = not best.link.has_class or not (best.match.is_documented or best.is_own_message)
-    if is_part or best.repro.pasted.common_message:
+    if is_part or hints_of(best.repro).common_message:
         return Confidence.POSSIBLE
     if best.frames and affected.state is AffectedState.AFFECTED and affected.versions:
         return Confidence.CERTAIN

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from repros.engine.signature import END, matched_text, normalise
+from repros.match.hints import Hints, hints_of
 from repros.match.squash import squash
 from repros.model import Outcome, Raised, Repro, Signature, Variant
 
@@ -46,19 +47,24 @@ class SignatureEntry:
     variants: tuple[Variant, ...]
 
     @cached_property
+    def hints(self) -> Hints:
+        """What else tells the repro in a pasted log."""
+        return hints_of(self.repro)
+
+    @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
         """The documented texts and those that people paste, with their squashed forms; the longest first."""
         own = (text for text in self.signature.match if not text.endswith(END))  # what follows may be lost in a paste
-        return _with_squashed((*own, *self.repro.pasted.texts))
+        return _with_squashed((*own, *self.hints.texts))
 
     @cached_property
     def common_texts(self) -> tuple[tuple[str, str], ...]:
         """The texts that count only with a call or a word, with their squashed forms."""
-        return _with_squashed(self.repro.pasted.common_texts)
+        return _with_squashed(self.hints.common_texts)
 
     def find_text(self, squashed: str) -> SignatureMatch | None:
         """Return the match with a squashed message, whatever its class."""
-        if any(squash(text) in squashed for text in self.repro.pasted.other_texts):
+        if any(squash(text) in squashed for text in self.hints.other_texts):
             return None
         for texts, is_common in ((self.texts, False), (self.common_texts, True)):
             for text, part in texts:
@@ -81,7 +87,7 @@ class SignatureMatch:
     matched_text: str
     """The documented text, normalised, that the exception's message contains."""
     is_documented: bool = True
-    """Whether the text is one of the signature's own, and not only one of `pasted.texts`."""
+    """Whether the text is one of the signature's own, and not only one of `Hints.texts`."""
     is_common: bool = False
     """Whether the text counts only with a call on the stack or a word of the log."""
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from repros.match import AffectedState, Candidate, Confidence
+from repros.match.hints import hints_of
 from repros.model import Repro, Role, Variant
 
 
@@ -23,7 +24,7 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("the log has no line with an exception's class")
     elif not best.match.is_documented:
         doubts.append("only a part of the message is there")
-    if candidate.repro.pasted.common_message:
+    if hints_of(candidate.repro).common_message:
         doubts.append("this message has many other causes")
     if not best.frames_agree and best.link.has_class:
         frames = best.link.raised.frames
@@ -40,7 +41,7 @@ def confidence_reason(candidate: Candidate) -> str:
 
 def other_causes(candidate: Candidate) -> tuple[str, ...]:
     """Return the causes of the message that are not documented here, each with the call to look at."""
-    return candidate.repro.pasted.other_causes if candidate.confidence is Confidence.POSSIBLE else ()
+    return hints_of(candidate.repro).other_causes if candidate.confidence is Confidence.POSSIBLE else ()
 
 
 def shown_variants(candidate: Candidate, role: Role) -> list[Variant]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from repros.model.cell import Cell, Expectation, Unavailable, cell_label
 from repros.model.environment import Environment
 from repros.model.observation import Ending, Launch, Observation, Process, ProcessRole, Raised
-from repros.model.repro import Device, End, Kind, Outcome, Pasted, Repro, Role, Signature, Upstream, Variant
+from repros.model.repro import Device, End, Kind, Outcome, Repro, Role, Signature, Upstream, Variant
 from repros.model.stack import Stack
 from repros.model.verdict import Category, Repeats, Result, Verdict
 
@@ -21,7 +21,6 @@ __all__ = [
     "Launch",
     "Observation",
     "Outcome",
-    "Pasted",
     "Process",
     "ProcessRole",
     "Raised",

@@ -138,36 +138,6 @@ class Upstream:
 
 
 @dataclass(frozen=True)
-class Pasted:
-    """What tells a failure from others in logs as people paste them, beyond its signature.
-
-    A signature is exact, because a verdict depends on it. A pasted log often has only a part of the message, or the
-    wording of another release, and words of the program around it. These never make more than a possible candidate.
-    """
-
-    texts: tuple[str, ...] = ()
-    """Further parts of its message, and wordings of other releases."""
-    common_texts: tuple[str, ...] = ()
-    """Wordings that the errors of many other calls have too. They count if the stack has one of `calls`, and in a log
-    without a stack if one of `words` is there."""
-    other_texts: tuple[str, ...] = ()
-    """Parts of the message that show another cause."""
-    own_message: str = ""
-    """The part of its message that nothing else prints, so that it is likely without a stack."""
-    calls: tuple[str, ...] = ()
-    """Calls that speak for it, besides the functions that its signature names: `part of a file's path`, or that with
-    `:` and how the function begins."""
-    words: tuple[str, ...] = ()
-    """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
-    other_causes: tuple[str, ...] = ()
-    """Causes of the message that are not documented here, each with the call to look at."""
-    usual_cause: bool = False
-    """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides."""
-    common_message: bool = False
-    """Whether many other causes have its message, so that the message alone makes it no more than possible."""
-
-
-@dataclass(frozen=True)
 class Variant:
     """One way to run a repro."""
 
@@ -238,8 +208,6 @@ class Repro:
     """The script's docstring: symptom, cause, fix."""
     finds: tuple[str, ...] = ()
     """Names of the checks of `repros watch` that find the variants that fail, except those with their own."""
-    pasted: Pasted = Pasted()
-    """What else tells it in a pasted log."""
     origin: Origin = OWN
     """The catalogue that the script is of."""
 

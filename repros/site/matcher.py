@@ -58,4 +58,4 @@ def write_python(file: Path, package: Path) -> None:
 
 
 def _sources(place: Path) -> Iterable[Path]:
-    return [place] if place.is_file() else [*place.rglob("*.py")]
+    return [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("match.toml")]

@@ -16,8 +16,6 @@
 # cold = ["ddp_spawn"]
 # devices = ["cpu"]
 # processes = 2
-# pasted.texts = ["it's not the same object as torch.nn.modules", "add_hook_to_module", ".forward at 0x7f2a9c0c1bc0>: it's not the same object as"]
-# pasted.calls = ["multiprocessing/:dump", "torch/serialization.py:_save"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -15,11 +15,6 @@
 # strategies = ["ddp"]
 # devices = ["cuda", "sim"]
 # processes = 2
-# pasted.common_texts = ["found at least two devices, cuda:1 and cuda:0!"]
-# pasted.calls = ["accelerate/hooks.py:new_forward"]
-# pasted.other_causes = [
-#     "one process that spreads a model over several GPUs: look at the device map, and at tensors that forward makes",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -18,8 +18,6 @@
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1
-# pasted.texts = ["does not allow for gradient clipping because it performs unscaling of gradients internally"]
-# pasted.other_causes = ["16-mixed, where the refusal is right: look at the Trainer's precision"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

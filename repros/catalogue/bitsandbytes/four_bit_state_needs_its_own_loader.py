@@ -23,8 +23,6 @@
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1
-# pasted.texts = [".weight.absmax", ".weight.quant_map", ".weight.quant_state.bitsandbytes"]
-# pasted.other_causes = ["a model whose layers are not quantised: look at how it was made before load_state_dict"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

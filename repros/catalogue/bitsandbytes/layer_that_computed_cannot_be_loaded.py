@@ -20,8 +20,6 @@
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1
-# pasted.words = ["load_best_model", "_inner_training_loop"]
-# pasted.usual_cause = true
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -19,19 +19,6 @@
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
-# pasted.texts = [
-#     "has been marked as ready twice",
-#     "hooks have fired for this particular parameter",
-#     "marking a variable ready multiple times",
-#     "Reused parameters in multiple reentrant backward passes",
-#     "Use of a module parameter outside the `forward` function",
-# ]
-# pasted.calls = ["checkpoint:backward"]
-# pasted.words = ["student", "teacher", "query", "passage", "crops"]
-# pasted.other_causes = [
-#     "two backwards over one forward: look at the backward() calls of one step",
-#     "a parameter that is shared, or used outside forward: look at the parameter that the message names",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

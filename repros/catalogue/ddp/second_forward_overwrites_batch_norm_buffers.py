@@ -20,17 +20,6 @@
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
-# pasted.texts = [
-#     "one of the variables needed for gradient computation has been modified by an inplace operation",
-#     "Error detected in CudnnBatchNormBackward",
-#     "Error detected in NativeBatchNormBackward",
-# ]
-# pasted.other_texts = ["which is output"]
-# pasted.common_message = true
-# pasted.other_causes = [
-#     "an optimizer's step between two backwards, as in a GAN: look at the step() calls before the backward()",
-#     "an operation in place in the model: look at +=, relu_ and inplace=True; set_detect_anomaly names it",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

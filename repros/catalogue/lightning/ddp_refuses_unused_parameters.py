@@ -22,18 +22,6 @@
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2
-# pasted.texts = [
-#     "parameters that were not used in producing",
-#     "Expected to have finished reduction in the prior iteration",
-#     "enable unused parameter detection by",
-#     "Parameter indices which did not receive grad for rank",
-# ]
-# pasted.own_message = "It looks like your LightningModule has parameters that were not used"
-# pasted.calls = ["lightning/"]
-# pasted.words = ["find_unused_parameters"]
-# pasted.other_causes = [
-#     "plain DDP, without Lightning: look at the DistributedDataParallel(...) call, and at layers that the loss does not use",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

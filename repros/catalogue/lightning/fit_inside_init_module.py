@@ -17,11 +17,6 @@
 # devices = ["cuda", "sim"]
 # processes = 2
 # minimum = 1
-# pasted.texts = ["Expected a 'cuda:0' generator device but found 'cpu'"]
-# pasted.words = ["init_module", "lightning"]
-# pasted.other_causes = [
-#     "a default device or tensor type of CUDA in the program: look at set_default_device, set_default_tensor_type and the loader's generator",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -20,12 +20,6 @@
 # devices = ["cuda", "sim"]
 # processes = 2
 # minimum = 1
-# pasted.texts = ["Tensors must be CUDA and dense", "Tensor must be CUDA and dense"]
-# pasted.words = ["lr_find", "lr finder"]
-# pasted.other_causes = [
-#     "clipping under FSDP with CPU offload: look at clip_grad_norm_ and the offload policy",
-#     "a tensor or an object on the CPU in a collective call of the program itself: look at the all_reduce, broadcast or gather that raises",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

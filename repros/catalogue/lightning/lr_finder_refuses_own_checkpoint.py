@@ -19,15 +19,6 @@
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1
-# pasted.texts = [
-#     "was not an allowed global by default",
-#     "WeightsUnpickler error",
-#     "changed the default value of the `weights_only` argument",
-# ]
-# pasted.words = ["lr_find", "lr finder"]
-# pasted.other_causes = [
-#     "a torch.load of another library or of the program: look at who calls it, in the stack below torch.load",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

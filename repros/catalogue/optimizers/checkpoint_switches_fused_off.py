@@ -15,7 +15,6 @@
 # strategies = ["fused_adamw"]
 # devices = ["cpu", "cuda"]
 # processes = 1
-# pasted.own_message = "Expected grad_scale and found_inf to be None"
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

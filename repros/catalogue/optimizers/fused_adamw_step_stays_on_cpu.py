@@ -21,7 +21,6 @@
 # strategies = ["fused_adamw"]
 # devices = ["cuda", "sim"]
 # processes = 1
-# pasted.own_message = "argument state_steps in method"
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -19,26 +19,6 @@
 # strategies = ["adamw", "fused_adamw"]
 # devices = ["cuda", "sim"]
 # processes = 1
-# pasted.texts = [
-#     "expected device cpu but got device cuda:0",
-#     "expected backend CPU and dtype Float but got backend CUDA",
-#     "Expected object of type torch.FloatTensor but found type torch.cuda.FloatTensor",
-#     "expected type torch.FloatTensor but got torch.cuda.FloatTensor",
-#     "Expected object of backend CPU but got backend CUDA",
-# ]
-# pasted.common_texts = [
-#     "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
-#     "found at least two devices, cuda:0 and cpu!",
-#     "found at least two devices, cpu and cuda:0!",
-# ]
-# pasted.other_texts = ["argument state_steps"]
-# pasted.calls = ["optim:step", "optim:_single_tensor", "optim:_multi_tensor", "optim:_fused", "prodigy:step"]
-# pasted.words = ["resum", "optimizer.step", "exp_avg", "momentum", "recover", "checkpoint"]
-# pasted.common_message = true
-# pasted.other_causes = [
-#     "an input or a module that was never moved: look at the call that raises, if it is not an optimizer's step",
-#     "an optimizer that keeps parts of its state on the CPU itself: look at its step",
-# ]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -12,7 +12,8 @@ from typing import Any
 from repros.engine.digest.python import normal_form
 from repros.engine.digest.sources import PythonSources, cpp_digest, sha256
 from repros.engine.header.block import Block
-from repros.engine.header.keys import REPRO, VARIANT, Key, flattened
+from repros.engine.header.keys import REPRO, VARIANT, flattened
+from repros.engine.values import Key
 from repros.model import Device, Repro, Stack
 
 PACKAGE = Path(__file__).parents[2]

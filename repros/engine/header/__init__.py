@@ -17,7 +17,7 @@ from typing import Any
 
 from repros.engine.header.block import Block, HeaderError
 from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
-from repros.model.repro import Kind, Outcome, Pasted, Repro, Signature, Upstream, Variant
+from repros.model.repro import Kind, Outcome, Repro, Signature, Upstream, Variant
 from repros.settings import PACKAGE, Places
 
 __all__ = ["HeaderError", "has_header", "read"]
@@ -71,6 +71,9 @@ def _read_text(path: Path) -> str:
 def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
     """Check the whole header and build the repro."""
     at = "tool.repro"
+    if isinstance(pasted := data.get("pasted"), Mapping):
+        problem = "pasted is no table of a header; expected its keys in the table of the id in match.toml"
+        raise block.error(at, f"pasted.{next(iter(pasted), '')}", problem)
     values = parsed(block, at, data, REPRO)
     if not isinstance(values["variants"], Mapping) or "failing" not in values["variants"]:
         raise block.error(at, None, "expected a table [tool.repro.variants.failing]")
@@ -95,7 +98,6 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
         doc=doc,
         variants=tuple(_variant(block, name, data, values, failing) for name, data in variants.items()),
         upstream=Upstream(**_inner(values, "upstream")),
-        pasted=Pasted(**_inner(values, "pasted")),
         finds=values["finds"] or (),
         **{key: value for key, value in values.items() if "." not in key and key != "finds"},
     )

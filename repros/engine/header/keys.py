@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.engine.header.block import Block
-from repros.engine.signature import normalise
+from repros.engine.values import Key, boolean, list_of, match_text, quote, text
 from repros.model import Device, End, Kind, Outcome
 from repros.model.affected import AnyOf
 
@@ -20,58 +19,22 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ID = re.compile(r"[A-Z][A-Z0-9]{1,9}-[0-9]{4}")
 _ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
 _FRAME = re.compile(r"(?:[\w.+-]+(?:/[\w.+-]+)*\.py:)?(?:[A-Za-z_]\w*|<module>)")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Line breaks, what a terminal obeys, and bidirectional controls: a value may end up in a line of code."""
-_LONGEST_TEXT = 2_000
-_LONGEST_QUOTE = 300
 _MOST_RANKS = 64
 _LONGEST_DEADLINE = 3_600
-_FEWEST_LETTERS = 5
 _LINK = re.compile(r"https://\S+")
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key of the header."""
-
-    expected: str
-    """The values it may have, in words, for the error message."""
-    parse: Callable[[Any], Any]
-    """Converter from the TOML value to the model's; raises ValueError, TypeError or InvalidRequirement."""
-    required: bool = False
-    default: Any = None
-    decides: bool = True
-    """Whether a verdict may depend on it; a change of any other key leaves evidence fresh."""
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise TypeError
-    if _CONTROL.search(value) or len(value) > _LONGEST_TEXT:
-        raise ValueError
-    return value
 
 
 def _matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
-        if not pattern.fullmatch(_text(value)):
+        if not pattern.fullmatch(text(value)):
             raise ValueError
         return str(value)
 
     return parse
 
 
-def _list_of(parse: Callable[[Any], Any], *, empty: bool = True) -> Callable[[Any], tuple[Any, ...]]:
-    def parse_all(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list) or not (value or empty):
-            raise TypeError
-        return tuple(parse(item) for item in value)
-
-    return parse_all
-
-
 def _requirement(value: Any) -> Requirement:
-    return Requirement(_text(value))
+    return Requirement(text(value))
 
 
 def _version_range(value: Any) -> Requirement:
@@ -91,43 +54,19 @@ def _integer_up_to(most: int) -> Callable[[Any], int]:
 
 
 def _condition(value: Any) -> AnyOf:
-    return AnyOf.parse(_text(value))
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _match_text(value: Any) -> str:
-    # Without its placeholders the text must still distinguish one failure from another.
-    letters = re.sub(r"\{\w+\}|[^A-Za-z]", "", normalise(_text(value)))
-    if len(letters) < _FEWEST_LETTERS:
-        raise ValueError
-    return str(value)
+    return AnyOf.parse(text(value))
 
 
 def _match_texts(value: Any) -> tuple[str, ...]:
-    return (_match_text(value),) if isinstance(value, str) else _list_of(_match_text, empty=False)(value)
+    return (match_text(value),) if isinstance(value, str) else list_of(match_text, empty=False)(value)
 
 
 def _end(value: Any) -> End:
     return End.parse(_matching(_ENDS)(value))
 
 
-def _lower_case(value: Any) -> str:
-    if _text(value) != value.lower():
-        raise ValueError
-    return str(value)
-
-
 def _links(expected: str, *, required: bool = False) -> Key:
-    return Key(expected, _list_of(_matching(_LINK)), required=required, default=(), decides=False)
-
-
-def _pasted(expected: str, convert: Callable[[Any], Any]) -> Key:
-    return Key(expected, convert, default=(), decides=False)
+    return Key(expected, list_of(_matching(_LINK)), required=required, default=(), decides=False)
 
 
 _A_LINK = "an https:// link"
@@ -139,12 +78,12 @@ _CONDITIONS = (
 )
 _NAMES = "a list of names in lower case"
 _DEVICES = "a list of devices out of: " + ", ".join(Device)
-_FINDS = Key("a list of names of checks in lower case", _list_of(_matching(NAME)), decides=False)
+_FINDS = Key("a list of names of checks in lower case", list_of(_matching(NAME)), decides=False)
 
 # A key with a dot is one of a table in the repro's: `upstream.reports`.
 REPRO: Mapping[str, Key] = {
     "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
-    "title": Key("a sentence", _text, required=True, decides=False),
+    "title": Key("a sentence", text, required=True, decides=False),
     "kind": Key("one of: " + ", ".join(Kind), Kind, required=True, decides=False),
     "documented": Key(_A_LINK, _matching(_LINK), decides=False),
     "upstream.reports": _links(f"{_LINKS}, empty if nobody has reported the failure", required=True),
@@ -152,51 +91,42 @@ REPRO: Mapping[str, Key] = {
     "upstream.fixed_by": _links(_LINKS),
     "upstream.unreleased_fix": _links(_LINKS),
     "upstream.related": _links(_LINKS),
-    "packages": Key("a list of package names", _list_of(_text, empty=False), required=True, decides=False),
-    "affected": Key(_CONDITIONS, _list_of(_condition), required=True),
-    "requires": Key(_RANGES, _list_of(_version_range), default=()),
-    "home": Key("the name of a stack", _text, required=True, decides=False),
-    "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False), required=True),
-    "cold": Key(_NAMES, _list_of(_matching(NAME)), default=()),
-    "devices": Key(_DEVICES, _list_of(Device, empty=False), required=True),
+    "packages": Key("a list of package names", list_of(text, empty=False), required=True, decides=False),
+    "affected": Key(_CONDITIONS, list_of(_condition), required=True),
+    "requires": Key(_RANGES, list_of(_version_range), default=()),
+    "home": Key("the name of a stack", text, required=True, decides=False),
+    "strategies": Key(_NAMES, list_of(_matching(NAME), empty=False), required=True),
+    "cold": Key(_NAMES, list_of(_matching(NAME)), default=()),
+    "devices": Key(_DEVICES, list_of(Device, empty=False), required=True),
     "processes": Key(f"a number of ranks from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS), required=True),
     "minimum": Key(f"a number of devices from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS)),
     "deadline": Key(
         f"a number of seconds from 1 to {_LONGEST_DEADLINE}", _integer_up_to(_LONGEST_DEADLINE), default=120
     ),
-    "silent": Key("true or false", _boolean, default=False, decides=False),
+    "silent": Key("true or false", boolean, default=False, decides=False),
     "finds": _FINDS,
-    "pasted.texts": _pasted("a list of further parts of the message", _list_of(_match_text)),
-    "pasted.common_texts": _pasted("a list of wordings that other errors have too", _list_of(_match_text)),
-    "pasted.other_texts": _pasted("a list of parts of a message that show another cause", _list_of(_match_text)),
-    "pasted.own_message": Key("the part of the message that is its own", _match_text, default="", decides=False),
-    "pasted.calls": _pasted("a list of calls such as optim:step", _list_of(_text)),
-    "pasted.other_causes": _pasted("a list of sentences with the call to look at", _list_of(_text)),
-    "pasted.words": Key("a list of words in lower case", _list_of(_lower_case), default=(), decides=False),
-    "pasted.usual_cause": Key("true or false", _boolean, default=False, decides=False),
-    "pasted.common_message": Key("true or false", _boolean, default=False, decides=False),
     "variants": Key("tables [tool.repro.variants.NAME]", lambda value: value, required=True),
 }
 
 VARIANT: Mapping[str, Key] = {
     "outcome": Key("'fails' or 'passes'", Outcome, required=True),
-    "about": Key("a line saying what this variant does", _text, required=True, decides=False),
+    "about": Key("a line saying what this variant does", text, required=True, decides=False),
     "raises": Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
     "match": Key("text of the message, or a list of alternative texts", _match_texts),
     "ends": Key("'hang', 'exit N' or 'signal SIGNAME'", _end),
     "frames": Key(
         'a list of functions on the stack such as ["new_forward", "accelerate/hooks.py:new_forward"]',
-        _list_of(_matching(_FRAME), empty=False),
+        list_of(_matching(_FRAME), empty=False),
         decides=False,
     ),
-    "claim": Key("what the documented solution promises", _text, decides=False),
+    "claim": Key("what the documented solution promises", text, decides=False),
     "source": Key(_A_LINK, _matching(_LINK), decides=False),
     "finds": _FINDS,
-    "contrast": Key("true or false", _boolean, default=False, decides=False),
-    "strategies": Key(_NAMES, _list_of(_matching(NAME), empty=False)),
-    "devices": Key(_DEVICES, _list_of(Device, empty=False)),
-    "affected": Key(_CONDITIONS, _list_of(_condition)),
-    "requires": Key(_RANGES, _list_of(_version_range)),
+    "contrast": Key("true or false", boolean, default=False, decides=False),
+    "strategies": Key(_NAMES, list_of(_matching(NAME), empty=False)),
+    "devices": Key(_DEVICES, list_of(Device, empty=False)),
+    "affected": Key(_CONDITIONS, list_of(_condition)),
+    "requires": Key(_RANGES, list_of(_version_range)),
 }
 
 
@@ -207,7 +137,7 @@ def requirements(value: Any) -> tuple[Requirement, ...]:
         TypeError: not a list, or an empty one.
         ValueError: an item is not a requirement (InvalidRequirement), or has a control character.
     """
-    return _list_of(_requirement, empty=False)(value)
+    return list_of(_requirement, empty=False)(value)
 
 
 def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
@@ -220,15 +150,6 @@ def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any
         else:
             flat[key] = value
     return flat
-
-
-def _quote(value: Any) -> str:
-    """Return a value as it is written, cut to a length that fits a sentence."""
-    try:
-        text = repr(value)
-    except ValueError:  # a number of more digits than Python converts
-        text = "a number of too many digits"
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
 def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
@@ -253,6 +174,6 @@ def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict
         try:
             values[key] = rule.parse(data[key])
         except (ValueError, TypeError, InvalidRequirement):
-            problem = f"{key} = {_quote(data[key])} in [{table}]; expected {rule.expected}"
+            problem = f"{key} = {quote(data[key])} in [{table}]; expected {rule.expected}"
             raise block.error(table, key, problem) from None
     return values

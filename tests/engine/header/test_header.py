@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.header import HeaderError, has_header, read
-from repros.model import Device, End, Kind, Outcome, Pasted, Signature, Upstream
+from repros.model import Device, End, Kind, Outcome, Signature, Upstream
 from tests.engine.header.scripts import read_text, refusal, replaced
 from tests.factories import VALID, conditions, requirements
 
@@ -85,34 +85,6 @@ def test_what_fails_is_found_by_the_checks_of_its_repro_unless_it_has_its_own(sc
     assert (failing.finds, fixed.finds, checked.finds) == (("devices", "ranks"), (), ("devices", "ranks"))
     text = text.replace("# affected = []", "# affected = []\n# finds = []")
     assert read_text(script, text).variants[2].finds == ()
-
-
-def test_what_else_tells_it_in_a_pasted_log(script: Path) -> None:
-    assert read_text(script, VALID).pasted == Pasted()
-    lines = [
-        'texts = ["no backend type"]',
-        'common_texts = ["two devices"]',
-        'other_texts = ["which is output"]',
-        'own_message = "It looks like"',
-        'calls = ["optim:step"]',
-        'words = ["lr_find"]',
-        'other_causes = ["a load of the program: look at torch.load"]',
-        "usual_cause = true",
-        "common_message = true",
-    ]
-    dotted = "".join(f"\n# pasted.{line}" for line in lines)
-    text = replaced("# deadline = 90", f"# deadline = 90{dotted}")
-    assert read_text(script, text).pasted == Pasted(
-        texts=("no backend type",),
-        common_texts=("two devices",),
-        other_texts=("which is output",),
-        own_message="It looks like",
-        calls=("optim:step",),
-        words=("lr_find",),
-        other_causes=("a load of the program: look at torch.load",),
-        usual_cause=True,
-        common_message=True,
-    )
 
 
 @pytest.mark.parametrize("ends", ["hang", "exit 3", "signal SIGSEGV"])

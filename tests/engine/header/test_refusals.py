@@ -56,7 +56,7 @@ REFUSED = [
     (
         'kind = "bug"',
         'kind = "bug"\n# pasted.words = ["LoRA"]',
-        "script.py:9: pasted.words = ['LoRA'] in [tool.repro]; expected a list of words in lower case",
+        "script.py:9: pasted is no table of a header; expected its keys in the table of the id in match.toml",
     ),
     ("upstream.reports", "upstream.report", "script.py:9: unknown key 'upstream.report' in [tool.repro]; expected one"),
     (
