@@ -12,8 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -96,13 +95,17 @@ def write(measurements: Iterable[Measurement], folder: Path = FOLDER) -> None:
     by_unit = sorted(measurements, key=lambda measurement: measurement.unit)
     for stack, of_stack in groupby(by_unit, key=lambda measurement: measurement.unit.stack):
         with _changing(folder / stack) as lines:
-            for repro, group in groupby(of_stack, key=lambda measurement: measurement.unit.repro):
+            for repro, of_repro in groupby(of_stack, key=lambda measurement: measurement.unit.repro):
                 file = folder / stack / f"{repro}.toml"
-                before = _known(file, lines)
-                known = before | {measurement.unit: measurement for measurement in group}
-                _forget_outdated(file.parent, lines, before, known)
-                _write_seen(file, known)
-                lines.update({ledger.key_of(known[unit]): ledger.line_of(known[unit]) for unit in known})
+                new = {measurement.unit: measurement for measurement in of_repro}
+                known, before = _known(file, lines) | new, _tables(file)
+                after = before | {
+                    unit: _format_seen(unit, measured.versions, measured.processes, measured.variants)
+                    for unit, measured in new.items()
+                }
+                _forget(file, lines, {unit for unit in before if after[unit] != before[unit]})
+                _write_tables(file, after)
+                lines.update(_lines_of(known))
 
 
 def remove(unit: Unit, folder: Path = FOLDER) -> None:
@@ -113,43 +116,63 @@ def remove(unit: Unit, folder: Path = FOLDER) -> None:
     """
     file = folder / unit.stack / f"{unit.repro}.toml"
     with _changing(file.parent) as lines:
-        known = _known(file, lines)
-        if measurement := known.pop(unit, None):
-            _write_seen(file, known)
-            lines.pop(ledger.key_of(measurement), None)
+        known, tables = _known(file, lines), _tables(file)
+        if tables.pop(unit, None):
+            _write_tables(file, tables)
+            lines.update(_lines_of(known))
+            lines.pop(ledger.key_of(unit), None)
 
 
 @contextlib.contextmanager
 def _changing(stack: Path) -> Iterator[ledger.Lines]:
-    """Yield the lines of a stack's ledger, and write them when what was seen has been written."""
+    """Yield the lines of a stack's ledger, and write them when what was seen has been written.
+
+    The lines of a repro whose file is gone, removed by hand or with its script, go with it.
+    """
     from filelock import FileLock  # noqa: PLC0415 - `repros list` and `repros audit` read evidence and write none
 
-    lock = cache_folder() / f"evidence-{zlib.crc32(os.fsencode(stack.absolute())):08x}.lock"
+    lock = cache_folder() / "evidence.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):  # two runs on one stack would each lose the other's lines
         lines = _read_ledger(stack)
-        before = dict(lines)
         yield lines
-        if lines != before:
-            _replace(stack / ledger.NAME, ledger.format_ledger(stack.name, lines) if lines else None)
+        files = {entry.name for entry in os.scandir(stack)} if stack.is_dir() else set()
+        _write_ledger(stack, {key: line for key, line in lines.items() if f"{key[0]}.toml" in files})
 
 
-def _forget_outdated(stack: Path, lines: ledger.Lines, before: Evidence, after: Evidence) -> None:
+def _write_ledger(stack: Path, lines: ledger.Lines) -> None:
+    _replace(stack / ledger.NAME, ledger.format_ledger(stack.name, lines) if lines else None)
+
+
+def _forget(file: Path, lines: ledger.Lines, outdated: set[Unit]) -> None:
     """Remove the lines of what is about to change: after an interruption they would vouch for what they never saw."""
-    outdated = {ledger.key_of(old) for unit, old in before.items() if _format_seen(old) != _format_seen(after[unit])}
-    if outdated & lines.keys():
-        kept = {key: line for key, line in lines.items() if key not in outdated}
-        _replace(stack / ledger.NAME, ledger.format_ledger(stack.name, kept) if kept else None)
+    keys = {ledger.key_of(unit) for unit in outdated} & lines.keys()
+    if keys:
+        _write_ledger(file.parent, {key: line for key, line in lines.items() if key not in keys})
 
 
 def _known(file: Path, lines: ledger.Lines) -> Evidence:
     return {measurement.unit: measurement for measurement in _read_file(file, lines)} if file.exists() else {}
 
 
-def _write_seen(file: Path, known: Evidence) -> None:
+def _lines_of(known: Evidence) -> ledger.Lines:
+    return {ledger.key_of(unit): ledger.line_of(measurement) for unit, measurement in known.items()}
+
+
+def _tables(file: Path) -> dict[Unit, str]:
+    """Return every table of a file as it is written, also one without a line in the ledger."""
+    if not file.exists():
+        return {}
+    with _refusing_damage(file):
+        return {
+            unit: _format_seen(unit, table["versions"], table["processes"], variants)
+            for unit, table, variants in _read_tables(file)
+        }
+
+
+def _write_tables(file: Path, tables: Mapping[Unit, str]) -> None:
     head = _HEAD.format(repro=file.stem, stack=file.parent.name)
-    tables = "".join(f"\n{_format_seen(known[unit])}" for unit in sorted(known))
-    _replace(file, head + tables if known else None)
+    _replace(file, head + "".join(f"\n{tables[unit]}" for unit in sorted(tables)) if tables else None)
 
 
 def _replace(file: Path, text: str | None) -> None:
@@ -179,41 +202,56 @@ def _read_ledger(stack: Path) -> ledger.Lines:
     try:
         return ledger.parse_ledger(_read_toml(file)) if file.exists() else {}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        problem = f"{file} cannot be read as a ledger ({error}); remove it and measure again with 'repros matrix'."
-        raise ReprosError(problem) from error
+        way_out = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
+        raise ReprosError(f"{file} cannot be read as a ledger ({error}); {way_out}.") from error
 
 
 def _read_file(file: Path, lines: ledger.Lines) -> Iterator[Measurement]:
     """Yield the measurements of a file; a unit without a line in the ledger counts as not measured."""
-    try:
+    with _refusing_damage(file):
+        for unit, table, variants in _read_tables(file):
+            line = dict(lines.get(ledger.key_of(unit), {}))
+            builds = line.pop("builds", {})
+            # Before there were ledgers, a table had all fields itself.
+            fields = {**line, **table}
+            if "inputs" in fields:
+                versions = {name: builds.get(name, number) for name, number in fields.pop("versions").items()}
+                yield Measurement(unit, variants=variants, versions=versions, **fields)
+
+
+def _read_tables(file: Path) -> Iterator[tuple[Unit, dict[str, Any], dict[str, VariantVerdict]]]:
+    """Yield each unit of a file, the fields of its table, and what was seen of each variant."""
+    with _refusing_damage(file):
         for device, strategies in _read_toml(file).items():
             for strategy, table in strategies.items():
-                unit = Unit(file.parent.name, file.stem, Device(device), strategy)
                 variants = {
                     name: VariantVerdict(Verdict(seen["verdict"]), seen.get("signature"))
                     for name, seen in table.pop("seen").items()
                 }
-                line = dict(lines.get((file.stem, device, strategy), {}))
-                builds = line.pop("builds", {})
-                # Before there were ledgers, a table had all fields itself.
-                fields = {**line, **table}
-                if "inputs" in fields:
-                    versions = {name: builds.get(name, number) for name, number in fields.pop("versions").items()}
-                    yield Measurement(unit, variants=variants, versions=versions, **fields)
+                yield Unit(file.parent.name, file.stem, Device(device), strategy), table, variants
+
+
+@contextlib.contextmanager
+def _refusing_damage(file: Path) -> Iterator[None]:
+    try:
+        yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         problem = f"{file} cannot be read as evidence ({error}); remove it and measure again with 'repros matrix'."
         raise ReprosError(problem) from error
 
 
-def _format_seen(measurement: Measurement) -> str:
-    versions = {name: quoted(number) for name, number in sorted(ledger.public_versions(measurement).items())}
-    key = f"{measurement.unit.device}.{measurement.unit.strategy}"
+def _format_seen(
+    unit: Unit, versions: Mapping[str, str], processes: int, variants: Mapping[str, VariantVerdict]
+) -> str:
+    """Return a unit's table; a version's build differs from machine to machine, so the ledger has it."""
+    public = {name: quoted(number.partition("+")[0]) for name, number in sorted(versions.items())}
+    key = f"{unit.device}.{unit.strategy}"
     lines = [
         f"[{key}]",
-        f"versions = {inline_table(versions)}",
-        f"processes = {measurement.processes}",
+        f"versions = {inline_table(public)}",
+        f"processes = {processes}",
         f"[{key}.seen]",
-        *(f"{name} = {_format_variant(variant)}" for name, variant in sorted(measurement.variants.items())),
+        *(f"{name} = {_format_variant(variant)}" for name, variant in sorted(variants.items())),
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from repros.evidence.measurement import Measurement
 from repros.evidence.toml import inline_table, quoted
+from repros.evidence.unit import Unit
 
 NAME = "ledger.toml"
 _HEAD = "# When, where and from which inputs the evidence on {stack} was measured. Written by `repros matrix`.\n"
@@ -45,11 +46,6 @@ def line_of(measurement: Measurement) -> dict[str, Any]:
         "python": measurement.python,
         "builds": {name: number for name, number in measurement.versions.items() if "+" in number},
     }
-
-
-def public_versions(measurement: Measurement) -> dict[str, str]:
-    """Return the versions without the names of their builds, which differ from machine to machine."""
-    return {name: number.partition("+")[0] for name, number in measurement.versions.items()}
 
 
 def format_ledger(stack: str, lines: Lines) -> str:
@@ -97,7 +93,6 @@ def _fields(line: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def key_of(measurement: Measurement) -> Key:
-    """Return the key of a measurement's unit in its stack's ledger."""
-    unit = measurement.unit
+def key_of(unit: Unit) -> Key:
+    """Return the key of a unit in its stack's ledger."""
     return unit.repro, unit.device.value, unit.strategy

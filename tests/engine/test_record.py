@@ -210,7 +210,7 @@ def test_a_full_disk_leaves_no_incomplete_line(tmp_path: Path, monkeypatch: pyte
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(record.NotRecordedError, match=r"cannot take the result of RPR-0001 .*No space left"):
             record.append(out, result("two"))
     record.append(out, result("three"))
     assert [line["reason"] for line in record.read(out)] == ["one", "three"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from repros.engine.record import RecordLine
 from repros.errors import ReprosError
-from repros.evidence import Measurement, Unit, VariantVerdict, ledger, read, remove, write
+from repros.evidence import FOLDER, Measurement, Unit, VariantVerdict, ledger, read, remove, write
 from repros.model import Device, Verdict
 from tests.evidence.samples import MEASUREMENT
 
@@ -151,8 +152,67 @@ def test_a_damaged_ledger_is_one_sentence(tmp_path: Path) -> None:
     file.write_text("[units]\n")
     with pytest.raises(ReprosError) as refused:
         read(tmp_path)
-    problem = f"{file} cannot be read as a ledger ('machines'); remove it and measure again with 'repros matrix'."
-    assert str(refused.value) == problem
+    way_out = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
+    assert str(refused.value) == f"{file} cannot be read as a ledger ('machines'); {way_out}."
+
+
+def test_a_ledger_without_its_damaged_lines_has_the_others(tmp_path: Path) -> None:
+    write([MEASUREMENT, OTHER], tmp_path)
+    file = tmp_path / "2023-12" / "ledger.toml"
+    whole = file.read_text()
+    conflict = "<<<<<<< ours"
+    file.write_text(whole.replace("RPR-0002", f"{conflict}\nRPR-0002"))
+    with pytest.raises(ReprosError, match=r"ledger\.toml cannot be read as a ledger \(.*line"):
+        read(tmp_path)
+    kept = [line for line in file.read_text().splitlines() if not line.startswith((conflict, "RPR-0002"))]
+    file.write_text("\n".join(kept))
+    assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT}
+    write([OTHER], tmp_path)
+    assert file.read_text() == whole
+
+
+def test_a_table_without_a_line_stays_when_its_file_is_written(tmp_path: Path) -> None:
+    cuda = replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, device=Device.CUDA))
+    write([MEASUREMENT, cuda], tmp_path)
+    seen, lines = tmp_path / "2023-12" / "RPR-0001.toml", tmp_path / "2023-12" / "ledger.toml"
+    before = seen.read_text()
+    lines.write_text("\n".join(line for line in lines.read_text().splitlines() if not line.startswith("RPR-0001.cuda")))
+    write([MEASUREMENT], tmp_path)
+    assert seen.read_text() == before
+    assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT}, "it counts as not measured"
+    write([cuda], tmp_path)
+    assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT, cuda.unit: cuda}
+
+
+def test_news_from_the_same_inputs_on_the_same_day_keeps_its_line(tmp_path: Path) -> None:
+    write([MEASUREMENT], tmp_path)
+    news = replace(MEASUREMENT, variants={"failing": VariantVerdict(Verdict.GONE)})
+    write([news], tmp_path)
+    assert read(tmp_path) == {news.unit: news}
+
+
+def test_the_lines_of_a_file_that_is_gone_are_removed(tmp_path: Path) -> None:
+    write([MEASUREMENT, OTHER], tmp_path)
+    (tmp_path / "2023-12" / "RPR-0001.toml").unlink()
+    write([OTHER], tmp_path)
+    assert "RPR-0001" not in (tmp_path / "2023-12" / "ledger.toml").read_text()
+    assert read(tmp_path) == {OTHER.unit: OTHER}
+
+
+def test_all_stacks_share_one_lock_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
+    for stack in ("2023-12", "current"):
+        write([replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, stack=stack))], tmp_path / "evidence")
+    assert [file.name for file in (tmp_path / "cache").iterdir()] == ["evidence.lock"]
+
+
+@pytest.mark.parametrize("stack", sorted(entry.name for entry in FOLDER.iterdir() if (entry / ledger.NAME).exists()))
+def test_the_packages_evidence_is_laid_out_as_it_is_written(tmp_path: Path, stack: str) -> None:
+    shutil.copytree(FOLDER / stack, tmp_path / stack)
+    known = read(tmp_path)
+    assert {unit.repro for unit in known} == {file.stem for file in (FOLDER / stack).glob("RPR-*.toml")}
+    write(known.values(), tmp_path)
+    assert texts(tmp_path / stack) == texts(FOLDER / stack)
 
 
 def test_a_new_measurement_replaces_the_units_last_one(tmp_path: Path) -> None:
