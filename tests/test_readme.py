@@ -37,6 +37,7 @@ NEW_REPRO = "resume_loses_momentum"
 """The script of CONTRIBUTING.md's example."""
 
 
+@pytest.mark.of_all_scripts
 @pytest.mark.parametrize("name", readme.PAGES)
 def test_the_tables_are_those_of_the_catalogue_and_the_evidence(name: str) -> None:
     remedy = "the headers or the evidence have changed; run: python -m repros.docs.readme"
