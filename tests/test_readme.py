@@ -154,6 +154,16 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
     assert set(re.findall(r"^### (.+)$", changelog, re.MULTILINE)) <= kinds
 
 
+def test_the_map_has_every_folder_and_each_file_to_start_at() -> None:
+    architecture = TEXTS[ROOT / "docs/architecture.md"]
+    rows = re.findall(r"^\| `([\w/]+)/` \|.*\| (.*) \|$", architecture, re.MULTILINE)
+    folders = {path.name for path in (ROOT / "repros").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {folder.partition("/")[0] for folder, _ in rows}
+    named = [f"repros/{folder}/{file}" for folder, files in rows for file in re.findall(r"`([\w./-]+)`", files)]
+    assert named
+    assert not [file for file in named if not (ROOT / file).is_file()]
+
+
 def test_the_package_installs_the_command() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {"repros": "repros.__main__:run"}
