@@ -17,6 +17,7 @@ SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
 read = cache(header.read)
 
 
+@pytest.mark.of_all_scripts
 def test_ids_are_unique_and_slugs_are_too() -> None:
     catalogue = load()
     assert catalogue.clashes == ()
@@ -24,12 +25,14 @@ def test_ids_are_unique_and_slugs_are_too() -> None:
     assert all(repro.id.startswith("RPR-") for repro in catalogue)
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_follows_a_rule(path: Path, rule: Rule) -> None:
     assert list(rule(Script(read(path)))) == []
 
 
+@pytest.mark.of_all_scripts
 def test_repros_with_the_same_message_name_each_other() -> None:
     catalogue = load()
     assert [sentence for repro in catalogue for sentence in find_unnamed_rivals(repro, catalogue)] == []

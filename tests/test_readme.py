@@ -37,6 +37,7 @@ NEW_REPRO = "resume_loses_momentum"
 """The script of CONTRIBUTING.md's example."""
 
 
+@pytest.mark.of_all_scripts
 @pytest.mark.parametrize("name", readme.PAGES)
 def test_the_tables_are_those_of_the_catalogue_and_the_evidence(name: str) -> None:
     remedy = "the headers or the evidence have changed; run: python -m repros.docs.readme"
@@ -151,6 +152,18 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
     assert re.findall(r"^## \[(.+?)\]", changelog, re.MULTILINE)[0] == "Unreleased"
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.+)$", changelog, re.MULTILINE)) <= kinds
+
+
+def test_the_map_has_every_folder_and_each_file_to_start_at() -> None:
+    architecture = TEXTS[ROOT / "docs/architecture.md"]
+    rows = re.findall(r"^\| `([\w/]+)/` \|.*\| (.*) \|$", architecture, re.MULTILINE)
+    folders = {path.name for path in (ROOT / "repros").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {folder.partition("/")[0] for folder, _ in rows}
+    named = [(folder, file) for folder, files in rows for file in re.findall(r"`([\w./-]+)`", files)]
+    assert named
+    # A file with a folder is named from `repros/` on, as everywhere on this page.
+    places = [Path(file) if "/" in file else Path(folder, file) for folder, file in named]
+    assert not [place for place in places if not (ROOT / "repros" / place).is_file()]
 
 
 def test_the_package_installs_the_command() -> None:

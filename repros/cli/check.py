@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import click
 from repros import environments, evidence
 from repros.authoring.golden import Golden, capture, golden_folder, has_golden_log
 from repros.authoring.rules import RULES, Script, find_unnamed_rivals
+from repros.authoring.script_tests import run_tests
 from repros.authoring.template import remove_comments
 from repros.cli.shared.bisecting import choose_cell, claimed_packages, keep_record, kept_record
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
@@ -229,7 +229,7 @@ def _write_tables(checked: _Check) -> None:
 
 
 def _run_tests(checked: _Check) -> None:
-    """Run the checkout's tests that name this script."""
+    """Run the checkout's tests that concern this script."""
     repro, root = checked.repro, CATALOGUE.parents[1]
     checked.heading("Tests of this script")
     if repro.origin.folder is not None or not (root / "tests").is_dir():
@@ -239,15 +239,10 @@ def _run_tests(checked: _Check) -> None:
     if find_spec("pytest") is None:
         checked.report(["install pytest to run the tests, or run nox -s unit"], "")
         return
-    chosen = f"{repro.slug} or {repro.id.lower()} or same_message or readme or one_origin or contradict or wild"
-    places = ["tests/test_catalogue.py", "tests/match/test_golden.py", "tests/docs", "tests/matrix/test_ranges.py"]
-    places.append("tests/match/test_wild.py")
-    words = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-k", chosen, *places]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
-    last = done.stdout.strip().rpartition("\n")[2]
-    if done.returncode:
-        show_text(checked.out, done.stdout)
-    checked.report([f"fix the tests: {last}"] if done.returncode else [], last)
+    ran = run_tests(repro, root)
+    if not ran.passed:
+        show_text(checked.out, ran.output)
+    checked.report([] if ran.passed else [f"fix the tests: {ran.last_line}"], ran.last_line)
 
 
 def _conclude(checked: _Check) -> int:

@@ -244,7 +244,6 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
         _redact_full_name,
     ),
     (re.compile(r"/(?:home|Users)/[^/\s:\"'<>,;)]+|/root(?![\w-])"), "~"),
-    (re.compile(r"(?i)[a-z]:\\Users\\[^\\\s:\"'<>,;)]+"), "~"),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}(?![0-9a-f])"), "{address}"),
     # Not after `==`: versions of CUDA's packages have four numbers.
     (re.compile(r"(?<![\w.=])((?:\d{1,3}\.){3}\d{1,3})(?![\w.])"), _redact_ip),

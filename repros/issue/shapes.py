@@ -81,9 +81,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     # Windows: as it is, and with the doubled backslashes of Python's repr.
     (
-        re.compile(
-            rf"(?i)(?<![a-z])[a-z]:\\{{1,2}}Users\\{{1,2}}(?:{_WINDOWS}(?: {_WINDOWS}){{1,3}}(?=\\)|{_WINDOWS})"
-        ),
+        re.compile(rf"(?i)[a-z]:\\{{1,2}}Users\\{{1,2}}(?:{_WINDOWS}(?: {_WINDOWS}){{1,3}}(?=\\)|{_WINDOWS})"),
         "~",
     ),
     (

@@ -29,6 +29,7 @@ def ids(result: LogMatch) -> set[str]:
     return {candidate.repro.id for candidate in result.candidates}
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
 def test_the_repros_found(log: GoldenLog) -> None:
     assert ids(found(log)) == set(log.expected)
@@ -53,6 +54,7 @@ def test_precision_and_recall(record_property: Callable[[str, object], None]) ->
         assert f"precision and recall are {min(precision, recall):.3f}" in text, page
 
 
+@pytest.mark.of_all_scripts
 def test_every_log_has_one_entry_and_one_origin() -> None:
     assert len({log.name for log in LOGS}) == len(LOGS)
     assert {log.path for log in LOGS} == set(GOLDEN.glob("*.log"))
@@ -69,6 +71,7 @@ def test_stacks_strategies_and_wrappers_are_spread() -> None:
     assert {"hand", "torchrun", "torchrun-tee", "pytest", "pytest-short", "ipython", "jupyter"} <= launchers.keys()
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize(
     "log", [log for log in LOGS if log.script.startswith("RPR-") and log.expected], ids=lambda log: log.name
 )
@@ -76,6 +79,7 @@ def test_a_script_of_the_catalogue_is_certain(log: GoldenLog) -> None:
     assert [candidate.confidence for candidate in found(log).candidates] == [Confidence.CERTAIN]
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("log", [log for log in LOGS if len(log.expected) > 1], ids=lambda log: log.name)
 def test_rivals_are_at_most_possible(log: GoldenLog) -> None:
     for candidate in found(log).candidates:
@@ -95,6 +99,7 @@ def test_documented_frames_were_seen_in_a_real_run() -> None:
     assert {id_ for id_, names in wanted.items() if names and not seen[id_]} == set()
 
 
+@pytest.mark.of_all_scripts
 def test_the_index_has_the_whole_catalogue() -> None:
     """Every documented exception is found by its own text, whatever word it is filed under."""
     index = SignatureIndex(CATALOGUE)

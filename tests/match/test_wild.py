@@ -15,6 +15,8 @@ CATALOGUE = load()
 LEAST_ANYWHERE, LEAST_ON_TOP, LEAST_LIKELY, LEAST_CERTAIN, MOST_OTHERS = 0.9, 0.85, 0.9, 0.98, 0.02
 """Shares that both halves must keep; `docs/matching.md` has the figures themselves."""
 
+pytestmark = pytest.mark.of_all_scripts
+
 
 def test_each_has_a_name_of_its_own() -> None:
     assert [name for name, count in Counter(log.name for log in LOGS).items() if count > 1] == []

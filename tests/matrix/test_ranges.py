@@ -75,10 +75,12 @@ def test_evidence_of_removed_variants_and_repros_is_skipped() -> None:
     assert list(find_contradictions(Catalogue(()), evidence("2.4.0", failing=Verdict.REGRESSED))) == []
 
 
+@pytest.mark.of_all_scripts
 def test_the_catalogues_ranges_agree_with_its_evidence() -> None:
     assert [str(contradiction) for contradiction in find_contradictions(load(), measured())] == []
 
 
+@pytest.mark.of_all_scripts
 def test_the_evidence_names_existing_stacks_and_repros() -> None:
     stacks, repros = load_stacks(), {repro.id for repro in load()}
     assert {unit.stack for unit in measured()} <= set(stacks)
