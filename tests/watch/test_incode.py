@@ -48,10 +48,16 @@ def run(
         ("trainer", [["eval_mode RPR-0006"]]),
     ],
 )
-def test_a_program_watches_itself(name: str, found: list[list[str]], current_python: Path, tmp_path: Path) -> None:
-    done = run(current_python, tmp_path, str(TOYS / "incode.py"), name)
+def test_a_program_watches_itself(name: str, found: list[list[str]], warm_python: Path, tmp_path: Path) -> None:
+    done = run(warm_python, tmp_path, str(TOYS / "incode.py"), name, "fork")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == found
+
+
+def test_spawned_ranks_are_watched_as_forked_ones(current_python: Path, tmp_path: Path) -> None:
+    done = run(current_python, tmp_path, str(TOYS / "incode.py"), "bypassed")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [["gradients_differ_bypassed RPR-0017"]]
 
 
 ON_GPUS = """
@@ -100,17 +106,17 @@ def run_tests(python: Path, folder: Path, *options: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_an_option_fails_the_tests_in_which_a_documented_failure_happens(current_python: Path, tmp_path: Path) -> None:
-    output = run_tests(current_python, tmp_path, "--repro-watch")
+def test_an_option_fails_the_tests_in_which_a_documented_failure_happens(warm_python: Path, tmp_path: Path) -> None:
+    output = run_tests(warm_python, tmp_path, "--repro-watch")
     assert "1 passed" in output, output
     assert "3 failed" in output, output
     assert "none of the parameters that this SGD holds ever had a gradient" in output
     assert "assert 1 == 2" in output
 
 
-def test_a_fixture_does_so_for_one_test(current_python: Path, tmp_path: Path) -> None:
-    output = run_tests(current_python, tmp_path)
+def test_a_fixture_does_so_for_one_test(warm_python: Path, tmp_path: Path) -> None:
+    output = run_tests(warm_python, tmp_path)
     assert "ERROR test_training.py::test_with_fixture" in output, output
     assert "PASSED test_training.py::test_wrong" in output, output
-    skipped = run_tests(current_python, tmp_path, "--repro-watch", "--repro-watch-skip", "steps")
+    skipped = run_tests(warm_python, tmp_path, "--repro-watch", "--repro-watch-skip", "steps")
     assert "3 passed" in skipped, skipped

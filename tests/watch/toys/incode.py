@@ -1,4 +1,4 @@
-"""Programs that watch themselves; `incode.py NAME` prints the checks that spoke in each block, as JSON."""
+"""Programs that watch themselves; `incode.py NAME [spawn|fork]` prints the checks that spoke in each block, as JSON."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
 from repros.watch import lightning_callback, watching
+
+
+def leave():
+    """End the process group, but not at once: torch 2.13 may hang if Gloo's thread still lets go of the last collective.
+
+    That thread waits for the GIL in `~AsyncWork`, and the destructor of the group, which has the GIL, for that thread.
+    """
+    time.sleep(0.3)
+    distributed.destroy_process_group()
 
 
 def names(findings):
@@ -61,7 +70,7 @@ def apart(rank, kind):
     if rank == 0:
         time.sleep(8)  # the other waits for it
     ddp(torch.ones(1, 2)).sum().backward()
-    distributed.destroy_process_group()
+    leave()
 
 
 def looked_at():
@@ -80,7 +89,7 @@ def looked_at():
 
     assert holding()() is None
     del ddp
-    distributed.destroy_process_group()
+    leave()
 
 
 def rank_main(rank, folder, kind):
@@ -108,15 +117,15 @@ def rank_main(rank, folder, kind):
     if kind == "other_device":
         with contextlib.suppress(RuntimeError):  # NotImplementedError, too
             distributed.all_reduce(torch.ones(2, device="meta"))
-    distributed.destroy_process_group()
+    leave()
 
 
-def ranks(kind):
+def ranks(kind, method="spawn"):
     ends = (multiprocessing.ProcessExitedException, multiprocessing.ProcessRaisedException)
     with tempfile.TemporaryDirectory() as folder, watching() as findings:
         hangs = contextlib.suppress(*ends) if kind == "apart" else contextlib.nullcontext()
         with hangs:
-            multiprocessing.spawn(rank_main, (folder, kind), nprocs=2)
+            multiprocessing.start_processes(rank_main, (folder, kind), nprocs=2, start_method=method)
     return [names(findings)]
 
 
@@ -144,5 +153,5 @@ def trainer():
 
 if __name__ == "__main__":
     programs = {"blocks": blocks, "nested": nested, "trainer": trainer}
-    name = sys.argv[1]
-    print(json.dumps(programs[name]() if name in programs else ranks(name)))
+    name, *method = sys.argv[1:]
+    print(json.dumps(programs[name]() if name in programs else ranks(name, *method)))
