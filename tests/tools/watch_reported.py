@@ -33,23 +33,13 @@ class EndedError(Exception):
     """A run ended with an error; the message has what its processes wrote."""
 
 
-def find(name: str, python: Path) -> list[str]:
-    """Run a program under the watch; return the checks that spoke.
-
-    One of some hundred runs hung, and nobody knows why: the stacks of one that hangs are printed, and it is made once
-    more.
+def find(name: str, python: Path, *options: str) -> list[str]:
+    """Run a program, with options of its own, under the watch; return the checks that spoke.
 
     Raises:
-        HungError: the program hung twice.
+        EndedError: the program failed.
+        HungError: it did not end in time.
     """
-    try:
-        return _find(name, python)
-    except HungError as hung:
-        print(hung, file=sys.stderr)
-        return _find(name, python)
-
-
-def _find(name: str, python: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         findings = Path(folder) / "findings.jsonl"
         # This checkout, whatever is installed; not by PYTHONPATH, which the program would inherit.
@@ -65,6 +55,7 @@ def _find(name: str, python: Path) -> list[str]:
             str(python),
             str(PROGRAMS),
             name,
+            *options,
         ]
         environ = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONFAULTHANDLER": "1"}
         written = _run(command, environ)

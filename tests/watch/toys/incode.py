@@ -22,7 +22,7 @@ from repros.watch import lightning_callback, watching
 
 
 def leave():
-    """End the process group, but not at once: torch 2.13 may hang if Gloo's thread still lets go of the last collective.
+    """End the process group after a moment: torch 2.13 may hang while Gloo's thread lets go of the last collective.
 
     That thread waits for the GIL in `~AsyncWork`, and the destructor of the group, which has the GIL, for that thread.
     """

@@ -1,9 +1,13 @@
-"""Silent errors from public threads; `reported.py NAME` trains with that error. `reported.json` has the threads."""
+"""Silent errors from public threads; `reported.py NAME [spawn|fork]` trains with that error.
+
+`reported.json` has the threads. Programs of two ranks start them as the second word says.
+"""
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import time
 
 import torch
 from torch import distributed, multiprocessing, nn
@@ -172,18 +176,19 @@ def rank_main(rank, folder, name):
     ALONE.append(distributed.new_group([0]))
     torch.manual_seed(rank)
     globals()[name](rank)
+    time.sleep(0.3)  # torch 2.13 may hang if the group goes while Gloo's thread lets go of the last collective
     distributed.destroy_process_group()
 
 
-def main(name):
+def main(name, method="spawn"):
     torch.manual_seed(0)
     program = globals()[name]
     if not program.__code__.co_argcount:
         program()
         return
     with tempfile.TemporaryDirectory() as folder:
-        multiprocessing.spawn(rank_main, (folder, name), nprocs=2)
+        multiprocessing.start_processes(rank_main, (folder, name), nprocs=2, start_method=method)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
