@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from repros.inside.import_hooks import when_imported
@@ -18,7 +19,10 @@ def attach(watch: Watch) -> None:
         watch.tell("clipping", parameters, most)
 
     def patch(module: Any) -> None:
+        exporting = sys.modules.get("torch.nn.utils")
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             around(module, name, before=clipping)
+            if hasattr(exporting, name):  # a watch that begins in a program's code finds it imported
+                setattr(exporting, name, getattr(module, name))
 
     when_imported("torch.nn.utils.clip_grad", patch)
