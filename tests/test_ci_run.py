@@ -18,7 +18,7 @@ echo "output of $2"
 case " $FAILING " in *" $2 "*) exit 1 ;; esac
 """
 SESSIONS = [
-    *("lint", "sim(2023-05)", "sim(2023-12)", "sim(current)", "tests", "workflows", "build", "browser"),
+    *("lint", "cpp", "sim(2023-05)", "sim(2023-12)", "sim(current)", "tests", "workflows", "build", "browser"),
     *("repro", "evidence"),
 ]
 
