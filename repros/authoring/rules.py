@@ -25,8 +25,11 @@ from repros.stacks import load_stacks
 
 FAMILIES = ("accelerate", "amp", "bitsandbytes", "ddp", "fabric", "lightning", "optimizers", "transformers")
 """Folders of the package's catalogue; a private one has its own."""
-MOST_LINES = 80
-"""Lines of a script below its docstring, without blank lines."""
+MOST_LINES = 78
+"""Lines of a script below its docstring, without blank lines and without the table of variants.
+
+The formatter gives each entry of a long table a line; what a reader has to understand is the rest.
+"""
 MOST_CHANGED_LINES = 10
 """Lines that differ between the definitions of `failing` and `fixed`."""
 LONGEST_TITLE = 100
@@ -141,10 +144,13 @@ def stands_side_by_side(script: Script) -> Iterator[str]:
 
 def is_short(script: Script) -> Iterator[str]:
     """Check that the code has few lines."""
-    docstring, *_ = script.tree.body
-    code = [line for line in script.source.splitlines()[docstring.end_lineno :] if line.strip()]
-    if len(code) > MOST_LINES:
-        yield f"shorten the code below the docstring from {len(code)} to at most {MOST_LINES} lines"
+    lines = {number for number, line in enumerate(script.source.splitlines(), 1) if line.strip()}
+    docstring, *code = script.tree.body
+    tables = [node for node in code if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VARIANTS"]
+    for first, last in [(1, docstring.end_lineno), *((node.lineno, node.end_lineno) for node in tables)]:
+        lines -= {*range(first, (last or 0) + 1)}
+    if len(lines) > MOST_LINES:
+        yield f"shorten the code below the docstring from {len(lines)} to at most {MOST_LINES} lines, besides VARIANTS"
 
 
 def quotes_the_wrong_value(script: Script) -> Iterator[str]:
