@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,19 @@ def test_what_a_command_was_given_ends_with_it(private: Path, capsys: pytest.Cap
     assert "ours" in capsys.readouterr().out
     assert main(["stacks"]) == 0
     assert "ours" not in capsys.readouterr().out
+
+
+def test_a_folder_of_the_same_name_elsewhere_is_another_catalogue(
+    private: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(private, tmp_path / "elsewhere/failures")
+    for file in (tmp_path / "elsewhere/failures/stacks").iterdir():
+        file.rename(file.with_name(file.name.replace("ours", "theirs")))
+    assert main(["stacks", "--catalogue", "failures"]) == 0
+    assert "ours" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["stacks", "--catalogue", "failures"]) == 0
+    assert "theirs" in capsys.readouterr().out
 
 
 def test_stacks_and_evidence_come_from_the_places_that_are_handed_on(private: Path) -> None:

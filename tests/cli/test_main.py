@@ -38,7 +38,7 @@ REFUSED = {
         "Invalid value for '--catalogue': Path 'nowhere' does not exist. (try 'repros run --help')"
     ),
     "run --jobs 0": "Invalid value for '--jobs': 0 is not in the range x>=1. (try 'repros run --help')",
-    "list --catalogue .": "no repro script below .; expected files with a [tool.repro] header.",
+    "list --catalogue .": "no repro script below HERE; expected files with a [tool.repro] header.",
     "summary": (
         ".repros/latest.jsonl cannot be read (No such file or directory); expected the results of a 'repros run'."
     ),
@@ -60,7 +60,7 @@ REFUSED = {
 def test_bad_input_is_one_line_and_exit_code_2(line: str, repros: Command, here: Path) -> None:
     (here / "notes.txt").write_text("my own notes\n")
     code, out, err = repros(*line.split())
-    assert (code, err) == (2, f"repros: {REFUSED[line]}\n")
+    assert (code, err) == (2, f"repros: {REFUSED[line]}\n".replace("HERE", str(here)))
     assert "Traceback" not in out
     assert (here / "notes.txt").read_text() == "my own notes\n"
 

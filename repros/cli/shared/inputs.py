@@ -19,7 +19,10 @@ from repros.stacks import stack_clashes
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
 _PACKAGE = Path(__file__).parents[2]
-_OWN = ("engine/catalogue.py", "engine/header", "engine/signature.py", "errors.py", "model", "settings.py")
+_OWN = (
+    *("engine/catalogue.py", "engine/header", "engine/signature.py", "engine/values.py"),
+    *("errors.py", "model", "settings.py"),
+)
 READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
 """The code that makes a catalogue of scripts."""
 

@@ -18,7 +18,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def _find_places(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> Places:
-    return find_places(given)
+    # A relative path names another folder once the working directory has changed.
+    return find_places([path.absolute() for path in given])
 
 
 catalogue_option = click.option(
