@@ -13,7 +13,7 @@ from repros.cli.shared.output import write_new
 from repros.cli.shared.streams import echo
 from repros.engine.probe import probe
 from repros.errors import ReprosError
-from repros.export import osv, script
+from repros.export import osv, pins, script
 from repros.model import Repro
 from repros.settings import Places
 from repros.stacks import stack
@@ -21,10 +21,16 @@ from repros.text.control import dump_json
 
 
 @click.command(
-    epilog=example("repros export RPR-0005", "repros export RPR-0005 --variant fixed -o fixed.py"),
+    epilog=example(
+        "repros export RPR-0005",
+        "repros export RPR-0005 --variant fixed -o fixed.py",
+        "repros export --minimal RPR-0005 failing fixed -o report.py",
+    ),
 )
 @click.argument("id_", metavar="ID")
-@click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant that runs by default.")
+@click.argument("variants", nargs=-1, metavar="[VARIANT]...")
+@click.option("--minimal", is_flag=True, help="Write these variants alone, for a bug report; default: failing, fixed.")
+@click.option("--variant", metavar="NAME", help="Variant that runs by default.  [default: failing]")
 @click.option(
     "--stack", "stack_name", metavar="NAME", help="Pin this stack's versions; default: the repro's home stack."
 )
@@ -46,12 +52,14 @@ from repros.text.control import dump_json
 @catalogue_option
 def export(
     id_: str,
-    variant: str,
+    variants: tuple[str, ...],
+    variant: str | None,
     stack_name: str | None,
     python: Path | None,
     output: Path | None,
     places: Places,
     *,
+    minimal: bool,
     as_osv: bool,
     force: bool,
 ) -> None:
@@ -59,16 +67,29 @@ def export(
 
     The script's header pins the versions on which the failure was measured, including transitive dependencies. With
     --osv the file is an OSV record of the affected releases instead; a note lists facts that OSV cannot express.
+
+    With --minimal it has the named variants and what they use, without the others and without the table that only this
+    project reads: a script for a bug report.
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
+    if variants and not minimal:
+        raise click.UsageError("VARIANT is for --minimal; --variant NAME sets the variant that runs by default.")
+    if minimal and (as_osv or variant is not None):
+        raise click.UsageError("--minimal excludes --osv and --variant: it takes its variants after the ID.")
     repro = load_catalogue(places).find(id_)
     if as_osv:
         record = osv.osv_record(repro, evidence.read(places=places))
         text = dump_json(record) + "\n"
         file = output or Path(f"{record['id']}.json")
     else:
-        text = script.export_script(repro, _choose_pins(repro, stack_name, python, places), variant)
+        pinned = _choose_pins(repro, stack_name, python, places)
+        chosen = variants or script.report_variants(repro)
+        text = (
+            script.export_minimal(repro, pinned, chosen)
+            if minimal
+            else script.export_script(repro, pinned, variant or "failing")
+        )
         file = output or script.script_file_name(repro)
         if str(file) != "-":
             _refuse_a_catalogue(file, repro, places)
@@ -79,12 +100,12 @@ def export(
     echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
-def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, places: Places) -> script.Pins:
+def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, places: Places) -> pins.Pins:
     if python is not None:
-        return script.pins_of_environment(repro, probe(choose_interpreter(python), sim=False))
+        return pins.pins_of_environment(repro, probe(choose_interpreter(python), sim=False))
     chosen = stack(stack_name or repro.home, places)
     measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read(places=places))
-    return script.pins_of_stack(repro, chosen, measured=measured)
+    return pins.pins_of_stack(repro, chosen, measured=measured)
 
 
 def _refuse_a_catalogue(file: Path, repro: Repro, places: Places) -> None:

@@ -9,100 +9,21 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from repros import __version__
-from repros.errors import ReprosError, UnknownNameError
-from repros.model import Device, Environment, Repro, Variant
-from repros.model.stack import Stack
+from repros.errors import UnknownNameError
+from repros.export.minimal import minimal_code
+from repros.export.pins import ExportError, Pins
+from repros.model import Device, Repro, Variant
 
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$\n?", re.MULTILINE)
 _TABLE = re.compile(r"^# \[[\w.\"-]+\]\s*$", re.MULTILINE)
 _MAIN = re.compile(r"^def main\([^)]*\)", re.MULTILINE)
 _DEFAULT = re.compile(r"(?P<name>\bvariant|\bstrategy)(?P<equals>[^,=]*=\s*)(?P<quote>[\"'])(?P<value>.*?)(?P=quote)")
-
-
-class ExportError(ReprosError):
-    """A script that cannot be exported."""
-
-
-@dataclass(frozen=True)
-class Pins:
-    """The versions that an exported script requires."""
-
-    source: str
-    """Their origin, as the end of a sentence: `stack 2023-12, on which it was measured`."""
-    python: str
-    """`3.11`"""
-    direct: tuple[str, ...]
-    """Requirements for the script's own dependencies."""
-    transitive: tuple[str, ...] = ()
-    """Requirements for the dependencies of these; pinned, because newer releases may not be compatible."""
-
-
-def pins_of_stack(repro: Repro, stack: Stack, *, measured: bool = False) -> Pins:
-    """Return the stack's versions of the script's dependencies, direct and transitive.
-
-    The lock names, for each distribution, the distributions that need it. It does not contain torch's CUDA packages,
-    because torch pins them itself.
-
-    Args:
-        repro: the repro.
-        stack: the stack.
-        measured: whether there is evidence of the repro on this stack, which the script then says.
-
-    Raises:
-        ExportError: the stack lacks a dependency.
-    """
-    pins = stack.pins
-    direct = _direct_dependencies(repro)
-    if missing := [name for name in direct if name not in pins]:
-        raise ExportError(
-            f"stack {stack.name} has no {missing[0]}, which {repro.id} needs; choose another with --stack."
-        )
-    needed = set(direct)
-    while more := {pin.name for pin in pins.values() if pin.required_by & needed} - needed:
-        needed |= more
-    return Pins(
-        source=f"stack {stack.name}" + (", on which it was measured" if measured else ""),
-        python=stack.python,
-        direct=tuple(str(pins[name]) for name in direct),
-        transitive=tuple(str(pins[name]) for name in sorted(needed - set(direct))),
-    )
-
-
-def pins_of_environment(repro: Repro, environment: Environment) -> Pins:
-    """Return an environment's versions of the script's direct dependencies.
-
-    Raises:
-        ExportError: the environment lacks a dependency.
-    """
-    direct = _direct_dependencies(repro)
-    if missing := [name for name in direct if name not in environment.versions]:
-        raise ExportError(
-            f"{environment.name} has no {missing[0]}, which {repro.id} needs; choose another with --python."
-        )
-    return Pins(
-        source="the versions of an environment",
-        python=".".join(environment.python_version.split(".")[:2]),
-        direct=tuple(f"{name}=={_public_version(environment.versions[name])}" for name in direct),
-    )
-
-
-def pins_of_versions(repro: Repro, versions: Mapping[str, str], python: str) -> Pins:
-    """Return a result's versions of the script's direct dependencies; unrecorded ones keep their requirement."""
-    known = {name: version for name in _direct_dependencies(repro) if (version := versions.get(name))}
-    rest = [str(spec) for spec in repro.dependencies if canonicalize_name(spec.name) not in known]
-    return Pins(
-        source="the versions that it was run with",
-        python=".".join(python.split(".")[:2]),
-        direct=(*(f"{name}=={_public_version(version)}" for name, version in known.items()), *rest),
-    )
 
 
 def export_script(repro: Repro, pins: Pins, variant: str = "failing", *, documented: bool = True) -> str:
@@ -118,34 +39,81 @@ def export_script(repro: Repro, pins: Pins, variant: str = "failing", *, documen
         UnknownNameError: an unknown variant.
         ExportError: the script has no `main` whose defaults can be set.
     """
-    chosen = repro.variant(variant)
-    if chosen is None:
-        raise UnknownNameError("variant", variant, [known.name for known in repro.variants])
+    chosen = _find(repro, variant)
+    header, code = _parts(repro)
+    tables = _TABLE.search(header)
+    rest = header[tables.start() :] if documented and tables else ""
+    opening = _opening_comment(repro, pins, chosen, ["[variant]", "[strategy]", "[accelerator]"])
+    body = _add_hardware_check(_set_defaults(repro, chosen, code), repro, chosen, arguments=3)
+    return f"{opening}{_header(pins, rest)}{body}"
+
+
+def export_minimal(repro: Repro, pins: Pins, variants: Sequence[str]) -> str:
+    """Return the text of a script that has the chosen variants alone, and no table of this project.
+
+    Args:
+        repro: the repro.
+        pins: the versions for its header.
+        variants: names of variants; the first one runs by default.
+
+    Raises:
+        UnknownNameError: an unknown variant.
+        ExportError: the script does not choose its variant as the scripts of the catalogue do.
+    """
+    chosen = [_find(repro, name) for name in dict.fromkeys(variants)]
+    choice = ["[variant]"] if len(chosen) > 1 else []
+    words = [*choice, "[strategy]", "[accelerator]"]
+    code = minimal_code(repro, _parts(repro)[1], [variant.name for variant in chosen])
+    body = _add_hardware_check(_set_defaults(repro, chosen[0], code), repro, chosen[0], arguments=len(words))
+    return f"{_opening_comment(repro, pins, chosen[0], words)}{_header(pins)}{body}"
+
+
+def export_for_report(repro: Repro, pins: Pins, others: Iterable[str] = ()) -> str:
+    """Return the script that somebody upstream reads: failing, fixed if there is one, and the variants asked for.
+
+    A script that chooses its variant in a way of its own is exported whole, without its table.
+
+    Raises:
+        ExportError: the script has no `main` whose defaults can be set.
+    """
+    try:
+        return export_minimal(repro, pins, report_variants(repro, others))
+    except ExportError:
+        return export_script(repro, pins, documented=False)
+
+
+def report_variants(repro: Repro, others: Iterable[str] = ()) -> list[str]:
+    """Return the names of failing, of fixed if there is one, and of those asked for, as they stand in the header."""
+    wanted = {"failing", "fixed", *others}
+    return [variant.name for variant in repro.variants if variant.name in wanted]
+
+
+def _find(repro: Repro, name: str) -> Variant:
+    variant = repro.variant(name)
+    if variant is None:
+        raise UnknownNameError("variant", name, [known.name for known in repro.variants])
+    return variant
+
+
+def _parts(repro: Repro) -> tuple[str, str]:
+    """Return the lines in a script's header, and its code from the docstring on."""
     source = repro.path.read_text(encoding="utf-8")
     block = _BLOCK.search(source)
     assert block is not None  # the header was read
-    tables = _TABLE.search(block["content"])
-    rest = block["content"][tables.start() :] if documented and tables else ""
+    return block["content"], source[block.end() :]
+
+
+def _header(pins: Pins, rest: str = "") -> str:
     tail = ["#", rest.rstrip("\n")] if rest else []
-    head = "\n".join(["# /// script", *_comment_lines(_header_lines(pins)), *tail, "# ///", ""])
-    body = _add_hardware_check(_set_defaults(repro, chosen, source[block.end() :]), repro, chosen)
-    return f"{_opening_comment(repro, pins, chosen)}{head}{body}"
+    return "\n".join(["# /// script", *_comment_lines(_header_lines(pins)), *tail, "# ///", ""])
 
 
-def _direct_dependencies(repro: Repro) -> list[str]:
-    return list(dict.fromkeys(canonicalize_name(spec.name) for spec in repro.dependencies))
-
-
-def _public_version(version: str) -> str:
-    """Return a version without its local part, because the default index does not have `2.13.0+cpu`."""
-    return version.partition("+")[0]
-
-
-def _opening_comment(repro: Repro, pins: Pins, variant: Variant) -> str:
+def _opening_comment(repro: Repro, pins: Pins, variant: Variant, words: Sequence[str]) -> str:
+    default = f"Without a variant it runs {variant.name!r}." if "[variant]" in words else f"It is {variant.name!r}."
     lines = [
         f"{repro.id}: {repro.title}",
         f"From repros {__version__}, pinned to {pins.source}.",
-        f"Run it: uv run FILE [variant] [strategy] [accelerator]. Without a variant it runs {variant.name!r}.",
+        f"Run it: uv run FILE {' '.join(words)}. {default}",
     ]
     if note := _hardware_note(repro, variant):
         lines.append(note)
@@ -197,14 +165,15 @@ def _set_defaults(repro: Repro, variant: Variant, body: str) -> str:
     return body[: main.start()] + _DEFAULT.sub(set_default, main[0]) + body[main.end() :]
 
 
-def _add_hardware_check(body: str, repro: Repro, variant: Variant) -> str:
+def _add_hardware_check(body: str, repro: Repro, variant: Variant, arguments: int) -> str:
     """Return the script with a check that ends it with one sentence, before a library fails, if GPUs are missing."""
     note = _hardware_note(repro, variant)
     start = 'if __name__ == "__main__":\n'
     if note is None or start not in body or not {"sys", "torch"} <= _imported_modules(body):
         return body
     check = (
-        f'    if sys.argv[3:4] in ([], ["cuda"]) and torch.cuda.device_count() < {repro.minimum}:\n'
+        f'    if sys.argv[{arguments}:{arguments + 1}] in ([], ["cuda"]) '
+        f"and torch.cuda.device_count() < {repro.minimum}:\n"
         f"        sys.exit({_quote(note)})\n"
     )
     return body.replace(start, start + check)

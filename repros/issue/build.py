@@ -12,7 +12,7 @@ from pathlib import Path
 
 from repros.engine.launch import logs
 from repros.engine.record import RecordLine, is_own_environment
-from repros.export import script
+from repros.export import pins, script
 from repros.issue.redact import Identity, Redactor
 from repros.model import Kind, Outcome, Repro, Role, Stack, Upstream, Variant, Verdict
 from repros.model.paths import path_in_package
@@ -175,17 +175,17 @@ def _public_path(repro: Repro) -> str:
 
 
 def _pinned_script(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[str, Stack]) -> str:
-    """Return the script pinned to versions on which it failed, without the tables that only this project reads."""
+    """Return the variants of the lines, failing and fixed among them, pinned to versions on which it failed."""
     environment = next(filter(shows_failure, lines), lines[0])["stack"]
     stack = stacks.get(environment["name"])
     try:
-        pins = (
-            script.pins_of_stack(repro, stack, measured=True)
+        pinned = (
+            pins.pins_of_stack(repro, stack, measured=True)
             if stack
-            else script.pins_of_versions(repro, environment["versions"], environment["python"])
+            else pins.pins_of_versions(repro, environment["versions"], environment["python"])
         )
-        return script.export_script(repro, pins, documented=False)
-    except script.ExportError:  # a user's own script in a form that cannot be exported
+        return script.export_for_report(repro, pinned, (line["variant"] for line in lines))
+    except pins.ExportError:  # a user's own script in a form that cannot be exported
         return repro.path.read_text(encoding="utf-8")
 
 

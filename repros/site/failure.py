@@ -14,7 +14,8 @@ from markupsafe import Markup
 from repros.cli.main import load_commands
 from repros.engine.difference import difference
 from repros.evidence import StackStatus
-from repros.export.script import ExportError, export_script, pins_of_stack
+from repros.export.pins import ExportError, pins_of_stack
+from repros.export.script import export_for_report
 from repros.model import Device, Repro, Role, Variant
 from repros.model.affected import packages_of
 from repros.site.overview import affected_text, strip
@@ -96,11 +97,11 @@ def _lead(repro: Repro) -> Markup:
 
 
 def standalone_script(repro: Repro, source: Source) -> str:
-    """Return the script pinned to its home stack, which `uv run` runs; or as it is, if it cannot be pinned."""
+    """Return failing and fixed, pinned to the home stack, for `uv run`; or the script as it is, if that fails."""
     home = source.stack(repro.home)
     if home is not None:
         with suppress(ExportError):
-            return export_script(repro, pins_of_stack(repro, home), documented=False)
+            return export_for_report(repro, pins_of_stack(repro, home))
     return repro.path.read_text(encoding="utf-8")
 
 

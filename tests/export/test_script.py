@@ -15,6 +15,7 @@ from repros import __version__
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.errors import UnknownNameError
+from repros.export import pins as pinned
 from repros.export import script as export
 from repros.model import Device, Repro
 from repros.stacks import load_stacks, stack
@@ -56,8 +57,8 @@ if __name__ == "__main__":
 
 def test_pins_direct_and_transitive_dependencies(own: Repro, tmp_path: Path) -> None:
     (tmp_path / "lock.txt").write_text(LOCK)
-    pins = export.pins_of_stack(own, replace(stack("2023-12"), lock=tmp_path / "lock.txt"), measured=True)
-    assert pins == export.Pins(
+    pins = pinned.pins_of_stack(own, replace(stack("2023-12"), lock=tmp_path / "lock.txt"), measured=True)
+    assert pins == pinned.Pins(
         "stack 2023-12, on which it was measured",
         "3.11",
         ("torch==2.1.2", "lightning==2.1.3"),
@@ -66,16 +67,16 @@ def test_pins_direct_and_transitive_dependencies(own: Repro, tmp_path: Path) -> 
 
 
 def test_a_stack_without_a_measurement_is_not_called_measured(own: Repro) -> None:
-    assert export.pins_of_stack(own, stack("2023-12"), measured=False).source == "stack 2023-12"
+    assert pinned.pins_of_stack(own, stack("2023-12"), measured=False).source == "stack 2023-12"
 
 
 def test_pins_of_an_environment_have_no_local_part(own: Repro) -> None:
-    pins = export.pins_of_environment(own, factories.environment(python_version="3.10.2"))
+    pins = pinned.pins_of_environment(own, factories.environment(python_version="3.10.2"))
     assert (pins.python, pins.direct) == ("3.10", ("torch==2.13.0", "lightning==2.1.3"))
 
 
 def test_the_whole_script(own: Repro) -> None:
-    text = export.export_script(own, export.Pins("stack x", "3.11", ("torch==2.1.2",), ("sympy==1.12",)), "fixed")
+    text = export.export_script(own, pinned.Pins("stack x", "3.11", ("torch==2.1.2",), ("sympy==1.12",)), "fixed")
     given = own.path.read_text(encoding="utf-8")
     table = given[given.index("# [tool.repro]") : given.index('# ///\n"')]
     assert (
@@ -121,7 +122,7 @@ if __name__ == "__main__":
 
 def test_an_exported_script_is_a_valid_repro_script(own: Repro, tmp_path: Path) -> None:
     (tmp_path / "new.py").write_text(
-        export.export_script(own, export.Pins("x", "3.11", ("torch==2.1.2",))), encoding="utf-8"
+        export.export_script(own, pinned.Pins("x", "3.11", ("torch==2.1.2",))), encoding="utf-8"
     )
     again = header.read(tmp_path / "new.py")
     assert replace(again, path=own.path, origin=own.origin, dependencies=own.dependencies) == own
@@ -129,14 +130,14 @@ def test_an_exported_script_is_a_valid_repro_script(own: Repro, tmp_path: Path) 
 
 
 def test_without_its_table_the_header_has_only_the_keys_of_uv(own: Repro) -> None:
-    text = export.export_script(own, export.Pins("x", "3.11", ("torch==2.1.2",)), documented=False)
+    text = export.export_script(own, pinned.Pins("x", "3.11", ("torch==2.1.2",)), documented=False)
     assert "tool.repro" not in text
     assert '# ]\n# ///\n"""Symptom' in text
 
 
 @pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
 def test_every_variant_of_the_catalogue_can_be_exported(repro: Repro) -> None:
-    pins = export.pins_of_stack(repro, stack(repro.home))
+    pins = pinned.pins_of_stack(repro, stack(repro.home))
     for variant in repro.variants:
         text = export.export_script(repro, pins, variant.name)
         compile(text, repro.path.name, "exec")
@@ -145,16 +146,16 @@ def test_every_variant_of_the_catalogue_can_be_exported(repro: Repro) -> None:
 
 
 def test_refusals(own: Repro, tmp_path: Path) -> None:
-    pins = export.Pins("x", "3.11", ("torch==2.1.2",))
+    pins = pinned.Pins("x", "3.11", ("torch==2.1.2",))
     with pytest.raises(UnknownNameError, match="unknown variant 'fixt'; did you mean 'fixed'"):
         export.export_script(own, pins, "fixt")
     (tmp_path / "lock.txt").write_text("torch==2.1.2   # via the stack itself\n")
-    with pytest.raises(export.ExportError, match=r"^stack current has no lightning, which RPR-0001 needs; choose"):
-        export.pins_of_stack(own, replace(stack("current"), lock=tmp_path / "lock.txt"))
-    with pytest.raises(export.ExportError, match=r"^current has no lightning, which RPR-0001 needs; choose"):
-        export.pins_of_environment(own, factories.environment(versions={"torch": "2.1.2"}))
+    with pytest.raises(pinned.ExportError, match=r"^stack current has no lightning, which RPR-0001 needs; choose"):
+        pinned.pins_of_stack(own, replace(stack("current"), lock=tmp_path / "lock.txt"))
+    with pytest.raises(pinned.ExportError, match=r"^current has no lightning, which RPR-0001 needs; choose"):
+        pinned.pins_of_environment(own, factories.environment(versions={"torch": "2.1.2"}))
     own.path.write_text(factories.VALID, encoding="utf-8")
-    with pytest.raises(export.ExportError, match=r"has no main\(variant, strategy, accelerator\); it cannot be"):
+    with pytest.raises(pinned.ExportError, match=r"has no main\(variant, strategy, accelerator\); it cannot be"):
         export.export_script(own, pins)
 
 
@@ -176,7 +177,7 @@ def test_runs_with_uv_without_this_project(tmp_path: Path) -> None:
     valid = factories.VALID.replace('"torch>=2.1", "lightning>=2.1"', '"tiny"').replace('"cuda", "sim"', '"cpu"')
     script.write_text(valid + body, encoding="utf-8")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    text = export.export_script(header.read(script), export.Pins("x", python, ("tiny==1.0",)), "checked")
+    text = export.export_script(header.read(script), pinned.Pins("x", python, ("tiny==1.0",)), "checked")
     script.write_text(text, encoding="utf-8")
     settings = {
         "UV_CACHE_DIR": str(tmp_path / "uv"),
@@ -200,7 +201,7 @@ def test_runs_in_an_environment_without_this_project(
     repro = load().find(id_)
     script = tmp_path / export.script_file_name(repro)
     script.write_text(
-        export.export_script(repro, export.pins_of_stack(repro, load_stacks()["current"]), variant), "utf-8"
+        export.export_script(repro, pinned.pins_of_stack(repro, load_stacks()["current"]), variant), "utf-8"
     )
     done = subprocess.run(
         [current_python, "-P", script.name], cwd=tmp_path, env=foreign_environ() | {"CUDA_VISIBLE_DEVICES": ""},
