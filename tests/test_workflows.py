@@ -38,16 +38,16 @@ NOX = """#!/usr/bin/env bash
 # A GPU's sessions, one for each stack and strategy, are listed.
 case " $* " in *" --device cuda "*) exec {nox} -l -s matrix ;; esac
 run=yes
-for one in "$@"; do
-    if [ "$one" = -- ]; then break; fi
-    case "$one" in {installed}) run=no ;; esac
+for argument in "$@"; do
+    if [ "$argument" = -- ]; then break; fi
+    case "$argument" in {installed}) run=no ;; esac
 done
 case " $* " in *" -l "*) run=yes ;; esac
 if [ $run = yes ]; then exec {nox} "$@"; fi
 args=()
-for one in "$@"; do
-    if [ "$one" = -- ]; then break; fi
-    args+=("$one")
+for argument in "$@"; do
+    if [ "$argument" = -- ]; then break; fi
+    args+=("$argument")
 done
 exec {nox} --install-only "${{args[@]}}"
 """

@@ -207,7 +207,7 @@ def names_its_dependencies(script: Script) -> Iterator[str]:
     repro = script.repro
     needed = (*repro.dependencies, *repro.requires, *(r for variant in repro.variants for r in variant.requires))
     known = {canonicalize_name(requirement.name) for requirement in needed} | {"python"}
-    conditions = (*repro.affected, *(one for variant in repro.variants for one in variant.affected))
+    conditions = (*repro.affected, *(condition for variant in repro.variants for condition in variant.affected))
     # A package that is to be absent is no dependency.
     named = [term.package for condition in conditions for term in condition.terms if not term.negated]
     for name in dict.fromkeys((*named, *repro.packages)):
@@ -219,12 +219,14 @@ def runs_bare(script: Script) -> Iterator[str]:
     """Check that the script fails as documented when it is run without arguments."""
     repro = script.repro
     mains = [node for node in script.tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
-    if len(mains) != 1 or [one.arg for one in mains[0].args.args] != ["variant", "strategy", "accelerator"]:
+    if len(mains) != 1 or [argument.arg for argument in mains[0].args.args] != ["variant", "strategy", "accelerator"]:
         yield "define main(variant=..., strategy=..., accelerator=...) once"
         return
     defaults = [value.value if isinstance(value, ast.Constant) else None for value in mains[0].args.defaults]
     allowed: tuple[Sequence[object], ...] = (("failing",), repro.strategies, repro.devices)
-    if len(defaults) != len(allowed) or any(one not in some for one, some in zip(defaults, allowed, strict=True)):
+    if len(defaults) != len(allowed) or any(
+        default not in some for default, some in zip(defaults, allowed, strict=True)
+    ):
         yield (
             "give main these defaults: variant='failing', a strategy out of "
             f"{', '.join(repro.strategies)}, an accelerator out of {', '.join(repro.devices)}"

@@ -121,8 +121,8 @@ def _check_rules(checked: _Check) -> None:
 def _measure(checked: _Check, stacks: Sequence[Stack]) -> None:
     """Run every variant on every stack, keep the evidence that agrees, and show the signature to copy."""
     repro = checked.repro
-    checked.heading(f"Runs on {', '.join(one.name for one in stacks) or 'no stack'}")
-    by_name = {one.name: one for one in stacks}
+    checked.heading(f"Runs on {', '.join(stack.name for stack in stacks) or 'no stack'}")
+    by_name = {stack.name: stack for stack in stacks}
     worklist = build_worklist(
         select(Catalogue((repro,)), Selection()), stacks, evidence.read(places=checked.catalogue.places)
     )
@@ -130,11 +130,11 @@ def _measure(checked: _Check, stacks: Sequence[Stack]) -> None:
 
     def store(measurement: Measurement) -> None:
         # Whatever disagrees is to be fixed first; kept, it would pass for a fact about these versions.
-        if not any(one.verdict.disagrees for one in measurement.variants.values()):
+        if not any(variant.verdict.disagrees for variant in measurement.variants.values()):
             evidence.write([measurement], evidence.folder_for(repro, by_name[measurement.unit.stack]))
 
-    for one in worklist.obsolete:
-        evidence.remove(one.unit, evidence.folder_for(repro, by_name[one.unit.stack]))
+    for outdated in worklist.obsolete:
+        evidence.remove(outdated.unit, evidence.folder_for(repro, by_name[outdated.unit.stack]))
     observer = LiveReporter(checked.out, RESULTS, append=True, verbose=False)
     with observer:
         for result in measure(worklist, RESULTS, observer, store, keep_environments=True):
@@ -154,7 +154,7 @@ def _measured_text(entries: Sequence[object], results: Sequence[Result]) -> str:
 
 
 def _run_problems(repro: Repro, stacks: Sequence[Stack], results: Sequence[Result]) -> Iterator[str]:
-    names = [one.name for one in stacks]
+    names = [stack.name for stack in stacks]
     if repro.home not in names:
         yield f"run it on its home: repros check {repro.id} --stack {repro.home}"
     for result in results:
@@ -169,7 +169,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
     repro = checked.repro
     checked.heading("Log of a run by hand")
     folder = golden_folder(repro)
-    names = [one.name for one in stacks if environments.ready(one)]
+    names = [stack.name for stack in stacks if environments.ready(stack)]
     if checked.disagrees:
         show_text(checked.out, "  not captured: first fix the cells that disagree", "red")
         return
@@ -188,8 +188,8 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
         ),
     )
     found = match_log(decode_lines(text.encode()), checked.catalogue).candidates
-    certain = [one.repro.id for one in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
-    ids = ", ".join(f"{one.repro.id} ({one.confidence})" for one in found) or "no failure"
+    certain = [candidate.repro.id for candidate in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
+    ids = ", ".join(f"{candidate.repro.id} ({candidate.confidence})" for candidate in found) or "no failure"
     problem = f"{golden.log}: 'repros match' finds {ids}; expected {repro.id} alone and certain: fix match and frames"
     checked.report([] if certain else [problem], f"{golden.log.name} leads to {repro.id}")
 
@@ -197,7 +197,7 @@ def _capture_log(checked: _Check, stacks: Sequence[Stack]) -> None:
 def _check_range(checked: _Check) -> None:
     checked.heading("Affected range")
     contradictions = find_contradictions(Catalogue((checked.repro,)), evidence.read(places=checked.catalogue.places))
-    checked.report([str(one) for one in contradictions], "agrees with the evidence")
+    checked.report([str(contradiction) for contradiction in contradictions], "agrees with the evidence")
 
 
 def _bisect(checked: _Check, *, wanted: bool | None) -> None:
@@ -214,7 +214,9 @@ def _bisect(checked: _Check, *, wanted: bool | None) -> None:
     left = [package for package in packages if kept_record(repro, package) is None]
     commands = [f"repros bisect {repro.id} --package {package} --keep {words}".rstrip() for package in left]
     fine = f"bisected: {', '.join(packages)}" if packages else "no end is claimed"
-    checked.report([f"measure both ends of {name}: {one}" for name, one in zip(left, commands, strict=True)], fine)
+    checked.report(
+        [f"measure both ends of {name}: {command}" for name, command in zip(left, commands, strict=True)], fine
+    )
 
 
 def _write_tables(checked: _Check) -> None:

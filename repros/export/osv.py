@@ -46,8 +46,12 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     """Return the record of a repro, with the ranges of its variant `failing`."""
     ranges = repro.failing.affected
     packages = [canonicalize_name(package) for package in repro.packages]
-    own = [one.only for one in ranges if one.only and canonicalize_name(one.only.name) in packages]
-    others = [one for one in ranges if one.only not in own]
+    own = [
+        affected_range.only
+        for affected_range in ranges
+        if affected_range.only and canonicalize_name(affected_range.only.name) in packages
+    ]
+    others = [affected_range for affected_range in ranges if affected_range.only not in own]
     affected, inexact = [], []
     for package in packages:
         events, unexpressed = _range_events([r for r in own if canonicalize_name(r.name) == package])
@@ -148,5 +152,5 @@ def _references(repro: Repro) -> Iterator[dict[str, str]]:
 
 def _modification_date(repro: Repro, evidence: Evidence) -> dt.date:
     """Return the day of the latest evidence, or without evidence the day on which the script was last written."""
-    days = [one.date for unit, one in evidence.items() if unit.repro == repro.id]
+    days = [measurement.date for unit, measurement in evidence.items() if unit.repro == repro.id]
     return max(days) if days else dt.datetime.fromtimestamp(repro.path.stat().st_mtime, tz=dt.UTC).date()

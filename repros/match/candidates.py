@@ -163,9 +163,11 @@ def find_candidates(
 def _that_words_allow(sightings: Iterable[Sighting], log_words: frozenset[str]) -> list[Sighting]:
     """Leave out common messages without a call and without a word that speaks for the repro."""
     return [
-        one
-        for one in sightings
-        if not one.match.is_common or one.has_call or (not one.names_frames and _count_words(one.repro, log_words))
+        sighting
+        for sighting in sightings
+        if not sighting.match.is_common
+        or sighting.has_call
+        or (not sighting.names_frames and _count_words(sighting.repro, log_words))
     ]
 
 
@@ -175,7 +177,9 @@ def _drop_rivals_of_own(candidates: Sequence[Candidate]) -> list[Candidate]:
     The same message in a summary, where it has no frames, is that script's too.
     """
     own = {candidate.repro.id for candidate in candidates if candidate.sightings[0].in_own_script}
-    return [one for one in candidates if one.repro.id in own or not own.intersection(one.rivals)]
+    return [
+        candidate for candidate in candidates if candidate.repro.id in own or not own.intersection(candidate.rivals)
+    ]
 
 
 def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch], stack: Stack) -> list[Sighting]:
@@ -192,7 +196,7 @@ def _that_the_stack_allows(sightings: Sequence[Sighting]) -> list[Sighting]:
     allowed = [sighting for sighting in sightings if not sighting.is_ruled_out]
     if not any(sighting.frames or sighting.has_call for sighting in allowed):
         return allowed
-    return [one for one in allowed if one.frames or one.has_call or not one.names_frames]
+    return [sighting for sighting in allowed if sighting.frames or sighting.has_call or not sighting.names_frames]
 
 
 def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Stack) -> Sighting:

@@ -104,7 +104,7 @@ def _is_summary(link: Link, first_lines: dict[str, None]) -> bool:
         return False
     line = _first_line(link)
     if line.endswith("..."):  # pytest cuts it to the width of the terminal
-        return any(one.startswith(line.removesuffix("...")) for one in islice(first_lines, _MOST_COMPARED))
+        return any(first.startswith(line.removesuffix("...")) for first in islice(first_lines, _MOST_COMPARED))
     return line in first_lines
 
 

@@ -27,11 +27,11 @@ class Stack:
     def has_name(self, name: str) -> bool:
         """Whether the function `new_forward`, or `accelerate/hooks.py:new_forward`, is on it."""
         file, _, function = name.rpartition(":")
-        return any(not file or one.endswith(f"/{file}") for one in self._files.get(function, ()))
+        return any(not file or path.endswith(f"/{file}") for path in self._files.get(function, ()))
 
     def has_script(self, name: str) -> bool:
         """Whether a function of the file with this name is on it."""
-        return any(one.endswith(f"/{name}") for files in self._files.values() for one in files)
+        return any(path.endswith(f"/{name}") for files in self._files.values() for path in files)
 
     def has_call(self, call: str) -> bool:
         """Whether it has the call `part of a file's path`, or that with `:` and how the function begins."""

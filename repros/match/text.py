@@ -69,7 +69,7 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
         yield from entry("kind", kind_text(repro.kind, repro.documented), width)
     labels = _POSSIBLE_ROLE_LABELS if confidence is Confidence.POSSIBLE else _ROLE_LABELS
     for role, label in labels.items():
-        yield from entries(label, [_variant_text(repro, one) for one in shown_variants(candidate, role)], width)
+        yield from entries(label, [_variant_text(repro, variant) for variant in shown_variants(candidate, role)], width)
     yield from entries("or", other_causes(candidate), width)
     if candidate.rivals or confidence is Confidence.POSSIBLE:
         yield from entry("apart", distinguishing_text(repro), width)

@@ -193,7 +193,7 @@ class TracebackReader:
         elif target.is_outer:
             chain = target.chain
             exception.via, target.exception.via = target.exception.via, target.via
-            chain.insert(next(place for place, one in enumerate(chain) if one is target.exception), exception)
+            chain.insert(next(place for place, linked in enumerate(chain) if linked is target.exception), exception)
         else:
             chain = target.chain
             exception.via = target.via

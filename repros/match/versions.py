@@ -101,4 +101,6 @@ def _version_at(text: str, at: int) -> str | None:
 def _most_exact(versions: Iterable[str]) -> tuple[str, ...]:
     """Leave out each version that another one states more exactly: 2.1 beside 2.1.2."""
     known = list(versions)
-    return tuple(one for one in known if not any(other.startswith((f"{one}.", f"{one}+")) for other in known))
+    return tuple(
+        version for version in known if not any(other.startswith((f"{version}.", f"{version}+")) for other in known)
+    )

@@ -149,7 +149,7 @@ def _pages(
     if matcher:
         yield "match.html", "match.html", {"logs": sorted(source.logs)}
     known = {
-        heading: [one for one in pages if one in titles or ("." in one and not one.endswith(".html"))]
+        heading: [page for page in pages if page in titles or ("." in page and not page.endswith(".html"))]
         for heading, pages in ABOUT.items()
     }
     yield "about.html", "about.html", {"contents": known}

@@ -22,7 +22,9 @@ def reference() -> Iterator[dict[str, Any]]:
             "name": name,
             "usage": " ".join([context.command_path, *command.collect_usage_pieces(context)]),
             "paragraphs": [_paragraph(text) for text in inspect.cleandoc(command.help or "").split("\n\n")],
-            "options": [_option(one, context) for one in command.params if isinstance(one, click.Option)],
+            "options": [
+                _option(parameter, context) for parameter in command.params if isinstance(parameter, click.Option)
+            ],
             "examples": _examples(command.epilog or ""),
         }
 

@@ -74,10 +74,10 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "lead": _lead(repro),
         "sections": sections,
         "squares": strip(repro, source),
-        "works": [_fix(repro, one, source) for one in repro.variants if one.role is Role.WORKS],
-        "does_not": [_fix(repro, one, source) for one in repro.variants if one.role is Role.DOES_NOT_FIX],
-        "contrasts": [_fix(repro, one, source) for one in repro.variants if one.role is Role.CONTRAST],
-        "others": [_fix(repro, one, source) for one in repro.variants if one.role is Role.FAILS],
+        "works": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.WORKS],
+        "does_not": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.DOES_NOT_FIX],
+        "contrasts": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.CONTRAST],
+        "others": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.FAILS],
         "diff": highlight("\n".join(difference(repro.path)) + "\n", "diff") if difference(repro.path) else None,
         "timelines": [_timeline(record) for record in source.bisections.get(repro.id, ())],
         "evidence": _evidence_rows(repro, source),
@@ -158,12 +158,12 @@ def _evidence_rows(repro: Repro, source: Source) -> list[dict[str, Any]]:
     return [
         {
             "unit": unit,
-            "measurement": one,
-            "versions": ", ".join(f"{name} {version}" for name, version in sorted(one.versions.items())),
-            "verdicts": sorted(Counter(seen.verdict.value for seen in one.variants.values()).items()),
-            "failing": one.variants.get("failing"),
+            "measurement": measurement,
+            "versions": ", ".join(f"{name} {version}" for name, version in sorted(measurement.versions.items())),
+            "verdicts": sorted(Counter(seen.verdict.value for seen in measurement.variants.values()).items()),
+            "failing": measurement.variants.get("failing"),
         }
-        for unit, one in found
+        for unit, measurement in found
     ]
 
 

@@ -42,13 +42,13 @@ def failure_json(repro: Repro, source: Source) -> dict[str, Any]:
                 "stack": unit.stack,
                 "device": unit.device.value,
                 "strategy": unit.strategy,
-                "date": one.date.isoformat(),
-                "launch": one.launch,
-                "python": one.python,
-                "versions": dict(one.versions),
-                "verdicts": {name: seen.verdict.value for name, seen in one.variants.items()},
+                "date": measurement.date.isoformat(),
+                "launch": measurement.launch,
+                "python": measurement.python,
+                "versions": dict(measurement.versions),
+                "verdicts": {name: seen.verdict.value for name, seen in measurement.variants.items()},
             }
-            for unit, one in source.evidence.items()
+            for unit, measurement in source.evidence.items()
             if unit.repro == repro.id
         ],
     }
@@ -90,12 +90,12 @@ def news(source: Source) -> list[News]:
     stack on which its failing variant ends otherwise than on the stack before; the day is the last release day of that
     stack, or the day of the measurement if that is earlier.
     """
-    found = [one for repro in source.catalogue for one in _news_of(repro, source)]
+    found = [change for repro in source.catalogue for change in _news_of(repro, source)]
     return sorted(found, key=lambda one: (one.date, one.repro.id, one.where), reverse=True)
 
 
 def _news_of(repro: Repro, source: Source) -> Iterator[News]:
-    days = [one.date for unit, one in source.evidence.items() if unit.repro == repro.id]
+    days = [measurement.date for unit, measurement in source.evidence.items() if unit.repro == repro.id]
     if not days:
         return
     yield News(repro, "new", "", min(days), f"{repro.title}. Affected: {affected_text(repro)}.")
@@ -116,17 +116,21 @@ def feed(source: Source, address: str) -> str:
     entries = news(source)
     _add(root, "title", "repros: failures that are new, gone, or back")
     _add(root, "id", f"{address}news.atom" if address else "urn:repros:news")
-    _add(root, "updated", _moment(max(one.date for one in entries)))
+    _add(root, "updated", _moment(max(change.date for change in entries)))
     _add(ET.SubElement(root, f"{{{_ATOM}}}author"), "name", "repros")
     ET.SubElement(root, f"{{{_ATOM}}}link", rel="self", href=f"{address}news.atom")
-    for one in entries:
+    for change in entries:
         entry = ET.SubElement(root, f"{{{_ATOM}}}entry")
-        _add(entry, "title", f"{one.repro.id} {one.kind}: {one.repro.title}")
-        _add(entry, "id", ":".join(["urn:repros", one.repro.id, one.kind, *([one.where] if one.where else [])]))
-        _add(entry, "updated", _moment(one.date))
-        ET.SubElement(entry, f"{{{_ATOM}}}link", href=f"{address}failures/{one.repro.id}.html")
-        ET.SubElement(entry, f"{{{_ATOM}}}category", term=one.kind)
-        _add(entry, "summary", one.text)
+        _add(entry, "title", f"{change.repro.id} {change.kind}: {change.repro.title}")
+        _add(
+            entry,
+            "id",
+            ":".join(["urn:repros", change.repro.id, change.kind, *([change.where] if change.where else [])]),
+        )
+        _add(entry, "updated", _moment(change.date))
+        ET.SubElement(entry, f"{{{_ATOM}}}link", href=f"{address}failures/{change.repro.id}.html")
+        ET.SubElement(entry, f"{{{_ATOM}}}category", term=change.kind)
+        _add(entry, "summary", change.text)
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
@@ -154,7 +158,11 @@ def plain_text(source: Source) -> str:
         lines += [f"Kind: {repro.kind.value}"]
         lines += [f"{'Silent' if repro.silent else 'Shows'}: {repro.failing.signature}"]
         lines += [f"{name}: {text}" for name, text in repro.sections.items()]
-        lines += [f"Works: {one.name}: {one.about}" for one in repro.variants if one.role is Role.WORKS]
-        lines += [f"Does not: {one.name}: {one.claim}" for one in repro.variants if one.role is Role.DOES_NOT_FIX]
+        lines += [f"Works: {variant.name}: {variant.about}" for variant in repro.variants if variant.role is Role.WORKS]
+        lines += [
+            f"Does not: {variant.name}: {variant.claim}"
+            for variant in repro.variants
+            if variant.role is Role.DOES_NOT_FIX
+        ]
         lines += [f"Page: failures/{repro.id}.html"]
     return "\n".join(lines) + "\n"

@@ -44,7 +44,11 @@ class Square:
 
     def version(self, package: str) -> str:
         """Return the stack's release of a package; empty if it pins none."""
-        pins = (str(one.specifier).removeprefix("==") for one in self.stack.requirements if one.name == package)
+        pins = (
+            str(requirement.specifier).removeprefix("==")
+            for requirement in self.stack.requirements
+            if requirement.name == package
+        )
         return next(pins, "")
 
 

@@ -46,7 +46,9 @@ def _plot(title: str, about: str, text: str, values: Iterable[tuple[str, str, fl
     known = [*values]
     most = max((value for _, _, value in known), default=0) or 1
     return Plot(
-        title, about, [Bar(one, note, text.format(value), round(100 * value / most, 1)) for one, note, value in known]
+        title,
+        about,
+        [Bar(label, note, text.format(value), round(100 * value / most, 1)) for label, note, value in known],
     )
 
 
@@ -67,9 +69,12 @@ def _bench(kept: Mapping[str, Any]) -> Iterator[Plot]:
     startup = kept["startup"].items()
     yield _plot(
         "Processor seconds of a command that answers at once",
-        f"Median of {count(max(one['rounds'] for _, one in startup), 'round')}.",
+        f"Median of {count(max(timing['rounds'] for _, timing in startup), 'round')}.",
         "{:.2f} s",
-        ((name, f"{one['cpu_ratio']} x python -c pass", one["cpu_seconds"]["median"]) for name, one in startup),
+        (
+            (name, f"{timing['cpu_ratio']} x python -c pass", timing["cpu_seconds"]["median"])
+            for name, timing in startup
+        ),
     )
     epochs = kept["epochs"]
     cores = epochs["machine"]["processors"]
@@ -80,9 +85,9 @@ def _bench(kept: Mapping[str, Any]) -> Iterator[Plot]:
         "CPU. It shows what the simulation costs, and nothing about a GPU.",
         "{:.2f} x",
         (
-            (f"{name}, {where}", count(one["rounds"], "round"), one["processor"]["ratio"]["median"])
+            (f"{name}, {where}", count(network["rounds"], "round"), network["processor"]["ratio"]["median"])
             for networks, where in measured
-            for name, one in networks.items()
+            for name, network in networks.items()
         ),
     )
 
@@ -90,9 +95,11 @@ def _bench(kept: Mapping[str, Any]) -> Iterator[Plot]:
 def _evidence(source: Source) -> Iterator[Plot]:
     """Yield the plots of what the kept measurements took."""
     notes = _notes(source)
-    units = {name: [one for unit, one in source.evidence.items() if unit.stack == name] for name in notes}
-    cells = {name: sum(len(one.variants) for one in found) for name, found in units.items()}
-    seconds = {name: sum(one.seconds for one in found) for name, found in units.items()}
+    units = {
+        name: [measurement for unit, measurement in source.evidence.items() if unit.stack == name] for name in notes
+    }
+    cells = {name: sum(len(measurement.variants) for measurement in found) for name, found in units.items()}
+    seconds = {name: sum(measurement.seconds for measurement in found) for name, found in units.items()}
     yield _plot(
         "Seconds for a cell, by stack",
         "Mean over all measured cells.",
@@ -100,9 +107,9 @@ def _evidence(source: Source) -> Iterator[Plot]:
         ((name, notes[name], seconds[name] / cells[name]) for name in cells if cells[name]),
     )
     launches: dict[str, list[float]] = {}
-    for one in source.evidence.values():
-        label = f"{one.launch}, {count(one.processes, 'rank')}"
-        launches.setdefault(label, []).append(one.seconds / len(one.variants))
+    for measurement in source.evidence.values():
+        label = f"{measurement.launch}, {count(measurement.processes, 'rank')}"
+        launches.setdefault(label, []).append(measurement.seconds / len(measurement.variants))
     yield _plot(
         "Seconds for a cell, by launch",
         "Median of the measured units.",

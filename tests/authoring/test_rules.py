@@ -78,7 +78,7 @@ def test_a_broken_rule_says_what_to_do(script: Path, before: str, after: str, se
     text = script.read_text()
     assert before in text
     changed = text.replace(before, after)
-    assert [one for one in broken_text(script, changed) if one.startswith(sentence)]
+    assert [problem for problem in broken_text(script, changed) if problem.startswith(sentence)]
 
 
 def broken_text(script: Path, text: str) -> list[str]:

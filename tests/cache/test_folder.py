@@ -61,7 +61,7 @@ def test_a_probe_gets_the_absolute_folder(folder: Path, tmp_path: Path) -> None:
 def test_the_accelerator_of_a_cold_cell_uses_the_folder_from_another_working_directory(
     folder: Path, tmp_path: Path
 ) -> None:
-    """A relative folder once meant another one in each cell, and the accelerator was compiled in each."""
+    """A relative folder once meant another folder in each cell, and the accelerator was compiled in each."""
     script = tmp_path / "script.py"
     script.write_text(
         "import os\nfrom repros.simulated_gpus import build\nprint(os.getcwd())\nprint(build._cache_folder())\n"

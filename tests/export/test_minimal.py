@@ -226,7 +226,7 @@ def test_it_ends_as_documented(id_: str, name: str, current_python: Path, tmp_pa
     file = tmp_path / "minimal.py"
     file.write_text(export_minimal(repro, PINS, [name]), "utf-8")
     environ = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    command = [current_python, file, repro.strategies[0], "cpu"]
+    command = [str(current_python), str(file), repro.strategies[0], "cpu"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
     if variant.outcome is Outcome.PASSES:
         assert done.returncode == 0, done.stderr

@@ -157,7 +157,7 @@ def test_alternatives_list_every_release_that_may_be_affected() -> None:
 
 def test_a_failure_of_two_packages_together_has_a_note() -> None:
     made = osv_record(affected("lightning<2.4", packages=("lightning", "torch")), KNOWN)
-    assert [one["package"]["name"] for one in made["affected"]] == ["lightning", "torch"]
+    assert [package["package"]["name"] for package in made["affected"]] == ["lightning", "torch"]
     assert made["database_specific"]["lossy"] == [
         "Note: the failure needs lightning and torch together; OSV lists each as if it were affected alone."
     ]

@@ -11,11 +11,13 @@ from tests.factories import process, raised, repro, variant
 
 
 def index_of(*signatures: Signature) -> SignatureIndex:
-    return SignatureIndex(repro(f"RPR-{n:04}", variants=(variant(signature=one),)) for n, one in enumerate(signatures))
+    return SignatureIndex(
+        repro(f"RPR-{n:04}", variants=(variant(signature=signature),)) for n, signature in enumerate(signatures)
+    )
 
 
 def matched(index: SignatureIndex, link: Raised) -> list[tuple[str, str]]:
-    return [(one.entry.repro.id, one.matched_text) for one in index.find_matches(link)]
+    return [(match.entry.repro.id, match.matched_text) for match in index.find_matches(link)]
 
 
 def test_class_and_text() -> None:
@@ -68,7 +70,7 @@ WORDS = st.lists(
 @given(texts=st.lists(WORDS, min_size=1, max_size=8), message=WORDS, glue=st.sampled_from(["", " ", "x", "."]))
 def test_the_index_finds_what_a_full_comparison_finds(texts: list[str], message: str, glue: str) -> None:
     """The index only saves time: its answer is that of comparing the exception with every signature."""
-    signatures = [Signature("RuntimeError", (one,)) for one in texts]
+    signatures = [Signature("RuntimeError", (text,)) for text in texts]
     link = raised(f"{message}{glue}{texts[0]}{glue}{message}")
     ended = process(0, Ending.RAISED, chain=(link,))
     expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if matches(ended, signature)]

@@ -133,7 +133,7 @@ def test_a_log_without_an_exception() -> None:
 def test_json() -> None:
     found = match_to_json(of(TRACEBACK.format(function="forward"), HOOKS, OTHER))
     seen = {"line": 4, "type": "RuntimeError", "message": "the documented failure on cuda:1"}
-    assert [one["id"] for one in found["candidates"]] == ["RPR-0012"]
+    assert [candidate["id"] for candidate in found["candidates"]] == ["RPR-0012"]
     assert found["candidates"][0]["seen"] == [
         {
             "ranks": ["rank 1"],

@@ -107,7 +107,7 @@ def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
     confusable = [found for log, found in answers if log.kind is Kind.CONFUSABLE]
     others = [found for log, found in answers if log.kind is Kind.OTHER]
     return Figures(
-        anywhere=_count(any(one.repro.id in log.expected for one in found) for log, found in positives),
+        anywhere=_count(any(failure.repro.id in log.expected for failure in found) for log, found in positives),
         on_top=_count(bool(found) and found[0].repro.id in log.expected for log, found in positives),
         confusable_confident=_count(any(map(_is_confident, found)) for found in confusable),
         other_answered=_count(bool(found) for found in others),
@@ -141,7 +141,7 @@ def without_a_log(repros: Iterable[Repro]) -> tuple[str, ...]:
 def _are_right(answers: Iterable[tuple[WildLog, tuple[Candidate, ...]]], confidence: Confidence) -> Iterator[bool]:
     """Yield for each answer of this confidence whether it is right."""
     for log, found in answers:
-        yield from (one.repro.id in log.expected for one in found if one.confidence is confidence)
+        yield from (failure.repro.id in log.expected for failure in found if failure.confidence is confidence)
 
 
 def _is_confident(candidate: Candidate) -> bool:

@@ -103,9 +103,9 @@ def test_axe_finds_nothing_serious(browser: Any, folder: Path, address: str, the
         page.evaluate(axe)
         result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         found += [
-            f"{name}: {one['id']} at {one['nodes'][0]['target']}, {one['nodes'][0]['failureSummary']}"
-            for one in result["violations"]
-            if one["impact"] in SERIOUS
+            f"{name}: {violation['id']} at {violation['nodes'][0]['target']}, {violation['nodes'][0]['failureSummary']}"
+            for violation in result["violations"]
+            if violation["impact"] in SERIOUS
         ]
     context.close()
     assert found == [], "\n".join(found)

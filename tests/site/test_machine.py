@@ -23,15 +23,15 @@ def test_the_failures_follow_their_schema(site: Path, source: Source) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     everything = json.loads((site / "failures.json").read_text("utf-8"))
     jsonschema.Draft202012Validator(schema).validate(everything)
-    assert [one["id"] for one in everything["failures"]] == [repro.id for repro in source.catalogue]
-    for one in everything["failures"]:
-        assert json.loads((site / f"failures/{one['id']}.json").read_text("utf-8")) == one
+    assert [failure["id"] for failure in everything["failures"]] == [repro.id for repro in source.catalogue]
+    for failure in everything["failures"]:
+        assert json.loads((site / f"failures/{failure['id']}.json").read_text("utf-8")) == failure
 
 
 def test_the_schema_refuses_an_unknown_verdict(site: Path) -> None:
     schema = json.loads((site / "failures.schema.json").read_text("utf-8"))
     everything = json.loads((site / "failures.json").read_text("utf-8"))
-    measured = next(one for one in everything["failures"] if one["evidence"])
+    measured = next(failure for failure in everything["failures"] if failure["evidence"])
     measured["evidence"][0]["verdicts"]["failing"] = "probably"
     assert not jsonschema.Draft202012Validator(schema).is_valid(everything)
 
@@ -63,7 +63,7 @@ def test_the_feed_is_atom(site: Path, source: Source) -> None:
 
 
 def test_news_is_where_neighbouring_stacks_differ(source: Source) -> None:
-    found = {(one.repro.id, one.kind, one.where) for one in machine.news(source)}
+    found = {(change.repro.id, change.kind, change.where) for change in machine.news(source)}
     assert ("RPR-0001", "gone", "2024-09") in found
     assert ("RPR-0006", "regressed", "2024-03") in found
     assert not any(id_ == "RPR-0005" and kind != "new" for id_, kind, _ in found)

@@ -27,9 +27,9 @@ def test_the_kept_benchmark_is_drawn(source: Source, site: Path) -> None:
     for cell in source.bench["cells"]:
         for mode in ("by hand", "cold", "warm"):
             assert f'<td class="value">{cell[mode]["cpu_seconds"]:.2f} s</td>' in text
-    for command, one in source.bench["startup"].items():
+    for command, timing in source.bench["startup"].items():
         assert command in text
-        assert f"{one['cpu_seconds']['median']:.2f} s" in text
+        assert f"{timing['cpu_seconds']['median']:.2f} s" in text
     assert text.count("<rect ") == sum(len(plot.bars) for plot in plots(source))
     assert f"load {source.bench['machine']['before']['load'][0]} before" in text or not source.bench["machine"]["busy"]
 

@@ -52,7 +52,7 @@ def torch_version_and_operators() -> tuple[str, list[str]]:
     script = (
         "import json, warnings; warnings.simplefilter('ignore')\n"
         "import torch; from repros.simulated_gpus.tools.conformance.samples import operators\n"
-        "print(json.dumps([torch.__version__, [one.name for one in operators()]]))"
+        "print(json.dumps([torch.__version__, [operator.name for operator in operators()]]))"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     version, names = json.loads(done.stdout.splitlines()[-1])

@@ -33,7 +33,7 @@ PROBES = [
     ),
     Probe("names of the figures", "sorted(torch.cuda.memory_stats())"),
     Probe("counts of allocations", f"{_CLEAN}\n{_allocate(MB)}\ntorch.cuda.memory_stats()['allocation.all.allocated']"),
-    Probe("a free and a total figure", "[type(one).__name__ for one in torch.cuda.mem_get_info()]"),
+    Probe("a free and a total figure", "[type(value).__name__ for value in torch.cuda.mem_get_info()]"),
     Probe("keys of the snapshot", "sorted(torch.cuda.memory_snapshot()[0])"),
     Probe("heads of the summary", "[line[:20] for line in torch.cuda.memory_summary().splitlines()[:4]]"),
     Probe("more than there is", "torch.empty(1 << 50, dtype=torch.uint8, device=device)"),

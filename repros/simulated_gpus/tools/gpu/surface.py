@@ -47,7 +47,7 @@ PROBES = [
         "matmul under autocast",
         "x = torch.ones(2, 2, device=device)\nwith torch.autocast('cuda'): y = x @ x\nstr(y.dtype)",
     ),
-    Probe("architectures", "all(one.startswith(('sm_', 'compute_')) for one in torch.cuda.get_arch_list())"),
+    Probe("architectures", "all(name.startswith(('sm_', 'compute_')) for name in torch.cuda.get_arch_list())"),
     Probe("nccl's version", "type(torch.cuda.nccl.version()).__name__"),
     Probe("backends", "[torch.backends.cudnn.is_available(), torch.backends.cuda.is_built()]"),
     Probe("accelerator", "str(torch.accelerator.current_accelerator())"),
