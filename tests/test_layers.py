@@ -19,7 +19,8 @@ PACKAGE = ROOT / "repros"
 LAYERS = (
     ("__main__", "site"),
     ("cli", "pytest_plugin"),
-    ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "authoring", "docs"),
+    ("authoring",),
+    ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "docs"),
     ("text",),
     ("evidence",),
     ("engine", "simulate"),

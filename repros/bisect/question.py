@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from packaging.version import Version
 
@@ -17,6 +18,8 @@ from repros.engine.plan import CellSpec
 from repros.errors import ReprosError
 from repros.model import Stack
 
+ANSWERS = Path(".repros/bisect")
+"""Folder of the bisections' answers and logs, relative to the working directory."""
 NEEDED_RUNS, MAX_RUNS = 2, 3
 """Runs that must agree on a release, and the most runs of one release."""
 
@@ -40,6 +43,11 @@ class Question:
     def releases(self) -> tuple[Release, ...]:
         """All candidates, oldest first."""
         return (*self.older, self.start, *self.newer)
+
+    @property
+    def folder(self) -> Path:
+        """The folder for this question's answers, relative to the working directory."""
+        return ANSWERS / f"{self.spec.repro.id}-{self.package}"
 
     @cached_property
     def modules(self) -> list[str]:

@@ -1,19 +1,26 @@
-"""A bisection as a JSON object, the form in which bisections are kept as evidence."""
+"""A bisection as a JSON object, and the files in which bisections are kept as evidence."""
 
 from __future__ import annotations
 
+import datetime as dt
+import platform
+from pathlib import Path
 from typing import Any
 
+from repros import evidence
 from repros.bisect.bisection import Bisection
 from repros.bisect.question import MAX_RUNS, NEEDED_RUNS
 from repros.bisect.search import Boundary
+from repros.errors import ReprosError
+from repros.model import Repro
+from repros.text.control import dump_json
 
 SCHEMA = 1
 """Raised when a field changes its name or its meaning."""
 
 
-def bisection_record(bisection: Bisection, platform: str, date: str) -> dict[str, Any]:
-    """Return the object: the question, every answer, both boundaries."""
+def bisection_record(bisection: Bisection) -> dict[str, Any]:
+    """Return the object: the question, every answer, both boundaries; with today's date and this platform."""
     question, boundaries, answers = bisection.question, bisection.boundaries, bisection.answers
     spec = question.spec
     return {
@@ -24,8 +31,8 @@ def bisection_record(bisection: Bisection, platform: str, date: str) -> dict[str
         "device": spec.device.value,
         "stack": question.stack.name,
         "package": question.package,
-        "platform": platform,
-        "date": date,
+        "platform": platform.platform(),
+        "date": str(dt.datetime.now().astimezone().date()),
         "confirmed_by": [NEEDED_RUNS, MAX_RUNS],
         "start": str(question.start.version),
         "candidates": {str(release.version): str(release.date) for release in question.releases},
@@ -47,3 +54,30 @@ def _boundary_record(bisection: Bisection, boundary: Boundary | None) -> dict[st
         "free": None if boundary.free is None else versions[boundary.free],
         "unknown": [versions[number] for number in boundary.unknown],
     }
+
+
+def keep(bisection: Bisection) -> Path:
+    """Write a bisection into the evidence of its catalogue, and return the file.
+
+    Raises:
+        ReprosError: the file cannot be written.
+    """
+    repro, question = bisection.question.spec.repro, bisection.question
+    file = _folder(repro) / f"{repro.id}-{question.package}.json"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{dump_json(bisection_record(bisection), indent=1)}\n", encoding="utf-8")
+    except OSError as error:
+        raise ReprosError(f"{file} cannot be written ({error.strerror}); keep the answer with --json.") from error
+    return file
+
+
+def kept_record(repro: Repro, package: str) -> Path | None:
+    """Return the file of a bisection of this package that was kept, if there is one."""
+    return next(iter(sorted(_folder(repro).glob(f"{repro.id}-{package}*.json"))), None)
+
+
+def _folder(repro: Repro) -> Path:
+    """Return the folder for a repro's bisections: that of the package, or that of its private catalogue."""
+    private = repro.origin.folder
+    return (evidence.FOLDER if private is None else private / "evidence") / "bisections"

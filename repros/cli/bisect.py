@@ -6,9 +6,12 @@ import click
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from repros.bisect.ask import ask, choose_cell
+from repros.bisect.bisection import run_bisection
 from repros.bisect.question import Question
+from repros.bisect.record import bisection_record
+from repros.bisect.record import keep as keep_bisection
 from repros.bisect.text import describe_outcome, describe_steps
-from repros.cli.shared import bisecting
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example
@@ -90,8 +93,8 @@ def bisect_repro(
     """
     catalogue = load_catalogue(places)
     repro = catalogue.find(id_)
-    spec = bisecting.choose_cell(catalogue, repro, variant, strategy, device)
-    question = bisecting.ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest, places)
+    spec = choose_cell(catalogue, repro, variant, strategy, device)
+    question = ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest, places)
     for line in describe_steps(question):
         show_text(console(stderr=as_json), line, "dim")
     return AGREES if dry_run else _answer_question(question, every=every, as_json=as_json, keep=keep)
@@ -109,16 +112,16 @@ def _answer_question(question: Question, *, every: bool, as_json: bool, keep: bo
     out = console(stderr=as_json)
     try:
         with interrupt_on_signals():
-            bisection = bisecting.run(question, out, every=every)
+            bisection = run_bisection(question, question.folder, lambda line: show_text(out, line), every=every)
     except KeyboardInterrupt as interruption:
         show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
         return interruption_exit_code(interruption)
     if as_json:
-        echo_json(bisecting.record(bisection), indent=1)
+        echo_json(bisection_record(bisection), indent=1)
     else:
         show_text(out, f"\n{describe_outcome(bisection)}")
     if bisection.boundaries.begins is None:
         return DISAGREES
     if keep:
-        show_text(out, f"kept: {bisecting.keep(bisection)}", "dim")
+        show_text(out, f"kept: {keep_bisection(bisection)}", "dim")
     return AGREES

@@ -20,7 +20,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch_recorded_files(project: str) -> list[ReleaseFile]:
         return parse_files(json.loads((RECORDED / f"{project}.json").read_text(encoding="utf-8")))
 
-    monkeypatch.setattr("repros.cli.shared.bisecting.fetch_files", fetch_recorded_files)
+    monkeypatch.setattr("repros.bisect.ask.fetch_files", fetch_recorded_files)
 
 
 PLAN = """\

@@ -1,32 +1,18 @@
-"""Bisections as `repros bisect` and `repros check` run them: the cell, the question, and the record that is kept."""
+"""A question of the releases that the index has: the cell to run, and the candidates to run it on."""
 
 from __future__ import annotations
-
-import datetime as dt
-import platform
-from pathlib import Path
-from typing import Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros import evidence
-from repros.bisect.bisection import Bisection, run_bisection
 from repros.bisect.question import Question, build_question
-from repros.bisect.record import bisection_record
 from repros.bisect.releases import candidate_releases, fetch_files
-from repros.bisect.text import describe_outcome
-from repros.cli.shared.output import Page, show_text
 from repros.engine.plan import CellSpec, Selection, select
 from repros.errors import ReprosError
 from repros.model import Device, Outcome, Repro
 from repros.model.catalogue import Catalogue
 from repros.settings import PACKAGE, Places
 from repros.stacks import stack
-from repros.text.control import dump_json
-
-ANSWERS = Path(".repros/bisect")
-"""Folder of the bisections' answers and logs, relative to the working directory."""
 
 
 def choose_cell(
@@ -65,49 +51,6 @@ def ask(
     keep = [version for version in (good, bad) if version]
     releases = candidate_releases(package, fetch_files(package), chosen.python, requirements, keep=keep)
     return build_question(spec, chosen, package, releases, good, bad, oldest)
-
-
-def run(question: Question, out: Page, *, every: bool = False) -> Bisection:
-    """Answer a question, showing each answer as it comes."""
-    folder = ANSWERS / f"{question.spec.repro.id}-{question.package}"
-    return run_bisection(question, folder, lambda line: show_text(out, line), every=every)
-
-
-def record(bisection: Bisection) -> dict[str, Any]:
-    """Return a bisection as a JSON object, with today's date and this platform."""
-    today = str(dt.datetime.now().astimezone().date())
-    return bisection_record(bisection, platform.platform(), today)
-
-
-def keep(bisection: Bisection) -> Path:
-    """Write a bisection into the evidence of its catalogue, and return the file."""
-    repro, question = bisection.question.spec.repro, bisection.question
-    file = bisections_folder(repro) / f"{repro.id}-{question.package}.json"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{dump_json(record(bisection), indent=1)}\n", encoding="utf-8")
-    except OSError as error:
-        raise ReprosError(f"{file} cannot be written ({error.strerror}); keep the answer with --json.") from error
-    return file
-
-
-def keep_record(spec: CellSpec, package: str, out: Page, places: Places) -> str:
-    """Bisect a package on the home stack, keep the record if the failure was found, and return the outcome."""
-    bisection = run(ask(spec, package, places=places), out)
-    if bisection.boundaries.begins is not None:
-        keep(bisection)
-    return describe_outcome(bisection)
-
-
-def kept_record(repro: Repro, package: str) -> Path | None:
-    """Return the file of a bisection of this package that was kept, if there is one."""
-    return next(iter(sorted(bisections_folder(repro).glob(f"{repro.id}-{package}*.json"))), None)
-
-
-def bisections_folder(repro: Repro) -> Path:
-    """Return the folder for a repro's bisections: that of the package, or that of its private catalogue."""
-    private = repro.origin.folder
-    return (evidence.FOLDER if private is None else private / "evidence") / "bisections"
 
 
 def claimed_packages(repro: Repro) -> list[str]:
