@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
@@ -241,48 +241,29 @@ def read_last(path: Path) -> list[RecordLine]:
 
 def _is_record(found: Any) -> bool:
     """Return whether a value is a record line of this version: every field that is there has its type."""
-    return (
-        isinstance(found, dict)
-        and found.get("schema") == SCHEMA
-        and found.keys() >= _REQUIRED
-        # Lines of older versions lack some fields.
-        and _conforms(found, {**_schema(), "required": []})
-    )
+    from fastjsonschema import JsonSchemaValueException  # noqa: PLC0415 - most commands read no results
+
+    try:
+        _validator()(found)
+    except JsonSchemaValueException:
+        return False
+    return True
 
 
 @cache
-def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(JSON_SCHEMA.read_text(encoding="utf-8"))
-    return schema
+def _validator() -> Callable[[Any], Any]:
+    import fastjsonschema  # noqa: PLC0415 - the same
+
+    schema = _open(json.loads(JSON_SCHEMA.read_text(encoding="utf-8")))
+    # Lines of older versions lack some fields.
+    validate: Callable[[Any], Any] = fastjsonschema.compile({**schema, "required": sorted(_REQUIRED)})
+    return validate
 
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-
-
-def _conforms(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether a value has the types of its schema; only what :data:`JSON_SCHEMA` uses is understood."""
-    if "anyOf" in schema:
-        return any(_conforms(value, choice) for choice in schema["anyOf"])
-    wanted = schema.get("type")
-    names = [wanted] if isinstance(wanted, str) else wanted or []
-    if names and not any(isinstance(value, _TYPES[name]) for name in names):
-        return False
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if isinstance(value, dict):
-        inner, rest = schema.get("properties", {}), schema.get("additionalProperties", {})
-        rest = rest if isinstance(rest, dict) else {}
-        if not value.keys() >= set(schema.get("required", ())):
-            return False
-        return all(_conforms(item, inner.get(key, rest)) for key, item in value.items())
-    if isinstance(value, list):
-        return all(_conforms(item, schema.get("items", {})) for item in value)
-    return True
+def _open(schema: Any) -> Any:
+    """Return a schema that takes further fields, too, such as later versions write."""
+    if isinstance(schema, list):
+        return [_open(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _open(value) for key, value in schema.items() if (key, value) != ("additionalProperties", False)}

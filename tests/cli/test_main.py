@@ -150,7 +150,14 @@ def test_no_command_is_imported_before_it_is_needed(words: tuple[str, ...]) -> N
     assert not [name for name in loaded if name.startswith(("repros.match", "repros.audit", "repros.engine", "rich"))]
 
 
-_RUNNING = {"repros.engine.pipeline", "repros.engine.plan", "repros.environments", "filelock", "psutil"}
+_RUNNING = {
+    "repros.engine.pipeline",
+    "repros.engine.plan",
+    "repros.environments",
+    "fastjsonschema",
+    "filelock",
+    "psutil",
+}
 _SLOW = {"rich", "repros.engine.header", "platformdirs", "tempfile", "urllib.request"}
 """What takes long to import, and a short command does without once the catalogue is kept."""
 _LOG = "tests/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"

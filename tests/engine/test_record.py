@@ -125,6 +125,13 @@ def test_a_line_of_a_users_own_environment_fits_the_schema() -> None:
     assert problems(line) == []
 
 
+def test_a_line_of_a_private_catalogue_fits_the_schema_and_is_read(tmp_path: Path) -> None:
+    line = {**record.line(RESULTS[Verdict.GONE]), "repro": "OURS-0001"}
+    assert problems(line) == []
+    (tmp_path / "results.jsonl").write_text(f"{json.dumps(line)}\n", encoding="utf-8")
+    assert [*record.read(tmp_path / "results.jsonl")] == [line]
+
+
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
