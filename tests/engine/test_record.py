@@ -6,6 +6,7 @@ import errno
 import json
 import multiprocessing
 import os
+import re
 import signal
 import time
 from dataclasses import replace
@@ -16,6 +17,8 @@ import jsonschema
 import pytest
 
 from repros.engine import cells, record
+from repros.engine.digest.inputs import PACKAGE
+from repros.engine.header import keys
 from repros.engine.judge import combine, judge
 from repros.model import Cell, Device, Ending, Launch, Outcome, Repeats, Result, Unavailable, Verdict
 from tests.factories import cell, conditions, environment, observation, process, raised, variant
@@ -130,6 +133,12 @@ def test_a_line_of_a_private_catalogue_fits_the_schema_and_is_read(tmp_path: Pat
     assert problems(line) == []
     (tmp_path / "results.jsonl").write_text(f"{json.dumps(line)}\n", encoding="utf-8")
     assert [*record.read(tmp_path / "results.jsonl")] == [line]
+
+
+@pytest.mark.parametrize("schema", ["engine/record", "watch/finding"])
+def test_a_schema_takes_the_ids_that_a_header_may_have(schema: str) -> None:
+    text = (PACKAGE / f"{schema}.schema.json").read_text(encoding="utf-8")
+    assert re.findall(r'"pattern": "(.*)"', text) == [f"^{keys._ID.pattern}$"]
 
 
 @pytest.mark.parametrize(
