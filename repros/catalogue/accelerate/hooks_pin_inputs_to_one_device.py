@@ -53,14 +53,14 @@
 # outcome = "fails"
 # about = "the network inside two more modules: hooks sit on each layer with weights, whatever is around it"
 # finds = ["inputs_on_other_device", "crash"]
-# source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
+# source = "https://huggingface.co/docs/accelerate/package_reference/big_modeling"
 #
 # [tool.repro.variants.hooks_checked]
 # outcome = "fails"
 # about = "a check as the fit begins: compare each hook's execution_device with its layer's parameters"
 # raises = "RuntimeError"
 # match = "hooks move inputs to another device than the weights'"
-# source = "https://blog.gitcode.com/768a06d37e4ccb893184e598e32d022e.html"
+# source = "https://huggingface.co/docs/accelerate/package_reference/big_modeling"
 #
 # [tool.repro.variants.unquantised]
 # outcome = "fails"

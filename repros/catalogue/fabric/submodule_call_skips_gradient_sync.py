@@ -88,7 +88,7 @@
 # strategies = ["ddp"]
 # raises = "AssertionError"
 # match = "the gradients of the ranks differ: [-4.0, -16.0]"
-# source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/issues/20293"
 #
 # [tool.repro.variants.teacher_not_moved]
 # outcome = "fails"

@@ -55,7 +55,7 @@
 # raises = "RuntimeError"
 # match = "Expected a 'cpu' device type for generator but found 'cuda'"
 # frames = ["utils/data/dataloader.py:__init__"]
-# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
+# source = "https://github.com/pytorch/pytorch/issues/98792"
 #
 # [tool.repro.variants.data_inside]
 # outcome = "passes"
@@ -75,7 +75,7 @@
 # outcome = "fails"
 # about = "the failing code with fast_dev_run=True: one batch is enough to see it"
 # strategies = ["ddp"]
-# source = "https://blog.gitcode.com/f6dc9f8460319b68095e140dd4087100.html"
+# source = "https://lightning.ai/docs/pytorch/stable/debug/debugging_basic.html"
 #
 # [tool.repro.variants.unshuffled]
 # outcome = "fails"

@@ -39,12 +39,12 @@
 # about = "a check of every result's device before they are reduced: it names the count that stayed behind"
 # raises = "RuntimeError"
 # match = "training_step.loss.cumulated_batch_size is on cpu, the model on cuda:0"
-# source = "https://blog.gitcode.com/76e5d34a17fdf2885d06cad7f2f4fc8a.html"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/issues/19813"
 #
 # [tool.repro.variants.results_moved]
 # outcome = "passes"
 # about = "the loop's results are moved to the module's device as the fit begins: the Trainer can be kept"
-# source = "https://blog.gitcode.com/76e5d34a17fdf2885d06cad7f2f4fc8a.html"
+# source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19814"
 #
 # [tool.repro.variants.refit]
 # outcome = "fails"

@@ -50,7 +50,7 @@
 # [tool.repro.variants.mapped_to_first_device]
 # outcome = "passes"
 # about = "load with map_location naming device 0: right on one device, and for rank 0 alone on several"
-# source = "https://blog.gitcode.com/f78ebc3bb4ad51e284e04e597e07c044.html"
+# source = "https://docs.pytorch.org/docs/stable/generated/torch.load.html"
 #
 # [tool.repro.variants.optimizer_after_move]
 # outcome = "fails"
