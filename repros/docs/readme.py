@@ -15,7 +15,7 @@ from pathlib import Path
 from repros import evidence
 from repros.docs import tables
 from repros.docs.articles import articles_table, read_articles
-from repros.docs.chaos import faults_sentence, read_kept_run
+from repros.docs.kept import BENCH, CHAOS, faults_sentence, read_kept_run, speed_sentence
 from repros.engine.catalogue import load
 from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
@@ -52,7 +52,9 @@ def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
     if _BEGIN.format(name="articles") in page:
         contents["articles"] = articles_table(read_articles(), catalogue, known, up)
     if _BEGIN.format(name="faults") in page:
-        contents["faults"] = faults_sentence(read_kept_run())
+        contents["faults"] = faults_sentence(read_kept_run(CHAOS))
+    if _BEGIN.format(name="speed") in page:
+        contents["speed"] = speed_sentence(read_kept_run(BENCH))
     marks = {name: (_BEGIN.format(name=name), _END.format(name=name)) for name in contents}
     present = {name: pair for name, pair in marks.items() if all(mark in page for mark in pair)}
     if not present:

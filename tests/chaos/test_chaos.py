@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.docs.chaos import read_kept_run
+from repros.docs.kept import CHAOS, read_kept_run
 from tests.chaos import accelerator_faults, cell_faults, file_faults, runner_faults
 from tests.chaos.run import FAULTS, TORCH_FAULTS, ChaosRun, plan_faults
 from tests.chaos.worker import Worker
@@ -58,7 +58,7 @@ def test_a_damaged_accelerator_is_made_anew(tmp_path: Path, current_python: Path
 
 
 def test_the_kept_run_had_every_fault_and_no_violation() -> None:
-    kept = read_kept_run()
+    kept = read_kept_run(CHAOS)
     known = {fault.__name__ for fault in {**FAULTS, **TORCH_FAULTS}}
     assert set(kept["outcomes"]) == known, "faults have changed; run: nox -s chaos -- --out tests/chaos/kept.json"
     assert (kept["violations"], kept["left_out"]) == ([], 0)

@@ -1,4 +1,4 @@
-"""What `docs/failures.md` says of random faults: the figures of the kept run of `nox -s chaos`."""
+"""What `docs/failures.md` says of speed and of random faults: the figures of runs that are kept in the repository."""
 
 from __future__ import annotations
 
@@ -10,15 +10,35 @@ from typing import Any
 
 import repros
 
-KEPT = Path(repros.__file__).parents[1] / "tests/chaos/kept.json"
+_TESTS = Path(repros.__file__).parents[1] / "tests"
+BENCH = _TESTS / "bench/kept.json"
+"""In a checkout: what `nox -s bench -- --out tests/bench/kept.json` has written."""
+CHAOS = _TESTS / "chaos/kept.json"
 """In a checkout: what `nox -s chaos -- --out tests/chaos/kept.json` has written."""
 _WIDTH = 120
 
 
-def read_kept_run(file: Path = KEPT) -> dict[str, Any]:
-    """Return the figures of the kept run."""
+def read_kept_run(file: Path) -> dict[str, Any]:
+    """Return the figures of a kept run."""
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
+
+
+def speed_sentence(run: Mapping[str, Any]) -> str:
+    """Return the sentence on the time that a cell takes by hand and from a warm server, as lines of a page.
+
+    Args:
+        run: the figures as `tests.bench` writes them: `at`, a time; `rounds`; `machine`; `cells`, with seconds.
+    """
+
+    def medians(cell: Mapping[str, Any]) -> str:
+        by_hand, warm = (cell[way]["seconds"]["median"] for way in ("by hand", "warm"))
+        return f"`{cell['label']}` took {by_hand:.1f} s by hand and {warm:.1f} s warm"
+
+    return _fill(
+        f"On {run['at'][:10]}, {'; '.join(map(medians, run['cells']))} (medians of {run['rounds']} rounds on"
+        f" {run['machine']['processors']} processors)."
+    )
 
 
 def faults_sentence(run: Mapping[str, Any]) -> str:
@@ -29,10 +49,13 @@ def faults_sentence(run: Mapping[str, Any]) -> str:
             `violations`, a list.
     """
     violations = len(run["violations"])
-    sentence = (
+    return _fill(
         f"Of {run['injected']} random faults of {len(run['outcomes'])} kinds (`nox -s chaos`: killed ranks, servers and"
         " runners, two runners on one file, full disks, taken ports, damaged files, environments and accelerators, a"
         f" clock that jumps, a terminal that closes, no `/proc`), {violations or 'none'} led to a wrong verdict, a lost"
         " result or a process left behind."
     )
+
+
+def _fill(sentence: str) -> str:
     return textwrap.fill(sentence, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
