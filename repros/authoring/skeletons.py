@@ -261,7 +261,6 @@ def fixed(new_trainer):
 """,
     ),
     ("torch>=2.0", "transformers>=4.36"),
-    home="2026-10",
 )
 
 SKELETONS: Mapping[str, Skeleton] = {

@@ -23,6 +23,6 @@ def test_each_stack_is_a_row_and_the_totals_are_one() -> None:
         "| Stack | torch | Lightning | Cells | GB to download | GB on disk |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
         f"| 2023-05 | 2.0.1 | 2.0.9 | {cells} | 2.3 | 4.5 |\n"
-        "| current | 2.13.0 | 2.6.6 | 0 | 2.8 (0.3) | 5.0 (1.0) |\n"
+        "| current | 2.15.0 | 2.6.6 | 0 | 2.8 (0.3) | 5.0 (1.0) |\n"
         f"| all |  |  | {cells} | 5.1 | 9.5 |\n"
     )

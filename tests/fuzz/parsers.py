@@ -180,7 +180,7 @@ ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-3
     "results.jsonl": json.dumps(record.line(RESULT)) + "\n",
     "form.md": "".join(f"### {label}\n\n{label}\n\n" for label in LABELS),
     "script.py": VALID,
-    "log.txt": (GOLDEN / "backward-twice-hand-current.log").read_text(encoding="utf-8"),
+    "log.txt": (GOLDEN / "backward-twice-hand-2026-07.log").read_text(encoding="utf-8"),
 }
 """A valid file of each kind."""
 

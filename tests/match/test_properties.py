@@ -19,10 +19,10 @@ from tests.match.wrappers import WRAPPERS, wrap_text
 CATALOGUE = load()
 KNOWN = (
     "rpr-0004-failing-fused-adamw-hand-2023-05",
-    "rpr-0002-forced-hooks-ddp-hand-current",
+    "rpr-0002-forced-hooks-ddp-hand-2026-07",
     "rpr-0005-failing-ddp-spawn-hand-2023-12",
-    "two-devices-hand-current",
-    "masked-hand-current",
+    "two-devices-hand-2026-07",
+    "masked-hand-2026-07",
 )
 # ANY lacks the wrappers that remove text, such as the indentation that separates mixed lines of two ranks.
 FIRST = ("progress", "renamed", "interleaved")
@@ -45,7 +45,7 @@ def ids(text: str) -> list[str]:
     last=st.lists(st.sampled_from(LAST), max_size=1),
 )
 @example(
-    name="rpr-0002-forced-hooks-ddp-hand-current",
+    name="rpr-0002-forced-hooks-ddp-hand-2026-07",
     first=["bracketed-times"],
     others=["logging", "quoted-twice", "docker", "line-numbers"],
     last=[],

@@ -19,7 +19,8 @@ def test_the_stacks_are_sorted_oldest_first() -> None:
         ("2023-05", {"torch==2.0.1", "lightning==2.0.9", "accelerate==0.20.3"}),
         ("2023-12", {"torch==2.1.2", "lightning==2.1.3", "accelerate==0.25.0"}),
         ("2025-01", {"torch==2.6.0", "lightning==2.5.0.post0", "accelerate==1.3.0", "transformers==4.48.3"}),
-        ("current", {"torch==2.13.0", "lightning==2.6.6", "accelerate==1.15.0", "bitsandbytes==0.50.2"}),
+        ("2026-07", {"torch==2.13.0", "lightning==2.6.6", "accelerate==1.15.0", "bitsandbytes==0.50.2"}),
+        ("current", {"torch==2.15.0", "lightning==2.6.6", "accelerate==1.15.0", "transformers==5.23.0"}),
     ],
 )
 def test_a_stack_has_the_versions_of_its_date(name: str, versions: set[str]) -> None:

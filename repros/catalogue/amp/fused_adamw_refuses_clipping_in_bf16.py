@@ -14,7 +14,7 @@
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21436"]
 # packages = ["lightning"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1

@@ -15,7 +15,7 @@
 # ]
 # packages = ["torch"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["adamw"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 1

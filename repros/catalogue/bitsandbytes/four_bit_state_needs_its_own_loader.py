@@ -19,7 +19,7 @@
 # ]
 # packages = ["bitsandbytes"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1

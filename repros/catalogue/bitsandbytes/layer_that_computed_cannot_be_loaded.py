@@ -16,7 +16,7 @@
 # upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1

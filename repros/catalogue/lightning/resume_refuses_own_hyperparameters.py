@@ -19,7 +19,7 @@
 # ]
 # packages = ["lightning"]
 # affected = ["lightning!=2.4.*,!=2.5.*", "torch>=2.6"]
-# home = "current"
+# home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1

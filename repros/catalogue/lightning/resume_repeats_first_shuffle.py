@@ -14,7 +14,7 @@
 # ]
 # packages = ["lightning"]
 # affected = ["lightning>=2.5.3"]
-# home = "current"
+# home = "2026-07"
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 1

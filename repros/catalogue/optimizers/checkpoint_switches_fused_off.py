@@ -11,7 +11,7 @@
 # upstream.related = ["https://github.com/ultralytics/ultralytics/pull/25375"]
 # packages = ["torch"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["fused_adamw"]
 # devices = ["cpu", "cuda"]
 # processes = 1

@@ -9,7 +9,7 @@
 # upstream.reports = ["https://github.com/LibreYOLO/libreyolo/pull/771"]
 # packages = ["torch"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["fused_sgd"]
 # devices = ["cpu", "cuda"]
 # processes = 1

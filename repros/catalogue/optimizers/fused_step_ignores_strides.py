@@ -14,7 +14,7 @@
 # ]
 # packages = ["torch"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["fused_sgd"]
 # devices = ["cpu"]
 # processes = 1

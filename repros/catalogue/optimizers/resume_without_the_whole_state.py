@@ -15,7 +15,7 @@
 # packages = ["torch"]
 # affected = []
 # requires = ["torch>=2.4"]  # float16 layers and GradScaler on the CPU
-# home = "current"
+# home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1

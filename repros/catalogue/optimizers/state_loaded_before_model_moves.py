@@ -15,7 +15,7 @@
 # ]
 # packages = ["torch"]
 # affected = []
-# home = "current"
+# home = "2026-07"
 # strategies = ["adamw", "fused_adamw"]
 # devices = ["cuda", "sim"]
 # processes = 1
