@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
 from repros.stacks import stack
+from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
 
 WARM = Path(__file__).parent / "warm_python"
@@ -122,3 +124,16 @@ def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
         return result
 
     return play_it
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Start a package index on this machine, which the settings of uv name from then on."""
+    with ExitStack() as servers:
+
+        def start(pages: Pages) -> str:
+            address = servers.enter_context(package_index(pages))
+            monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+            return address
+
+        yield start

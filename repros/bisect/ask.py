@@ -6,8 +6,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.bisect.question import Question, build_question
-from repros.bisect.releases import candidate_releases, fetch_files
 from repros.engine.plan import CellSpec, Selection, select
+from repros.environments.releases import candidate_releases, fetch_files
 from repros.errors import ReprosError
 from repros.model import Device, Outcome, Repro
 from repros.model.catalogue import Catalogue

@@ -12,7 +12,6 @@ from repros import environments
 from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.bisect.imports import ImportFailure, ImportMemory, is_documented, try_imports
 from repros.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
-from repros.bisect.releases import Release
 from repros.bisect.search import Answer, confirm
 from repros.bisect.swap import Swap
 from repros.engine.cells import is_warm, run_cell
@@ -20,6 +19,7 @@ from repros.engine.launch import Servers
 from repros.engine.pipeline import new_log_folder
 from repros.engine.plan import plan
 from repros.engine.probe import ProbeError, probe
+from repros.environments.releases import Release
 from repros.environments.uv import Say, UvError
 from repros.model import Cell, Device, Result, Unavailable
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from packaging.version import Version
 
 from repros.bisect.imports import imported_modules
-from repros.bisect.releases import Release
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
 from repros.engine.plan import CellSpec
+from repros.environments.releases import Release
 from repros.errors import ReprosError
 from repros.model import Stack
 

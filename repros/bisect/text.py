@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from repros.bisect.answers import ReleaseAnswer
 from repros.bisect.bisection import Bisection
 from repros.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
-from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Boundary, max_questions
+from repros.environments.releases import Release
 from repros.text.wording import count
 
 

@@ -17,12 +17,12 @@ from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.bisect.bisection import Bisection, run_bisection
 from repros.bisect.question import Question, build_question
 from repros.bisect.record import bisection_record
-from repros.bisect.releases import Release
 from repros.bisect.search import Answer, Boundary, scan
 from repros.bisect.swap import Swap, swapped_requirements
 from repros.bisect.text import describe_outcome, describe_steps
 from repros.engine import catalogue
 from repros.engine.plan import CellSpec, Selection, select
+from repros.environments.releases import Release
 from repros.environments.uv import run_uv
 from repros.errors import ReprosError
 from repros.model import Stack

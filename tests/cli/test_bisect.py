@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from repros.bisect.releases import ReleaseFile, parse_files
+from repros.environments.releases import ReleaseFile, parse_files
 from tests.cli.command import Command
 
-RECORDED = Path(__file__).parents[1] / "bisect" / "recorded"
+RECORDED = Path(__file__).parents[1] / "environments" / "recorded"
 
 
 @pytest.fixture(autouse=True)

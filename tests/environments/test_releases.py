@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from repros.bisect.releases import ReleaseFile, candidate_releases, fetch_files, parse_files
+from repros.environments.releases import ReleaseFile, candidate_releases, fetch_files, parse_files
 from repros.errors import ReprosError
+from tests.package_index import Serve
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -79,39 +78,6 @@ def test_files_with_nonstandard_names_are_skipped() -> None:
         for name in ("lightning-latest.zip", "x.whl", "pyyaml-5.1-hg.tar.gz")
     ]
     assert [str(r.version) for r in candidate_releases("lightning", [good, *odd], "3.11")] == ["2.6.4"]
-
-
-Serve = Callable[[Mapping[str, tuple[str, bytes]]], str]
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Start a local index: path to content type and body."""
-    servers = []
-
-    def start(pages: Mapping[str, tuple[str, bytes]]) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                kind, body = pages.get(self.path, ("", b""))
-                self.send_response(200 if kind else 404)
-                self.send_header("Content-Type", kind or "text/plain")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *arguments: object) -> None:
-                """Say nothing."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        index = f"http://127.0.0.1:{server.server_port}/simple"
-        monkeypatch.setenv("UV_DEFAULT_INDEX", index)
-        return index
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def test_the_simple_api_is_preferred(serve: Serve) -> None:
