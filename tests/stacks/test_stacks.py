@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from packaging.version import Version
 
 from repros.errors import UnknownNameError
 from repros.stacks import load_stacks, stack
@@ -11,6 +12,15 @@ def test_the_stacks_are_sorted_oldest_first() -> None:
     assert names == sorted(names)
     assert (names[0], names[-1]) == ("2023-05", "current")
     assert len(names) == 10
+
+
+def test_no_stack_has_a_newer_release_than_current() -> None:
+    newest = stack("current").pins
+    for known in load_stacks().values():
+        for requirement in known.requirements:
+            if any(part.operator == "==" for part in requirement.specifier):
+                pinned = known.pins[requirement.name].version
+                assert Version(pinned) <= Version(newest[requirement.name].version), (known.name, requirement)
 
 
 @pytest.mark.parametrize(
