@@ -229,6 +229,13 @@ def lock(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def newest(session: nox.Session) -> None:
+    """Ask the package index whether `current` still is the newest; fails a month after a release [-- --json]."""
+    install(session)
+    session.run("repros", "stacks", "--outdated", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
 def changelog(session: nox.Session) -> None:
     """Print the next release's part of the changelog [-- towncrier build's options, to write it]."""
     install(session, "changelog")

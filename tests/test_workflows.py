@@ -28,7 +28,10 @@ ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 NOT_RUN = {".ci/run": "it runs these tests"}
 """Steps that are not executed here, and why."""
-INSTALLED_ONLY = {"unit": "`nox -s tests` runs its tests beside this one"}
+INSTALLED_ONLY = {
+    "unit": "`nox -s tests` runs its tests beside this one",
+    "newest": "its answer changes with the releases of a day; tests/cli/test_stacks.py runs it on an index of its own",
+}
 """Sessions of nox that the steps install and do not run, and why."""
 STRATEGY = "ddp_fork"
 """The strategy that the matrix really measures here, of three cells; on a GPU its sessions are only listed."""
