@@ -46,7 +46,7 @@ def test_the_variants_end_as_documented(variant: str, verdict: Verdict, tmp_path
     repro = header.read(write_script(tmp_path, "lightning", "slug"))
     chosen = repro.variant(variant)
     assert chosen is not None
-    environment = Environment("current", current_python, "3.11", {"torch": "2.13.0"}, {Device.CPU: 2})
+    environment = Environment("current", current_python, "3.11", {"torch": "2.15.0"}, {Device.CPU: 2})
     cell = Cell(repro, chosen, "ddp", Device.CPU, environment, 1)
     assert judge(cell, run(cell, tmp_path / "cell")).verdict is verdict
 
@@ -115,10 +115,10 @@ def test_follows_the_style_of_the_catalogue(tmp_path: Path) -> None:
     assert checked.stdout.strip() == "All checks passed!"
 
 
-@pytest.mark.parametrize("name", [name for name in SKELETONS if name != "transformers"])  # not on `current`
+@pytest.mark.parametrize("name", SKELETONS)
 def test_every_template_runs(name: str, tmp_path: Path, current_python: Path) -> None:
     repro = header.read(write_script(tmp_path, "family", "slug", template=name))
-    versions = {"torch": "2.13.0"}
+    versions = {"torch": "2.15.0"}
     environment = Environment("current", current_python, "3.11", versions, {Device.CPU: 2})
     for variant in repro.variants:
         cell = Cell(repro, variant, repro.strategies[0], Device.CPU, environment, repro.processes)

@@ -56,7 +56,7 @@ def interpreter(folder: Path, script: str) -> Path:
 def torch_module(version: str, gpus: int) -> str:
     return (
         f"__version__ = {version!r}\n"
-        "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: True)\n"
+        f"class backends:\n    class cuda:\n        is_built = staticmethod(lambda: {not version.endswith('+cpu')})\n"
         f"class cuda:\n    device_count = staticmethod(lambda: {gpus})\n"
     )
 
@@ -137,9 +137,16 @@ def test_a_torch_that_is_too_old_makes_cells_unavailable(repros: Run, tmp_path: 
     assert "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n\n" in out
 
 
-@pytest.mark.parametrize(("gpus", "reason"), [(1, "needs 2 GPUs, this machine has 1"), (0, "finds no CUDA device on")])
-def test_too_few_gpus_make_cells_unavailable(gpus: int, reason: str, repros: Run, tmp_path: Path) -> None:
-    fake_torch(tmp_path / "one", "2.13.0", gpus)
+@pytest.mark.parametrize(
+    ("version", "gpus", "reason"),
+    [
+        ("2.13.0", 1, "needs 2 GPUs, this machine has 1"),
+        ("2.13.0", 0, "torch 2.13.0 finds no CUDA device on"),
+        ("2.13.0+cpu", 0, "torch 2.13.0+cpu is a build without CUDA"),
+    ],
+)
+def test_too_few_gpus_make_cells_unavailable(version: str, gpus: int, reason: str, repros: Run, tmp_path: Path) -> None:
+    fake_torch(tmp_path / "one", version, gpus)
     info = tmp_path / "one" / "lib" / "lightning-2.6.6.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lightning\nVersion: 2.6.6\n")
@@ -149,23 +156,22 @@ def test_too_few_gpus_make_cells_unavailable(gpus: int, reason: str, repros: Run
     assert reason in out
 
 
-def test_a_build_of_torch_without_cuda_makes_cuda_cells_unavailable(repros: Run, current_python: Path) -> None:
-    found = subprocess.run(
-        [current_python, "-c", "import torch; print(torch.__version__, torch.backends.cuda.is_built())"],
-        capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
-    if found[1] == "True":
-        pytest.skip("the torch of this environment is a build with CUDA")
+def test_a_torch_without_a_gpu_makes_cuda_cells_unavailable(repros: Run, current_python: Path) -> None:
+    probe = "import torch; print(torch.__version__, torch.backends.cuda.is_built(), torch.cuda.device_count())"
+    version, built, gpus = subprocess.run(
+        [current_python, "-c", probe], capture_output=True, text=True, check=True
+    ).stdout.split()
+    if gpus != "0":
+        pytest.skip("this machine has a GPU")
+    reason = "finds no CUDA device on this machine" if built == "True" else "is a build without CUDA"
     words = ("run", "RPR-0011", "--variant", "failing", "--python", current_python)
     code, out, _ = repros(*words)
-    assert f"\n   1  cuda: torch {found[0]} is a build without CUDA (RPR-0011)\n" in out
+    assert f"\n   1  cuda: torch {version} {reason} (RPR-0011)\n" in out
     assert code == 0
     assert "RPR-0011 failing auto cpu " in out, "cells that need no GPU are run all the same"
     code, _, err = repros(*words, "--require", "cuda")
-    assert (code, err.startswith(f"repros: cuda is required, but torch {found[0]} is a build without CUDA")) == (
-        2,
-        True,
-    )
+    assert code == 2
+    assert err.startswith(f"repros: cuda is required, but torch {version} {reason}")
 
 
 def test_without_a_compiler_sim_cells_are_unavailable(repros: Run, current_python: Path, tmp_path: Path) -> None:
