@@ -32,6 +32,10 @@ class Interval:
     end: Version | None
     """None: no version is higher."""
 
+    def __contains__(self, version: Version) -> bool:
+        """Return whether a version is in it."""
+        return self.start <= version and (self.end is None or version < self.end)
+
     @property
     def bounds(self) -> str:
         """The interval's releases as bounds of PEP 440: `>=2.0.8,<2.1`; empty if all are in it.
@@ -84,7 +88,7 @@ def sample(*ranges: SpecifierSet) -> list[Version]:
     found = {version for conjunction in ranges for specifier in conjunction if (version := _named_version(specifier))}
     for start, end, inside in _segments(ranges):
         releases = (Version(inside.base_version), Version(_spell(inside, post=inside.post)))
-        found |= {*[version for version in releases if start <= version and (end is None or version < end)][:1]}
+        found |= {*[version for version in releases if version in Interval(start, end)][:1]}
     return sorted(found)
 
 

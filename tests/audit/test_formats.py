@@ -14,6 +14,7 @@ from packaging.version import Version
 
 from repros import __version__
 from repros.audit.assess import assess
+from repros.audit.assessment import Status
 from repros.audit.formats import FormatName, choose_format
 from repros.audit.formats.json_format import render_json
 from repros.audit.formats.sarif import render_sarif
@@ -22,7 +23,7 @@ from repros.audit.ignore import Ignore, index_ignores
 from repros.audit.report import AuditReport, build_report
 from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
-from repros.model import Outcome
+from repros.model import Kind, Outcome
 from repros.model.affected import packages_of
 from repros.model.catalogue import Catalogue
 from tests import factories
@@ -41,6 +42,7 @@ def repro(id_: str, affected: str, **given: Any) -> Any:
     )
 
 
+MANY = "lightning>=2.0,<2.0.8 or lightning>=2.1,<2.3 or lightning==2.4.*"
 CATALOGUE = Catalogue(
     (
         repro("RPR-0001", "lightning>=2.1,<2.4", title="The LR finder leaves results behind"),
@@ -51,6 +53,8 @@ CATALOGUE = Catalogue(
         repro("RPR-0006", ""),
         repro("RPR-0007", "torch<2"),
         repro("RPR-0008", ""),
+        repro("RPR-0009", "", kind=Kind.MISUSE),
+        repro("RPR-0010", MANY, kind=Kind.LIMITATION),
     )
 )
 SUBJECT = Subject(
@@ -78,34 +82,24 @@ def report() -> AuditReport:
 
 
 TEXT = """\
-RPR-0001 The LR finder leaves results behind
-  because     lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4
-  fixed in    lightning>=2.4
-  unaffected  lightning<2.1
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    measured with these versions on cpu (stack 2023-12)
-  more        repros show RPR-0001
+requirements.txt: 10 documented failures: 5 affected (3 fixed in a newer release), 1 possible, 1 unknown, 2 not
+  affected, 1 ignored
 
-RPR-0002 A toy (silent)
-  because     lightning 2.2 (requirements.txt:1) is in lightning<2.6
-  fixed in    lightning>=2.6
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0002
+Bugs, fixed in a newer release (2)
+  RPR-0001 The LR finder leaves results behind: fixed in lightning>=2.4
+  RPR-0002 A toy (silent): fixed in lightning>=2.6
 
-RPR-0008 A toy
-  because     torch 2.7 (requirements.txt:2): every release
-  fixed in    no release yet
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0008
+Bugs, fixed in no release yet (1)
+  RPR-0008 A toy
 
-RPR-0003 A toy: possible, depending on the release that is installed
-  because     accelerate >=0.20 (requirements.txt:3) may be in accelerate<1
-  fixed in    accelerate>=1
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0003
+Limitations (1)
+  RPR-0010 A toy: fixed in lightning>=2.3,<2.4 or lightning>=2.5
+
+Misuse (1)
+  RPR-0009 A toy
+
+Bugs, fixed in a newer release; possible, depending on the release that is installed (1)
+  RPR-0003 A toy: fixed in accelerate>=1
 
 Unknown
   bitsandbytes is not listed: RPR-0004
@@ -116,8 +110,78 @@ ignored RPR-0006 until 2027-01-31: we know
 expired ignore RPR-0008: ended on 2026-01-31 (we knew); renew it, or upgrade
 unused ignore RPR-0005: not affected
 
-requirements.txt: 8 documented failures: 3 affected (2 fixed in a newer release), 1 possible, 1 unknown, 2 not affected,
-  1 ignored"""
+reasons, workarounds and evidence: --verbose
+one failure in full: repros show RPR-0001"""
+VERBOSE = """\
+requirements.txt: 10 documented failures: 5 affected (3 fixed in a newer release), 1 possible, 1 unknown, 2 not
+  affected, 1 ignored
+
+Bugs, fixed in a newer release (2)
+
+RPR-0001 The LR finder leaves results behind
+  because     lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4
+  fixed in    lightning>=2.4
+  unaffected  lightning<2.1
+  workaround  a fresh Trainer (variant fixed) https://example.org/2
+  evidence    measured with these versions on cpu (stack 2023-12)
+  more        repros show RPR-0001
+
+RPR-0002 A toy (silent)
+  because     lightning 2.2 (requirements.txt:1) is in lightning<2.6
+  fixed in    lightning>=2.6
+  workaround  a fresh Trainer (variant fixed) https://example.org/2
+  evidence    documented, not measured
+  more        repros show RPR-0002
+
+Bugs, fixed in no release yet (1)
+
+RPR-0008 A toy
+  because     torch 2.7 (requirements.txt:2): every release
+  fixed in    no release yet
+  workaround  a fresh Trainer (variant fixed) https://example.org/2
+  evidence    documented, not measured
+  more        repros show RPR-0008
+
+Limitations (1)
+
+RPR-0010 A toy
+  because     lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.3
+  fixed in    lightning>=2.3,<2.4 or lightning>=2.5
+  unaffected  lightning<2.0 or lightning>=2.0.8,<2.1
+  workaround  a fresh Trainer (variant fixed) https://example.org/2
+  evidence    documented, not measured
+  more        repros show RPR-0010
+
+Misuse (1)
+
+RPR-0009 A toy
+  because     torch 2.7 (requirements.txt:2): every release
+  workaround  a fresh Trainer (variant fixed) https://example.org/2
+  evidence    documented, not measured
+  more        repros show RPR-0009
+
+Bugs, fixed in a newer release; possible, depending on the release that is installed (1)
+
+RPR-0003 A toy
+  because     accelerate >=0.20 (requirements.txt:3) may be in accelerate<1
+  fixed in    accelerate>=1
+  workaround  a fresh Trainer (variant fixed) https://example.org/2
+  evidence    documented, not measured
+  more        repros show RPR-0003
+
+Unknown
+  RPR-0004: bitsandbytes is not listed
+
+  not understood: requirements.txt:9: 'x y' (not a requirement)
+  audit the installed environment to know: repros audit --python PATH
+
+Not affected
+  RPR-0005: lightning 2.2 (requirements.txt:1) is not in lightning<2
+  RPR-0007: torch 2.7 (requirements.txt:2) is not in torch<2
+
+ignored RPR-0006 until 2027-01-31: we know
+expired ignore RPR-0008: ended on 2026-01-31 (we knew); renew it, or upgrade
+unused ignore RPR-0005: not affected"""
 
 
 def test_text(report: AuditReport) -> None:
@@ -125,25 +189,52 @@ def test_text(report: AuditReport) -> None:
 
 
 def test_verbose_text(report: AuditReport) -> None:
-    shown = render_text(report, width=120, verbose=True).plain
-    assert "\nUnknown\n  RPR-0004: bitsandbytes is not listed\n" in shown
-    assert "\nNot affected\n  RPR-0005: lightning 2.2 (requirements.txt:1) is not in lightning<2\n" in shown
+    assert render_text(report, width=120, verbose=True).plain == VERBOSE
 
 
-def test_text_fits_a_narrow_terminal(report: AuditReport) -> None:
-    lines = render_text(report, width=60, verbose=True).plain.splitlines()
+@pytest.mark.parametrize("verbose", [False, True])
+def test_text_fits_a_narrow_terminal(report: AuditReport, verbose: bool) -> None:
+    lines = render_text(report, width=60, verbose=verbose).plain.splitlines()
     assert max(map(len, lines)) <= 60
-    assert "\n".join(lines[:3]) == (
-        "RPR-0001 The LR finder leaves results behind\n"
-        "  because     lightning 2.2 (requirements.txt:1) is in\n"
-        "              lightning>=2.1,<2.4"
-    )
+
+
+def test_a_wide_terminal_has_one_line_for_each_failure_and_a_narrow_one_breaks_it() -> None:
+    here = subject(lightning="2.4.0", torch="2.4.1", accelerate="1.0", bitsandbytes="0.48", torchmetrics="1.5")
+    done = build_report(here, assess(load(), here, {}), {}, TODAY)
+    concerned = [assessment.repro.id for assessment in done.with_status(Status.AFFECTED)]
+    for width in (80, 200):
+        lines = render_text(done, width=width).plain.splitlines()
+        assert max(map(len, lines)) <= width
+        first = [line for line in lines if line.startswith("  RPR-")]
+        assert sorted(line.split()[0] for line in first) == concerned
+        if width == 200:
+            assert sum(line.startswith("   ") for line in lines) == 0
+
+
+def test_no_format_names_a_contrast_or_says_twice_that_something_is_fixed(report: AuditReport) -> None:
+    contrasts = {(repro.id, variant.name) for repro in load() for variant in repro.variants if variant.contrast}
+    assert len(contrasts) >= 4, "nothing is left out"
+    here = subject(lightning="2.4.0", torch="2.4.1", accelerate="1.0", bitsandbytes="0.48", torchmetrics="1.5")
+    done = build_report(here, assess(load(), here, {}), {}, TODAY)
+    text = render_text(done, width=500, verbose=True).plain
+    data = {finding["id"]: finding["workarounds"] for finding in json.loads(render_json(done))["findings"]}
+    rules = {
+        rule["id"]: rule["help"]["text"]
+        for rule in json.loads(render_sarif(done))["runs"][0]["tool"]["driver"]["rules"]
+    }
+    for id_, name in contrasts:
+        (about,) = (variant.about for variant in load().find(id_).variants if variant.name == name)
+        assert f"variant {name})" not in text
+        assert about not in text
+        assert name not in {workaround["variant"] for workaround in data[id_]}
+        assert f"variant {name})" not in rules.get(id_, "")
+    assert "fixed:" not in text
 
 
 def test_json(report: AuditReport) -> None:
     value = json.loads(render_json(report))
     assert value["schema"] == 2
-    assert value["counts"] == {"affected": 3, "possible": 1, "unknown": 1, "clear": 2}
+    assert value["counts"] == {"affected": 5, "possible": 1, "unknown": 1, "clear": 2}
     assert value["findings"][0] == {
         "id": "RPR-0001",
         "title": "The LR finder leaves results behind",
@@ -202,6 +293,8 @@ def test_sarif(report: AuditReport) -> None:
         "RPR-0003": ("fail", "warning"),
         "RPR-0004": ("open", "none"),
         "RPR-0008": ("fail", "error"),
+        "RPR-0009": ("fail", "error"),
+        "RPR-0010": ("fail", "error"),
         "RPR-0006": ("fail", "error"),
     }
     for result in run["results"]:
@@ -211,6 +304,18 @@ def test_sarif(report: AuditReport) -> None:
         "The LR finder leaves results behind: lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4. "
         "Fixed in lightning>=2.4. Evidence: measured with these versions on cpu (stack 2023-12)."
     )
+    assert results["RPR-0010"]["message"]["text"] == (
+        "A toy: lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.3. "
+        "Fixed in lightning>=2.3,<2.4 or lightning>=2.5. Evidence: documented, not measured."
+    )
+    assert results["RPR-0008"]["message"]["text"] == (
+        "A toy: torch 2.7 (requirements.txt:2): every release. Fixed in no release yet. "
+        "Evidence: documented, not measured."
+    )
+    helps = {rule["id"]: rule["help"]["text"] for rule in run["tool"]["driver"]["rules"]}
+    workaround = "Workarounds:\n- a fresh Trainer (variant fixed) https://example.org/2"
+    assert helps["RPR-0008"] == f"Fixed in no release yet.\n{workaround}"
+    assert helps["RPR-0009"] == workaround
     assert first["locations"] == [
         {"physicalLocation": {"artifactLocation": {"uri": "requirements.txt"}, "region": {"startLine": 1}}}
     ]

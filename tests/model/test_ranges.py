@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,10 +90,35 @@ def test_the_affected_releases_in_words(texts: list[str], packages: tuple[str, .
 
 
 FINALS = [f"{major}.{minor}{patch}" for major in range(3) for minor in (0, 1, 9) for patch in ("", ".0", ".1", ".4")]
-OTHERS = ["0.dev0", "0", "2.0a1", "2.1rc1", "2.1rc2", "2.1.dev0", "2.1.dev3", "2.1.post1", "2.1.post2", "1!0.5", "2.1.0.2"]
-NEAR = ["2.1rc1.post1", "2.1rc1.dev1", "2.1.post1.dev0", "2.1.post0", "2.1+cpu", "2.1.post1+cpu", "2.1.0.0.1", "2.1.0.1.dev0"]
-VERSIONS = [*map(Version, [*FINALS, *OTHERS, *NEAR, "2.1.5", "2.2.dev0", "2.2rc1", "2.2", "2.10", "3.0rc1", "3", "9.9"])]
-PLAIN = st.builds("{}{}".format, st.sampled_from([">=", ">", "<=", "<", "==", "!="]), st.sampled_from([*FINALS, *OTHERS]))
+OTHERS = [
+    "0.dev0",
+    "0",
+    "2.0a1",
+    "2.1rc1",
+    "2.1rc2",
+    "2.1.dev0",
+    "2.1.dev3",
+    "2.1.post1",
+    "2.1.post2",
+    "1!0.5",
+    "2.1.0.2",
+]
+NEAR = [
+    "2.1rc1.post1",
+    "2.1rc1.dev1",
+    "2.1.post1.dev0",
+    "2.1.post0",
+    "2.1+cpu",
+    "2.1.post1+cpu",
+    "2.1.0.0.1",
+    "2.1.0.1.dev0",
+]
+VERSIONS = [
+    *map(Version, [*FINALS, *OTHERS, *NEAR, "2.1.5", "2.2.dev0", "2.2rc1", "2.2", "2.10", "3.0rc1", "3", "9.9"])
+]
+PLAIN = st.builds(
+    "{}{}".format, st.sampled_from([">=", ">", "<=", "<", "==", "!="]), st.sampled_from([*FINALS, *OTHERS])
+)
 SERIES_OF = st.builds("{}{}.*".format, st.sampled_from(["==", "!="]), st.sampled_from(FINALS))
 COMPATIBLE = st.builds("~={}".format, st.sampled_from([*FINALS, "2.1rc1", "2.1.post1"]))
 RANGES = st.lists(PLAIN | SERIES_OF | COMPATIBLE, min_size=1, max_size=3).map(",".join)
@@ -109,17 +136,13 @@ def meets(texts: list[str], version: Version) -> bool:
     return all(any(map(holds, text.split(" or "))) for text in texts)
 
 
-def within(interval: Interval, version: Version) -> bool:
-    return interval.start <= version and (interval.end is None or version < interval.end)
-
-
 @given(CONDITIONS)
 def test_the_intervals_have_the_versions_that_packaging_finds_in_the_ranges(texts: list[str]) -> None:
     found = affected_intervals(conditions(*texts), "lightning")
     assert list(found) == sorted(found, key=lambda interval: interval.start)
-    assert all(before.end is not None and before.end < after.start for before, after in zip(found, found[1:]))
+    assert all(before.end is not None and before.end < after.start for before, after in pairwise(found))
     for version in VERSIONS:
-        assert any(within(interval, version) for interval in found) is meets(texts, version), version
+        assert any(version in interval for interval in found) is meets(texts, version), version
 
 
 @given(CONDITIONS)
