@@ -115,7 +115,7 @@ def test_the_sample_of_a_verbose_audit_is_in_its_output(tmp_path: Path) -> None:
 def _check_parts(sample: str, output: str) -> None:
     """Check that the parts of a sample between `...` are in an output, in this order."""
     rest = f"\n{output}\n"
-    for part in re.split(r"(?:^|\n)\.\.\.(?:\n|$)", sample):
+    for part in filter(None, re.split(r"(?:^|\n)\.\.\.(?:\n|$)", sample)):
         _, found, after = rest.partition(f"\n{part}\n")
         assert found, part
         rest = f"\n{after}"

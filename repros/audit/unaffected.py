@@ -29,7 +29,8 @@ def find_unaffected(conditions: Iterable[AnyOf], subject: Subject) -> Unaffected
     for releases in (releases for together in found for releases in together):
         free.setdefault(releases.package, []).append(releases.interval)
     lowest = {package: _lowest_affected(package, known, subject) for package, known in free.items()}
-    newer, older = [], []
+    newer: list[str] = []
+    older: list[str] = []
     for together in found:
         is_older = any(_ends_below(releases, lowest[releases.package]) for releases in together)
         (older if is_older else newer).append(" with ".join(map(str, together)))

@@ -123,17 +123,18 @@ def alternatives_of(condition: AnyOf, package: str) -> AnyOf:
     return AnyOf(tuple(term for term in condition.terms if term.package == package))
 
 
-def affected_text(conditions: Sequence[AnyOf], packages: Iterable[str] = ()) -> str:
+def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (), *, mark: str = "") -> str:
     """Return the affected releases on one line: `lightning!=2.4.*,!=2.5.* and torch>=2.6`.
 
     Args:
         conditions: all of them must hold; none means that every release is affected.
         packages: those that the failure is in.
+        mark: what stands on both sides of a condition, such as a backtick in Markdown.
     """
     if not conditions:
         return every_release_of(packages)
-    apart = len(conditions) > 1
-    return " and ".join(f"({text})" if apart and " or " in (text := str(one)) else str(one) for one in conditions)
+    texts = [f"{mark}{condition}{mark}" for condition in conditions]
+    return " and ".join(f"({text})" if len(texts) > 1 and " or " in text else text for text in texts)
 
 
 def every_release_of(packages: Iterable[str]) -> str:

@@ -1,234 +1,29 @@
-"""Audit reports as text, JSON and SARIF, as whole outputs."""
+"""Audit reports as JSON and SARIF, as whole outputs."""
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft4Validator
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from repros import __version__
 from repros.audit.assess import assess
-from repros.audit.assessment import Status
 from repros.audit.formats import FormatName, choose_format
 from repros.audit.formats.json_format import render_json
 from repros.audit.formats.sarif import render_sarif
 from repros.audit.formats.text import render_text
-from repros.audit.ignore import Ignore, index_ignores
 from repros.audit.report import AuditReport, build_report
-from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
-from repros.model import Kind, Outcome
-from repros.model.affected import packages_of
-from repros.model.catalogue import Catalogue
-from tests import factories
-from tests.audit.test_assess import measurement, subject
-
-TODAY = dt.date(2026, 11, 21)
-DOC = "A toy.\n\nSymptom: it fails.\n\nCause: a cause."
-FIXED = factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer", source="https://example.org/2")
-
-
-def repro(id_: str, affected: str, **given: Any) -> Any:
-    ranges = factories.conditions(*filter(None, [affected]))
-    packages = packages_of(ranges) or ("torch",)
-    return factories.repro(
-        id_, affected=ranges, packages=packages, doc=DOC, variants=(factories.variant(affected=ranges), FIXED), **given
-    )
-
-
-MANY = "lightning>=2.0,<2.0.8 or lightning>=2.1,<2.3 or lightning==2.4.*"
-CATALOGUE = Catalogue(
-    (
-        repro("RPR-0001", "lightning>=2.1,<2.4", title="The LR finder leaves results behind"),
-        repro("RPR-0002", "lightning<2.6", silent=True),
-        repro("RPR-0003", "accelerate<1"),
-        repro("RPR-0004", "bitsandbytes<1"),
-        repro("RPR-0005", "lightning<2"),
-        repro("RPR-0006", ""),
-        repro("RPR-0007", "torch<2"),
-        repro("RPR-0008", ""),
-        repro("RPR-0009", "", kind=Kind.MISUSE),
-        repro("RPR-0010", MANY, kind=Kind.LIMITATION),
-    )
-)
-SUBJECT = Subject(
-    "requirements.txt",
-    {
-        "lightning": (Constraint("2.2", Location("requirements.txt", 1), Version("2.2")),),
-        "torch": (Constraint("2.7", Location("requirements.txt", 2), Version("2.7")),),
-        "accelerate": (Constraint(">=0.20", Location("requirements.txt", 3), releases=SpecifierSet(">=0.20")),),
-    },
-    complete=False,
-    unparsed=("requirements.txt:9: 'x y' (not a requirement)",),
-)
-IGNORES = (
-    Ignore("RPR-0006", "we know", dt.date(2027, 1, 31)),
-    Ignore("RPR-0008", "we knew", dt.date(2026, 1, 31)),
-    Ignore("RPR-0005", "not ours", dt.date(2027, 1, 31)),
-)
-SEEN = measurement("2023-12", lightning="2.2", torch="2.7")
+from tests.audit.samples import TODAY, make_report, report_on_the_catalogue
+from tests.audit.test_assess import subject
 
 
 @pytest.fixture
 def report() -> AuditReport:
-    found = assess(CATALOGUE, SUBJECT, {SEEN.unit: SEEN})
-    return build_report(SUBJECT, found, index_ignores(IGNORES, CATALOGUE), TODAY)
-
-
-TEXT = """\
-requirements.txt: 10 documented failures: 5 affected (3 fixed in a newer release), 1 possible, 1 unknown, 2 not
-  affected, 1 ignored
-
-Bugs, fixed in a newer release (2)
-  RPR-0001 The LR finder leaves results behind: fixed in lightning>=2.4
-  RPR-0002 A toy (silent): fixed in lightning>=2.6
-
-Bugs, fixed in no release yet (1)
-  RPR-0008 A toy
-
-Limitations (1)
-  RPR-0010 A toy: fixed in lightning>=2.3,<2.4 or lightning>=2.5
-
-Misuse (1)
-  RPR-0009 A toy
-
-Bugs, fixed in a newer release; possible, depending on the release that is installed (1)
-  RPR-0003 A toy: fixed in accelerate>=1
-
-Unknown
-  bitsandbytes is not listed: RPR-0004
-  not understood: requirements.txt:9: 'x y' (not a requirement)
-  audit the installed environment to know: repros audit --python PATH
-
-ignored RPR-0006 until 2027-01-31: we know
-expired ignore RPR-0008: ended on 2026-01-31 (we knew); renew it, or upgrade
-unused ignore RPR-0005: not affected
-
-reasons, workarounds and evidence: --verbose
-one failure in full: repros show RPR-0001"""
-VERBOSE = """\
-requirements.txt: 10 documented failures: 5 affected (3 fixed in a newer release), 1 possible, 1 unknown, 2 not
-  affected, 1 ignored
-
-Bugs, fixed in a newer release (2)
-
-RPR-0001 The LR finder leaves results behind
-  because     lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4
-  fixed in    lightning>=2.4
-  unaffected  lightning<2.1
-  workaround  a fresh Trainer (variant fixed) https://example.org/2
-  evidence    measured with these versions on cpu (stack 2023-12)
-  more        repros show RPR-0001
-
-RPR-0002 A toy (silent)
-  because     lightning 2.2 (requirements.txt:1) is in lightning<2.6
-  fixed in    lightning>=2.6
-  workaround  a fresh Trainer (variant fixed) https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0002
-
-Bugs, fixed in no release yet (1)
-
-RPR-0008 A toy
-  because     torch 2.7 (requirements.txt:2): every release
-  fixed in    no release yet
-  workaround  a fresh Trainer (variant fixed) https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0008
-
-Limitations (1)
-
-RPR-0010 A toy
-  because     lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.3
-  fixed in    lightning>=2.3,<2.4 or lightning>=2.5
-  unaffected  lightning<2.0 or lightning>=2.0.8,<2.1
-  workaround  a fresh Trainer (variant fixed) https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0010
-
-Misuse (1)
-
-RPR-0009 A toy
-  because     torch 2.7 (requirements.txt:2): every release
-  workaround  a fresh Trainer (variant fixed) https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0009
-
-Bugs, fixed in a newer release; possible, depending on the release that is installed (1)
-
-RPR-0003 A toy
-  because     accelerate >=0.20 (requirements.txt:3) may be in accelerate<1
-  fixed in    accelerate>=1
-  workaround  a fresh Trainer (variant fixed) https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0003
-
-Unknown
-  RPR-0004: bitsandbytes is not listed
-
-  not understood: requirements.txt:9: 'x y' (not a requirement)
-  audit the installed environment to know: repros audit --python PATH
-
-Not affected
-  RPR-0005: lightning 2.2 (requirements.txt:1) is not in lightning<2
-  RPR-0007: torch 2.7 (requirements.txt:2) is not in torch<2
-
-ignored RPR-0006 until 2027-01-31: we know
-expired ignore RPR-0008: ended on 2026-01-31 (we knew); renew it, or upgrade
-unused ignore RPR-0005: not affected"""
-
-
-def test_text(report: AuditReport) -> None:
-    assert render_text(report, width=120).plain == TEXT
-
-
-def test_verbose_text(report: AuditReport) -> None:
-    assert render_text(report, width=120, verbose=True).plain == VERBOSE
-
-
-@pytest.mark.parametrize("verbose", [False, True])
-def test_text_fits_a_narrow_terminal(report: AuditReport, verbose: bool) -> None:
-    lines = render_text(report, width=60, verbose=verbose).plain.splitlines()
-    assert max(map(len, lines)) <= 60
-
-
-def test_a_wide_terminal_has_one_line_for_each_failure_and_a_narrow_one_breaks_it() -> None:
-    here = subject(lightning="2.4.0", torch="2.4.1", accelerate="1.0", bitsandbytes="0.48", torchmetrics="1.5")
-    done = build_report(here, assess(load(), here, {}), {}, TODAY)
-    concerned = [assessment.repro.id for assessment in done.with_status(Status.AFFECTED)]
-    for width in (80, 200):
-        lines = render_text(done, width=width).plain.splitlines()
-        assert max(map(len, lines)) <= width
-        first = [line for line in lines if line.startswith("  RPR-")]
-        assert sorted(line.split()[0] for line in first) == concerned
-        if width == 200:
-            assert sum(line.startswith("   ") for line in lines) == 0
-
-
-def test_no_format_names_a_contrast_or_says_twice_that_something_is_fixed(report: AuditReport) -> None:
-    contrasts = {(repro.id, variant.name) for repro in load() for variant in repro.variants if variant.contrast}
-    assert len(contrasts) >= 4, "nothing is left out"
-    here = subject(lightning="2.4.0", torch="2.4.1", accelerate="1.0", bitsandbytes="0.48", torchmetrics="1.5")
-    done = build_report(here, assess(load(), here, {}), {}, TODAY)
-    text = render_text(done, width=500, verbose=True).plain
-    data = {finding["id"]: finding["workarounds"] for finding in json.loads(render_json(done))["findings"]}
-    rules = {
-        rule["id"]: rule["help"]["text"]
-        for rule in json.loads(render_sarif(done))["runs"][0]["tool"]["driver"]["rules"]
-    }
-    for id_, name in contrasts:
-        (about,) = (variant.about for variant in load().find(id_).variants if variant.name == name)
-        assert f"variant {name})" not in text
-        assert about not in text
-        assert name not in {workaround["variant"] for workaround in data[id_]}
-        assert f"variant {name})" not in rules.get(id_, "")
-    assert "fixed:" not in text
+    return make_report()
 
 
 def test_json(report: AuditReport) -> None:
@@ -344,3 +139,21 @@ def test_the_format_is_chosen_by_its_name(report: AuditReport) -> None:
         FormatName.JSON: render_json(report),
         FormatName.SARIF: render_sarif(report),
     }
+
+
+def test_no_format_names_a_contrast_or_says_twice_that_something_is_fixed() -> None:
+    contrasts = {(repro.id, variant.name) for repro in load() for variant in repro.variants if variant.contrast}
+    assert len(contrasts) >= 4, "nothing is left out"
+    done = report_on_the_catalogue()
+    text = render_text(done, width=500, verbose=True).plain
+    data = {finding["id"]: finding["workarounds"] for finding in json.loads(render_json(done))["findings"]}
+    rules = {
+        rule["id"]: rule["help"]["text"]
+        for rule in json.loads(render_sarif(done))["runs"][0]["tool"]["driver"]["rules"]
+    }
+    for id_, name in contrasts:
+        (about,) = (variant.about for variant in load().find(id_).variants if variant.name == name)
+        assert about not in text
+        assert name not in {workaround["variant"] for workaround in data[id_]}
+        assert f"variant {name})" not in rules.get(id_, "")
+    assert "fixed:" not in text
