@@ -99,13 +99,26 @@ def test_the_sample_of_match_is_its_output(tmp_path: Path) -> None:
 def test_the_sample_of_audit_is_its_output(tmp_path: Path) -> None:
     requirements = re.findall(r"^\$ cat requirements.txt\n((?:[a-z]+==.+\n)+)", README, re.MULTILINE)[0]
     (tmp_path / "requirements.txt").write_text(requirements, encoding="utf-8")
-    output = _output(["audit", "requirements.txt"], tmp_path) + "\n"
-    first, *others, last = _sample("repros audit requirements.txt").split("\n...\n")
-    assert output.startswith(f"{first}\n")
-    for part in (*others, last.partition("\n\n")[0]):
-        _, found, output = output.partition(f"\n{part}\n")
-        assert found
-    assert " ".join(output.split()) == " ".join(last.partition("\n\n")[2].split())
+    output = _output(["audit", "requirements.txt"], tmp_path)
+    sample = _sample("repros audit requirements.txt")
+    assert output.startswith(sample.partition("\n...\n")[0])
+    assert output.endswith(sample.rpartition("\n...\n")[2])
+    _check_parts(sample, output)
+
+
+def test_the_sample_of_a_verbose_audit_is_in_its_output(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.4.1\nlightning==2.4.0\n", encoding="utf-8")
+    output = _output(["audit", "requirements.txt", "--verbose"], tmp_path)
+    _check_parts(_sample("repros audit requirements.txt --verbose", USAGE), output)
+
+
+def _check_parts(sample: str, output: str) -> None:
+    """Check that the parts of a sample between `...` are in an output, in this order."""
+    rest = f"\n{output}\n"
+    for part in filter(None, re.split(r"(?:^|\n)\.\.\.(?:\n|$)", sample)):
+        _, found, after = rest.partition(f"\n{part}\n")
+        assert found, part
+        rest = f"\n{after}"
 
 
 def test_the_figures_in_the_text_are_those_of_the_files() -> None:
@@ -172,9 +185,9 @@ def test_the_package_installs_the_command() -> None:
     assert isinstance(cli, click.Group)
 
 
-def _sample(command: str) -> str:
-    """Return a command's output in the README, without the newline at its end."""
-    output: str = re.findall(rf"^\$ {re.escape(command)}\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL)[0]
+def _sample(command: str, page: str = README) -> str:
+    """Return a command's output on a page, without the newline at its end."""
+    output: str = re.findall(rf"^\$ {re.escape(command)}\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)[0]
     return output
 
 

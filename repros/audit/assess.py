@@ -11,10 +11,10 @@ from packaging.utils import canonicalize_name
 from repros.audit.assessment import Assessment, Condition, Status
 from repros.audit.evidence_summary import group_by_repro, summarise_evidence
 from repros.audit.subject import Subject
+from repros.audit.unaffected import find_unaffected
 from repros.evidence import Evidence
-from repros.model import Outcome, Repro, Variant
+from repros.model import Outcome, Repro, Role, Variant
 from repros.model.affected import AnyOf, Overlap, Term, all_overlap
-from repros.model.requirements import format_requirement
 
 _STATUSES = {
     Overlap.ALL: Status.AFFECTED,
@@ -22,7 +22,6 @@ _STATUSES = {
     Overlap.NONE: Status.CLEAR,
     Overlap.UNKNOWN: Status.UNKNOWN,
 }
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Assessment]:
@@ -32,13 +31,13 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
         conditions = [*repro.affected, *_present_packages(repro)]
         answers = [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
         status = _STATUSES[all_overlap(overlap for _, overlap in answers)]
-        ranges = [_unaffected_ranges(condition) for condition in repro.affected]
+        unaffected = find_unaffected(repro.affected, subject)
         yield Assessment(
             repro=repro,
             status=status,
             conditions=tuple(_explanation(answers, status, subject)),
-            fixed=tuple(text for above, _ in ranges for text in above),
-            unaffected=tuple(text for _, others in ranges for text in others),
+            fixed=unaffected.newer,
+            unaffected=unaffected.older,
             workarounds=tuple(_usable_workarounds(repro, subject)),
             exceptions=tuple(_exceptions(repro, status, subject)),
             evidence=summarise_evidence(repro, subject, measured.get(repro.id, {})),
@@ -74,11 +73,18 @@ def _compare(subject: Subject, term: Term) -> Overlap:
 
 
 def _explanation(answers: Iterable[tuple[AnyOf, Overlap]], status: Status, subject: Subject) -> Iterator[Condition]:
-    """Yield the terms that explain a status, of the conditions that decide it."""
+    """Yield the terms that explain a status, of the conditions that decide it.
+
+    That a package is there explains nothing where a range of it does.
+    """
     deciding = {Status.CLEAR: {Overlap.NONE}, Status.UNKNOWN: {Overlap.UNKNOWN}}.get(status, {*Overlap})
+    explained: set[str] = set()
     for condition, overlap in answers:
         for term in condition.terms if overlap in deciding else ():
             if term.evaluate(partial(_compare, subject)) is overlap:
+                if not term.requirement.specifier and term.package in explained:
+                    continue
+                explained.add(term.package)
                 package = subject.find_name(term.package)
                 constraints = subject.constraints[package] if package else ()
                 found = _compare(subject, term)
@@ -100,35 +106,9 @@ def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Vari
             yield variant
 
 
-def _unaffected_ranges(condition: AnyOf) -> tuple[list[str], list[str]]:
-    """Return what contradicts a condition: the releases above its ranges, and others.
-
-    Of alternatives, all must be contradicted: `accelerate>=1.13 with bitsandbytes>=0.48`.
-    """
-    sides = [_outside(term) for term in condition.terms]
-    if len(sides) == 1:
-        return sides[0]
-    above = [above[0] for above, others in sides if above and not others]
-    return ([" with ".join(above)] if len(above) == len(sides) else []), []
-
-
-def _outside(term: Term) -> tuple[list[str], list[str]]:
-    """Return the ranges outside a term's: those above it, and the others."""
-    above: list[str] = []
-    others: list[str] = []
-    requirement = term.requirement
-    if term.negated:
-        return [format_requirement(requirement)], []
-    for specifier in requirement.specifier:
-        if operator := _OPPOSITE.get(specifier.operator):
-            text = f"{requirement.name}{operator}{specifier.version}"
-            (above if specifier.operator in {"<", "<="} else others).append(text)
-    return above, sorted(others)
-
-
 def _usable_workarounds(repro: Repro, subject: Subject) -> Iterator[Variant]:
-    """Yield the variants that pass and whose requirements the subject may meet."""
+    """Yield the variants that are a fix or a workaround and whose requirements the subject may meet."""
     for variant in repro.variants:
         overlaps = {_compare(subject, Term(required)) for required in variant.requires}
-        if variant.outcome is Outcome.PASSES and Overlap.NONE not in overlaps:
+        if variant.role is Role.WORKS and Overlap.NONE not in overlaps:
             yield variant

@@ -74,10 +74,11 @@ class Assessment:
     conditions: tuple[Condition, ...]
     """The conditions that explain the status."""
     fixed: tuple[str, ...]
-    """Ranges of releases with the fix, each sufficient alone: `lightning>=2.4`."""
+    """Releases without the failure above the subject's, the nearest first, each sufficient alone: `lightning>=2.4`."""
     unaffected: tuple[str, ...]
-    """Other ranges without the failure, such as the releases before it."""
+    """Older releases without the failure, such as those before it came."""
     workarounds: tuple[Variant, ...]
+    """Fixes and workarounds whose requirements the subject may meet."""
     exceptions: tuple[Variant, ...]
     """Of an affected subject, the failing variants that do not fail on it; of an unaffected one, those that do."""
     evidence: EvidenceSummary

@@ -56,7 +56,9 @@ CLEAN, AFFECTED = 0, 1
 )
 @click.option("--bugs-only", is_flag=True, help="Leave out what is by design, misuse or a documented limitation.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for possible and unknown failures, too.")
-@click.option("--verbose", "-v", is_flag=True, help="List unaffected failures, too.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Show reasons, workarounds and evidence; list unaffected failures, too."
+)
 @catalogue_option
 def audit(
     file: Path | None,

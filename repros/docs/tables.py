@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from repros.evidence import Evidence, measured_devices, stack_status
 from repros.model import Repro, Role, Stack, Upstream
+from repros.model.ranges import affected_text
 from repros.text.threads import thread_groups
-from repros.text.wording import every_release_of
 
 _GIGA = 1e9
 _TASTE = {f"RPR-{number:04}" for number in (1, 3, 4, 5, 6, 11, 17, 22, 24, 33)}
@@ -64,7 +64,6 @@ def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 
 
 def _failure_row(repro: Repro, up: str) -> tuple[str, ...]:
-    ranges = ", ".join(f"`{condition}`" for condition in repro.affected)
     roles = Counter(variant.role for variant in repro.variants)
     verbs = {Role.WORKS: ("works", "work"), Role.DOES_NOT_FIX: ("does not", "do not")}
     fixes = [f"{roles[role]} {verb[roles[role] > 1]}" for role, verb in verbs.items() if roles[role]]
@@ -72,7 +71,7 @@ def _failure_row(repro: Repro, up: str) -> tuple[str, ...]:
         f"[{repro.id}]({up}repros/catalogue/{repro.family}/{repro.path.name})",
         repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
         f"[{repro.kind}]({repro.documented})" if repro.documented else repro.kind.value,
-        ranges or every_release_of(repro.packages),
+        affected_text(repro.affected, repro.packages, mark="`"),
         f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",
         ", ".join(fixes),
         "; ".join(_thread_links(repro.upstream)),

@@ -1,73 +1,50 @@
 """A repro as an OSV record (https://ossf.github.io/osv-schema, version 1.7), for tools that read advisories.
 
+The events of a package list exactly the versions in its ranges, with one exception: `fixed` names the release with the
+fix, so its pre-releases count as affected, which PEP 440 leaves out of `<2.4`. A range that begins or ends beside a
+release has events that no release has: the series 2.6 begins at `2.6.dev0`, and `<=2.3` ends at `2.3.post0.dev0`.
+
 OSV lists the affected releases of single packages. It cannot express a failure that needs a range of one package *and*
 a range of another, or one of several: such a record lists the package that the failure is in, with every release that
-may be affected, and describes the other range in a note.
+may be affected, and a note says what else they need.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from packaging.requirements import Requirement
-from packaging.specifiers import Specifier
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.evidence import Evidence, measured_devices
 from repros.model import Repro
-from repros.model.affected import AnyOf
+from repros.model.affected import AnyOf, packages_of
+from repros.model.ranges import FIRST, Interval, affected_intervals, alternatives_of, unaffected_releases
 
 SCHEMA = "1.7.3"
 """The version of OSV's schema."""
 
 Event = dict[str, str]
-"""One entry of OSV's `events`: `{"introduced": "2.1"}`, `{"fixed": "2.4"}` or `{"last_affected": "2.3.3"}`."""
-
-
-@dataclass(frozen=True)
-class UpperEnd:
-    """The version at which a range ends."""
-
-    version: Version
-    included: bool
-    """Whether the version itself is affected."""
-
-    @property
-    def event(self) -> Event:
-        """The end as an event."""
-        return {"last_affected" if self.included else "fixed": str(self.version)}
+"""One entry of OSV's `events`: `{"introduced": "2.1"}` or `{"fixed": "2.4"}`."""
 
 
 def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     """Return the record of a repro, with the ranges of its variant `failing`."""
-    ranges = repro.failing.affected
-    packages = [canonicalize_name(package) for package in repro.packages]
-    own = [
-        affected_range.only
-        for affected_range in ranges
-        if affected_range.only and canonicalize_name(affected_range.only.name) in packages
-    ]
-    others = [affected_range for affected_range in ranges if affected_range.only not in own]
-    affected, inexact = [], []
-    for package in packages:
-        events, unexpressed = _range_events([r for r in own if canonicalize_name(r.name) == package])
-        inexact += [f"{package}{bound}" for bound in unexpressed]
-        affected.append(_package_entry(package, events))
-    notes = list(_limitation_notes(packages, others, inexact))
+    conditions = repro.failing.affected
+    packages = [str(canonicalize_name(package)) for package in repro.packages]
+    notes = list(_limitation_notes(packages, conditions))
     return {
         "schema_version": SCHEMA,
         "id": f"x_{repro.id}",
         "modified": f"{_modification_date(repro, evidence).isoformat()}T00:00:00Z",
         "summary": repro.title,
         "details": "\n\n".join([repro.doc.strip(), *notes]),
-        "affected": affected,
+        "affected": [_package_entry(package, affected_intervals(conditions, package)) for package in packages],
         "references": list(_references(repro)),
         "database_specific": {
-            "affected": list(map(str, ranges)),
+            "affected": list(map(str, conditions)),
             "lossy": notes,
             "kind": repro.kind.value,
             "documented": repro.documented,
@@ -78,59 +55,47 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _limitation_notes(packages: Sequence[str], others: Sequence[AnyOf], inexact: Sequence[str]) -> Iterator[str]:
+def _limitation_notes(packages: Sequence[str], conditions: Iterable[AnyOf]) -> Iterator[str]:
     """Yield a sentence for each fact that the record cannot express."""
-    if others:
-        conditions = ", ".join(map(str, others))
-        yield f"Note: affected only together with {conditions}, which OSV cannot express."
+    for condition in conditions:
+        named = packages_of([condition])
+        own = [package for package in named if package in packages]
+        if not own:
+            yield f"Note: affected only together with {condition}, which OSV cannot express."
+        for package in own if len(named) > 1 else ():
+            others = AnyOf(tuple(term for term in condition.terms if term.package != package))
+            dependent = unaffected_releases([alternatives_of(condition, package)])
+            names = " or ".join(str(releases) for (releases,) in dependent)
+            yield f"Note: {names} is affected only with {others}, which OSV cannot express."
     if len(packages) > 1:
         yield f"Note: the failure needs {' and '.join(packages)} together; OSV lists each as if it were affected alone."
-    if inexact:
-        yield f"Note: OSV cannot express {', '.join(inexact)} exactly; the events are the nearest equivalent."
 
 
-def _package_entry(name: str, events: Sequence[Event]) -> dict[str, Any]:
+def _package_entry(name: str, affected: Sequence[Interval]) -> dict[str, Any]:
+    events = _events(affected)
     return {
         "package": {"ecosystem": "PyPI", "name": name, "purl": f"pkg:pypi/{name}"},
-        "ranges": [{"type": "ECOSYSTEM", "events": list(events)}],
+        "ranges": [{"type": "ECOSYSTEM", "events": events}] if events else [],
     }
 
 
-def _range_events(ranges: Iterable[Requirement]) -> tuple[list[Event], list[str]]:
-    """Return the events for the intersection of a package's ranges, and the bounds that they do not express exactly.
-
-    Of several lower bounds the highest counts, of several upper bounds the lowest. OSV allows one upper event: either
-    `fixed`, the first unaffected release, or `last_affected`.
-    """
-    lows, highs, inexact = [Version("0")], list[UpperEnd](), list[str]()
-    for bound in (bound for requirement in ranges for bound in requirement.specifier):
-        low, high, exact = _bound_ends(bound)
-        lows += [low] if low else []
-        highs += [high] if high else []
-        inexact += [] if exact else [str(bound)]
-    introduced = max(lows)
-    events: list[Event] = [{"introduced": "0" if introduced == Version("0") else str(introduced)}]
-    if highs:
-        # Of two ends at one version, the one that excludes it is the lower.
-        events.append(min(highs, key=lambda high: (high.version, high.included)).event)
-    return events, inexact
+def _events(affected: Iterable[Interval]) -> list[Event]:
+    """Return the events of a package's affected intervals, as the evaluation in OSV's specification reads them."""
+    events: list[Event] = []
+    for interval in affected:
+        introduced = "0" if interval.start == FIRST else str(interval.start)
+        if events and events[-1].get("fixed") == introduced:
+            events.pop()  # nothing but pre-releases lies between
+        else:
+            events.append({"introduced": introduced})
+        if interval.end is not None:
+            events.append({"fixed": _release_at(interval.end)})
+    return events
 
 
-def _bound_ends(bound: Specifier) -> tuple[Version | None, UpperEnd | None, bool]:
-    """Return a bound's lower end, its upper end, and whether they express it exactly."""
-    operator, text = bound.operator, bound.version
-    if operator == "!=":
-        return None, None, False
-    version = Version(text.removesuffix(".*"))
-    if operator in {">=", ">"}:
-        return version, None, operator == ">="
-    if operator in {"<", "<="}:
-        return None, UpperEnd(version, included=operator == "<="), True
-    if operator == "~=" or text.endswith(".*"):
-        series = version.release[:-1] if operator == "~=" else version.release
-        next_series = Version(".".join(map(str, (*series[:-1], series[-1] + 1))))
-        return version, UpperEnd(next_series, included=False), True
-    return version, UpperEnd(version, included=True), True
+def _release_at(end: Version) -> str:
+    """Return the release whose development releases begin at a version, or the version itself if none does."""
+    return end.base_version if end.dev == 0 and end.pre is None and end.post is None else str(end)
 
 
 def _references(repro: Repro) -> Iterator[dict[str, str]]:

@@ -12,8 +12,8 @@ from enum import StrEnum
 from repros import __version__
 from repros.issue.build import EnvironmentSummary, IssueReport, RunSummary, VariantSummary
 from repros.model import Device, Role, Verdict
+from repros.model.ranges import affected_text
 from repros.text.threads import kind_text, thread_groups
-from repros.text.wording import every_release_of
 
 _DEVICES = {
     Device.CUDA: "a real GPU.",
@@ -91,8 +91,8 @@ def _versions_line(report: IssueReport) -> Iterator[str]:
     for environment in report.environments:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         yield f"{_code(versions or 'unknown')} on {_environment_name(environment)}"
-    ranges = ", ".join(map(_code, report.failure.affected))
-    yield f"Documented as affected: {ranges or every_release_of(report.failure.packages)}."
+    ranges = affected_text(report.failure.affected, report.failure.packages, mark="`")
+    yield f"Documented as affected: {ranges}."
 
 
 def _steps(report: IssueReport) -> Iterator[str]:

@@ -8,6 +8,7 @@ from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
 from repros.match.reasons import confidence_reason, join_words, next_commands, other_causes, shown_variants
 from repros.model import Kind, Repro, Role, Variant
+from repros.model.ranges import affected_text
 from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.styled import Text
 from repros.text.threads import kind_text
@@ -45,9 +46,9 @@ def distinguishing_text(repro: Repro) -> str:
 def versions_text(candidate: Candidate) -> str:
     """Return whether the versions in the log are affected, and the range that decides it."""
     check = candidate.affected
-    ranges = ", ".join(map(str, check.ranges))
+    ranges = affected_text(check.ranges)
     versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
-    if not ranges:
+    if not check.ranges:
         return "every release is affected"
     if check.state is AffectedState.AFFECTED:
         return f"affected: {versions} ({ranges})"

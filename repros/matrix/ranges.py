@@ -9,6 +9,7 @@ from pathlib import Path
 from repros.evidence import Evidence, Measurement
 from repros.model import Cell, Environment, Expectation, Outcome, Repro
 from repros.model.catalogue import Catalogue
+from repros.model.ranges import affected_text
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Contradiction:
         """Return one sentence: what the header documents, and what was measured where."""
         variant = self.repro.variant(self.variant)
         assert variant is not None
-        ranges = ", ".join(map(str, variant.affected)) or "every release"
+        ranges = affected_text(variant.affected)
         verdict = self.measurement.variants[self.variant].verdict
         found = "showed the documented failure" if verdict.shows_failure else "ran to its end"
         versions = ", ".join(f"{name} {number}" for name, number in sorted(self.measurement.versions.items()))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from repros.evidence import StackStatus, measured_devices, stack_status
-from repros.model import Repro, Role, Stack
+from repros.model import Repro, Role, Stack, ranges
 from repros.site.prose import inline
 from repros.site.source import Source
-from repros.text.wording import every_release_of
 
 SYMBOLS = {StackStatus.FAILS: "✕", StackStatus.CLEAN: "✓", StackStatus.DIFFERS: "≠", None: "·"}
 """How a status is drawn where there is no room for a word."""
@@ -78,7 +77,7 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
 
 def affected_text(repro: Repro) -> str:
     """Return the affected releases on one line."""
-    return ", ".join(map(str, repro.affected)) or every_release_of(repro.packages)
+    return ranges.affected_text(repro.affected, repro.packages)
 
 
 def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:

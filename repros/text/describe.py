@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from repros.engine.difference import difference
 from repros.model import Repro, Role, Variant
+from repros.model.ranges import affected_text
 from repros.model.requirements import format_requirement
 from repros.text.layout import entry, heading
 from repros.text.styled import Text
 from repros.text.threads import kind_text, thread_groups
-from repros.text.wording import count, every_release_of, own_requirements, relative_to_cwd, wrap
+from repros.text.wording import count, own_requirements, relative_to_cwd, wrap
 
 _ROLES = {Role.WORKS: "green", Role.FAILS: "red", Role.DOES_NOT_FIX: "magenta", Role.CONTRAST: "yellow"}
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
@@ -34,10 +35,9 @@ def describe(repro: Repro, width: int) -> Text:
 
 def _heading_lines(repro: Repro, width: int) -> Iterator[Text]:
     yield from heading(repro.id, repro.title, width)
-    ranges = ", ".join(map(str, repro.affected)) or every_release_of(repro.packages)
     entries = {
         "kind": kind_text(repro.kind, repro.documented),
-        "affects": f"{ranges}; exact on stack {repro.home}",
+        "affects": f"{affected_text(repro.affected, repro.packages)}; exact on stack {repro.home}",
         "runs": f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}, {count(repro.processes, 'rank')}",
         "needs": ", ".join(dict.fromkeys(map(format_requirement, [*repro.dependencies, *repro.requires]))),
         "shows": f"{repro.failing.signature}{' (silent: the script asserts on it)' if repro.silent else ''}",

@@ -12,6 +12,7 @@ from repros.engine.launch import logs
 from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
 from repros.model.affected import packages_of
 from repros.model.paths import path_in_package
+from repros.model.ranges import affected_text
 from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
 
@@ -55,7 +56,7 @@ def _rerun_command(cell: Cell) -> str:
 def _expected_lines(cell: Cell) -> list[str]:
     """Return what the header documents for the installed versions."""
     expectation, variant = cell.expectation, cell.variant
-    ranges = ", ".join(map(str, variant.affected)) or "every release"
+    ranges = affected_text(variant.affected)
     installed = cell.environment.versions
     names = dict.fromkeys(["torch", *packages_of(variant.affected), *cell.repro.packages])
     here = ", ".join(f"{name} {installed[name]}" for name in names if name in installed)

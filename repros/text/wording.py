@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 
 from repros.model import Repro, Variant
@@ -19,11 +18,6 @@ def count(number: int, noun: str) -> str:
     """Return `1 cell`, `2 cells`, `2 processes`."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
-
-
-def every_release_of(packages: Iterable[str]) -> str:
-    """Return `every release of torch, lightning`: the range of a failure that no known release is free of."""
-    return f"every release of {', '.join(packages)}"
 
 
 def own_requirements(repro: Repro, variant: Variant) -> list[str]:

@@ -16,7 +16,7 @@ from repros.audit.assessment import Assessment, Status
 from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.model import Device, Outcome, Repro, Verdict
+from repros.model import Device, Outcome, Repro, Role, Verdict
 from tests import factories
 
 
@@ -86,7 +86,48 @@ def test_unaffected_ranges_are_the_complement_of_the_affected_ones() -> None:
     assessment = found(BOTH, subject())
     assert (assessment.fixed, assessment.unaffected) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
     holes = factories.repro(affected=factories.conditions("lightning!=2.4.*,!=2.5.*"))
-    assert found(holes, subject()).unaffected == ("lightning==2.4.*", "lightning==2.5.*")
+    assert found(holes, subject()).fixed == ("lightning>=2.4,<2.6",)
+
+
+ALTERNATIVES = factories.repro(
+    packages=("lightning",), affected=factories.conditions("lightning<2.0.8 or lightning>=2.1,<2.5.3")
+)
+TWO = factories.repro(packages=("accelerate",), affected=factories.conditions("accelerate<1.13 or no bitsandbytes>=1"))
+
+
+@pytest.mark.parametrize(
+    ("repro", "of", "fixed", "older"),
+    [
+        (ALTERNATIVES, subject(lightning="2.4.0"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (ALTERNATIVES, subject(lightning="2.4.0+cpu"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (ALTERNATIVES, subject(lightning="2.0.7"), ("lightning>=2.0.8,<2.1", "lightning>=2.5.3"), ()),
+        (ALTERNATIVES, subject(lightning=">=2.0.8,<3"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (ALTERNATIVES, subject(lightning=">=2,<3"), ("lightning>=2.0.8,<2.1", "lightning>=2.5.3"), ()),
+        (ALTERNATIVES, subject(lightning=""), ("lightning>=2.0.8,<2.1", "lightning>=2.5.3"), ()),
+        (ALTERNATIVES, subject(lightning="2.6"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (BOTH, subject(lightning="2.2", torch="2.7"), ("lightning>=2.4",), ("lightning<2.1", "torch<2.6")),
+        (TWO, subject(accelerate="1.0"), ("accelerate>=1.13 with bitsandbytes>=1",), ()),
+        (TWO, subject(accelerate="1.15", bitsandbytes="0.4"), ("accelerate>=1.13 with bitsandbytes>=1",), ()),
+    ],
+)
+def test_the_releases_with_a_fix_lie_above_those_of_the_subject(
+    repro: Repro, of: Subject, fixed: tuple[str, ...], older: tuple[str, ...]
+) -> None:
+    assessment = found(repro, of)
+    assert (assessment.fixed, assessment.unaffected) == (fixed, older)
+
+
+def test_the_series_that_upstream_left_out_are_older_than_the_newest() -> None:
+    repro = load().find("RPR-0022")
+    assert found(repro, subject(lightning="2.6.1", torch="2.13")).fixed == ()
+    assert found(repro, subject(lightning="2.6.1", torch="2.13")).unaffected == ("lightning>=2.4,<2.6", "torch<2.6")
+    assert found(repro, subject(lightning="2.3.3", torch="2.6")).fixed == ("lightning>=2.4,<2.6",)
+
+
+def test_that_a_package_is_there_explains_nothing_where_a_range_of_it_does() -> None:
+    assert [str(condition) for condition in found(ALTERNATIVES, subject(lightning="2.4.0")).conditions] == [
+        "lightning 2.4.0 (requirements.txt:1) is in lightning>=2.1,<2.5.3"
+    ]
 
 
 def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
@@ -112,6 +153,16 @@ def test_only_workarounds_whose_requirements_can_be_met_are_offered() -> None:
     assert offered == ["fixed"]
     offered = [variant.name for variant in found(BOTH, subject(lightning=">=2.2", torch="2.7")).workarounds]
     assert offered == ["fixed", "newer"]
+
+
+@pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
+def test_nothing_but_a_fix_or_a_workaround_of_the_catalogue_is_offered(repro: Repro) -> None:
+    newest = {name: (Constraint("1!0", Location("x"), Version("1!0")),) for name in repro.named_packages}
+    any_release = {name: (Constraint("any", Location("x"), releases=SpecifierSet()),) for name in repro.named_packages}
+    for constraints in (newest, any_release):
+        offered = found(repro, Subject("x", constraints, complete=False)).workarounds
+        assert {variant.role for variant in offered} <= {Role.WORKS}
+    assert {variant.name for variant in offered} == {v.name for v in repro.variants if v.role is Role.WORKS}
 
 
 RAW = st.sampled_from(["", "2.0", "2.2", "2.5", "2.6", "2.7", ">=2.2", "<2.4", ">=2.6"])

@@ -1,16 +1,13 @@
-"""Audit reports as text, JSON and SARIF, as whole outputs."""
+"""Audit reports as JSON and SARIF, as whole outputs."""
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft4Validator
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from repros import __version__
 from repros.audit.assess import assess
@@ -18,132 +15,21 @@ from repros.audit.formats import FormatName, choose_format
 from repros.audit.formats.json_format import render_json
 from repros.audit.formats.sarif import render_sarif
 from repros.audit.formats.text import render_text
-from repros.audit.ignore import Ignore, index_ignores
 from repros.audit.report import AuditReport, build_report
-from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
-from repros.model import Outcome
-from repros.model.affected import packages_of
-from repros.model.catalogue import Catalogue
-from tests import factories
-from tests.audit.test_assess import measurement, subject
-
-TODAY = dt.date(2026, 11, 21)
-DOC = "A toy.\n\nSymptom: it fails.\n\nCause: a cause."
-FIXED = factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer", source="https://example.org/2")
-
-
-def repro(id_: str, affected: str, **given: Any) -> Any:
-    ranges = factories.conditions(*filter(None, [affected]))
-    packages = packages_of(ranges) or ("torch",)
-    return factories.repro(
-        id_, affected=ranges, packages=packages, doc=DOC, variants=(factories.variant(affected=ranges), FIXED), **given
-    )
-
-
-CATALOGUE = Catalogue(
-    (
-        repro("RPR-0001", "lightning>=2.1,<2.4", title="The LR finder leaves results behind"),
-        repro("RPR-0002", "lightning<2.6", silent=True),
-        repro("RPR-0003", "accelerate<1"),
-        repro("RPR-0004", "bitsandbytes<1"),
-        repro("RPR-0005", "lightning<2"),
-        repro("RPR-0006", ""),
-        repro("RPR-0007", "torch<2"),
-        repro("RPR-0008", ""),
-    )
-)
-SUBJECT = Subject(
-    "requirements.txt",
-    {
-        "lightning": (Constraint("2.2", Location("requirements.txt", 1), Version("2.2")),),
-        "torch": (Constraint("2.7", Location("requirements.txt", 2), Version("2.7")),),
-        "accelerate": (Constraint(">=0.20", Location("requirements.txt", 3), releases=SpecifierSet(">=0.20")),),
-    },
-    complete=False,
-    unparsed=("requirements.txt:9: 'x y' (not a requirement)",),
-)
-IGNORES = (
-    Ignore("RPR-0006", "we know", dt.date(2027, 1, 31)),
-    Ignore("RPR-0008", "we knew", dt.date(2026, 1, 31)),
-    Ignore("RPR-0005", "not ours", dt.date(2027, 1, 31)),
-)
-SEEN = measurement("2023-12", lightning="2.2", torch="2.7")
+from tests.audit.samples import TODAY, make_report, report_on_the_catalogue
+from tests.audit.test_assess import subject
 
 
 @pytest.fixture
 def report() -> AuditReport:
-    found = assess(CATALOGUE, SUBJECT, {SEEN.unit: SEEN})
-    return build_report(SUBJECT, found, index_ignores(IGNORES, CATALOGUE), TODAY)
-
-
-TEXT = """\
-RPR-0001 The LR finder leaves results behind
-  because     lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4
-  fixed in    lightning>=2.4
-  unaffected  lightning<2.1
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    measured with these versions on cpu (stack 2023-12)
-  more        repros show RPR-0001
-
-RPR-0002 A toy (silent)
-  because     lightning 2.2 (requirements.txt:1) is in lightning<2.6
-  fixed in    lightning>=2.6
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0002
-
-RPR-0008 A toy
-  because     torch 2.7 (requirements.txt:2): every release
-  fixed in    no release yet
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0008
-
-RPR-0003 A toy: possible, depending on the release that is installed
-  because     accelerate >=0.20 (requirements.txt:3) may be in accelerate<1
-  fixed in    accelerate>=1
-  workaround  fixed: a fresh Trainer https://example.org/2
-  evidence    documented, not measured
-  more        repros show RPR-0003
-
-Unknown
-  bitsandbytes is not listed: RPR-0004
-  not understood: requirements.txt:9: 'x y' (not a requirement)
-  audit the installed environment to know: repros audit --python PATH
-
-ignored RPR-0006 until 2027-01-31: we know
-expired ignore RPR-0008: ended on 2026-01-31 (we knew); renew it, or upgrade
-unused ignore RPR-0005: not affected
-
-requirements.txt: 8 documented failures: 3 affected (2 fixed in a newer release), 1 possible, 1 unknown, 2 not affected,
-  1 ignored"""
-
-
-def test_text(report: AuditReport) -> None:
-    assert render_text(report, width=120).plain == TEXT
-
-
-def test_verbose_text(report: AuditReport) -> None:
-    shown = render_text(report, width=120, verbose=True).plain
-    assert "\nUnknown\n  RPR-0004: bitsandbytes is not listed\n" in shown
-    assert "\nNot affected\n  RPR-0005: lightning 2.2 (requirements.txt:1) is not in lightning<2\n" in shown
-
-
-def test_text_fits_a_narrow_terminal(report: AuditReport) -> None:
-    lines = render_text(report, width=60, verbose=True).plain.splitlines()
-    assert max(map(len, lines)) <= 60
-    assert "\n".join(lines[:3]) == (
-        "RPR-0001 The LR finder leaves results behind\n"
-        "  because     lightning 2.2 (requirements.txt:1) is in\n"
-        "              lightning>=2.1,<2.4"
-    )
+    return make_report()
 
 
 def test_json(report: AuditReport) -> None:
     value = json.loads(render_json(report))
     assert value["schema"] == 2
-    assert value["counts"] == {"affected": 3, "possible": 1, "unknown": 1, "clear": 2}
+    assert value["counts"] == {"affected": 5, "possible": 1, "unknown": 1, "clear": 2}
     assert value["findings"][0] == {
         "id": "RPR-0001",
         "title": "The LR finder leaves results behind",
@@ -202,6 +88,8 @@ def test_sarif(report: AuditReport) -> None:
         "RPR-0003": ("fail", "warning"),
         "RPR-0004": ("open", "none"),
         "RPR-0008": ("fail", "error"),
+        "RPR-0009": ("fail", "error"),
+        "RPR-0010": ("fail", "error"),
         "RPR-0006": ("fail", "error"),
     }
     for result in run["results"]:
@@ -211,6 +99,18 @@ def test_sarif(report: AuditReport) -> None:
         "The LR finder leaves results behind: lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4. "
         "Fixed in lightning>=2.4. Evidence: measured with these versions on cpu (stack 2023-12)."
     )
+    assert results["RPR-0010"]["message"]["text"] == (
+        "A toy: lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.3. "
+        "Fixed in lightning>=2.3,<2.4 or lightning>=2.5. Evidence: documented, not measured."
+    )
+    assert results["RPR-0008"]["message"]["text"] == (
+        "A toy: torch 2.7 (requirements.txt:2): every release. Fixed in no release yet. "
+        "Evidence: documented, not measured."
+    )
+    helps = {rule["id"]: rule["help"]["text"] for rule in run["tool"]["driver"]["rules"]}
+    workaround = "Workarounds:\n- a fresh Trainer (variant fixed) https://example.org/2"
+    assert helps["RPR-0008"] == f"Fixed in no release yet.\n{workaround}"
+    assert helps["RPR-0009"] == workaround
     assert first["locations"] == [
         {"physicalLocation": {"artifactLocation": {"uri": "requirements.txt"}, "region": {"startLine": 1}}}
     ]
@@ -239,3 +139,21 @@ def test_the_format_is_chosen_by_its_name(report: AuditReport) -> None:
         FormatName.JSON: render_json(report),
         FormatName.SARIF: render_sarif(report),
     }
+
+
+def test_no_format_names_a_contrast_or_says_twice_that_something_is_fixed() -> None:
+    contrasts = {(repro.id, variant.name) for repro in load() for variant in repro.variants if variant.contrast}
+    assert len(contrasts) >= 4, "nothing is left out"
+    done = report_on_the_catalogue()
+    text = render_text(done, width=500, verbose=True).plain
+    data = {finding["id"]: finding["workarounds"] for finding in json.loads(render_json(done))["findings"]}
+    rules = {
+        rule["id"]: rule["help"]["text"]
+        for rule in json.loads(render_sarif(done))["runs"][0]["tool"]["driver"]["rules"]
+    }
+    for id_, name in contrasts:
+        (about,) = (variant.about for variant in load().find(id_).variants if variant.name == name)
+        assert about not in text
+        assert name not in {workaround["variant"] for workaround in data[id_]}
+        assert f"variant {name})" not in rules.get(id_, "")
+    assert "fixed:" not in text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.audit.overlap import compare_ranges, representative_versions
+from repros.audit.overlap import compare_ranges
 from repros.model.affected import Overlap
 
 
@@ -56,20 +56,6 @@ def test_the_answer_agrees_with_many_versions(allowed: SpecifierSet, affected: S
         assert answer in {Overlap.ALL, Overlap.SOME}, "a version between the dense ones may lie outside"
     elif inside == {False}:
         assert answer in {Overlap.NONE, Overlap.SOME}
-
-
-RELEASES = st.lists(st.integers(0, 12) | st.integers(0, 99_999), min_size=1, max_size=5)
-
-
-@given(RANGES, RANGES, RELEASES)
-def test_every_release_is_treated_like_one_of_the_representatives(
-    allowed: SpecifierSet, affected: SpecifierSet, release: list[int]
-) -> None:
-    def treatment(version: Version) -> tuple[bool, bool]:
-        return allowed.contains(version, prereleases=True), affected.contains(version, prereleases=True)
-
-    version = Version(".".join(map(str, release)))
-    assert treatment(version) in map(treatment, representative_versions(allowed, affected))
 
 
 def test_a_specifier_without_a_version_and_one_of_a_pre_release() -> None:

@@ -23,21 +23,34 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 OWN = ("--catalogue", "own.py")
 AFFECTED = """\
+requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
+
+Bugs, fixed in no release yet (1)
+  RPR-0007 A script of one's own
+
+reasons, workarounds and evidence: --verbose
+one failure in full: repros show RPR-0007 --catalogue own.py
+"""
+VERBOSE = """\
+requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
+
+Bugs, fixed in no release yet (1)
+
 RPR-0007 A script of one's own
   because     torch 2.1.2 (requirements.txt:2) is in torch>=2.1
   fixed in    no release yet
   unaffected  torch<2.1
-  workaround  fixed: fails all the same
+  workaround  fails all the same (variant fixed)
   evidence    documented, not measured
   more        repros show RPR-0007 --catalogue own.py
-
-requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
 """
 
 
 def test_an_affected_file(repros: Command) -> None:
     assert repros("audit", "requirements.txt", *OWN) == (1, AFFECTED, "")
     assert repros("audit", *OWN) == (1, AFFECTED, ""), "the project's own file is found"
+    assert repros("audit", *OWN, "--verbose") == (1, VERBOSE, "")
+    assert repros("audit", *OWN, "-v") == (1, VERBOSE, "")
 
 
 def test_an_unaffected_file(repros: Command, project: Path) -> None:
@@ -45,8 +58,8 @@ def test_an_unaffected_file(repros: Command, project: Path) -> None:
     code, out, err = repros("audit", *OWN, "--verbose")
     assert (code, err) == (0, "")
     assert out == (
-        "Not affected\n  RPR-0007: torch 2.0.1 (requirements.txt:1) is not in torch>=2.1\n\n"
-        "requirements.txt: 1 documented failure: 0 affected, 0 possible, 0 unknown, 1 not affected\n"
+        "requirements.txt: 1 documented failure: 0 affected, 0 possible, 0 unknown, 1 not affected\n\n"
+        "Not affected\n  RPR-0007: torch 2.0.1 (requirements.txt:1) is not in torch>=2.1\n"
     )
 
 
@@ -75,14 +88,14 @@ def test_an_environment(repros: Command, project: Path) -> None:
     python = project / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{project}" exec {sys.executable} "$@"\n')
     python.chmod(0o700)
-    code, out, _ = repros("audit", "--python", str(python), *OWN)
+    code, out, _ = repros("audit", "--python", str(python), *OWN, "-v")
     assert code == 1
     assert "  because     torch 2.13.0 is in torch>=2.1\n" in out
 
 
 def test_ignores_of_the_command_line(repros: Command) -> None:
     code, out, _ = repros("audit", *OWN, "--ignore", "RPR-0007", "2999-01-31", "we know")
-    assert (code, out.splitlines()[0]) == (0, "ignored RPR-0007 until 2999-01-31: we know")
+    assert (code, out.splitlines()[2]) == (0, "ignored RPR-0007 until 2999-01-31: we know")
     code, out, _ = repros("audit", *OWN, "--ignore", "RPR-0007", "1999-01-31", "we knew")
     assert code == 1
     assert "expired ignore RPR-0007: ended on 1999-01-31 (we knew); renew it, or upgrade\n" in out

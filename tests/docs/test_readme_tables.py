@@ -45,7 +45,7 @@ TABLE = """\
 | Id | Failure | Kind | Affected | Runs as | Documented fixes | Upstream |
 | --- | --- | --- | --- | --- | --- | --- |
 | [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
-| [by design](https://example.org/docs) | `lightning>=2.1,<2.4`, `torch>=2` \
+| [by design](https://example.org/docs) | `lightning>=2.1,<2.4` and `torch>=2` \
 | ddp, ddp_spawn on cuda, sim | 2 work, 1 does not \
 | [pytorch-lightning #19813](https://github.com/Lightning-AI/pytorch-lightning/issues/19813); \
 fixed by [#19814](https://github.com/Lightning-AI/pytorch-lightning/pull/19814); \

@@ -6,13 +6,14 @@ import copy
 import datetime as dt
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from packaging.specifiers import SpecifierSet
+from hypothesis import given
 from packaging.version import Version
 
 from repros import evidence
@@ -21,6 +22,7 @@ from repros.export.osv import osv_record
 from repros.model import Repro, Upstream
 from tests import factories as make
 from tests.evidence.samples import MEASUREMENT
+from tests.model.test_ranges import CONDITIONS, VERSIONS, meets
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "osv" / "schema.json").read_text(encoding="utf-8"))
 
@@ -104,55 +106,103 @@ def test_the_schema_refuses_a_damaged_record(damage: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranges", "events", "inexact"),
+    ("ranges", "events"),
     [
-        ((), [{"introduced": "0"}], ""),
-        (("lightning<2.4",), [{"introduced": "0"}, {"fixed": "2.4"}], ""),
-        (("lightning>=2.5.3",), [{"introduced": "2.5.3"}], ""),
-        (("lightning>=2.1,<=2.3.3",), [{"introduced": "2.1"}, {"last_affected": "2.3.3"}], ""),
-        (("lightning>=2.1", "lightning>=2.2,<3,<2.4"), [{"introduced": "2.2"}, {"fixed": "2.4"}], ""),
-        (("lightning<2.4,<=2.4",), [{"introduced": "0"}, {"fixed": "2.4"}], ""),
-        (("lightning~=2.5.1",), [{"introduced": "2.5.1"}, {"fixed": "2.6"}], ""),
-        (("lightning==2.5.*",), [{"introduced": "2.5"}, {"fixed": "2.6"}], ""),
-        (("lightning==2.5.0",), [{"introduced": "2.5.0"}, {"last_affected": "2.5.0"}], ""),
-        (("lightning>2.1",), [{"introduced": "2.1"}], "lightning>2.1"),
-        (("lightning!=2.2",), [{"introduced": "0"}], "lightning!=2.2"),
+        ((), [{"introduced": "0"}]),
+        (("lightning<2.4",), [{"introduced": "0"}, {"fixed": "2.4"}]),
+        (("lightning>=2.5.3",), [{"introduced": "2.5.3"}]),
+        (
+            ("lightning<2.0.8 or lightning>=2.1,<2.5.3",),
+            [{"introduced": "0"}, {"fixed": "2.0.8"}, {"introduced": "2.1"}, {"fixed": "2.5.3"}],
+        ),
+        (("lightning!=2.4.*,!=2.5.*",), [{"introduced": "0"}, {"fixed": "2.4"}, {"introduced": "2.6.dev0"}]),
+        (("lightning>=2.1,<=2.3.3",), [{"introduced": "2.1"}, {"fixed": "2.3.3.post0.dev0"}]),
+        (("lightning>=2.1", "lightning>=2.2,<3,<2.4"), [{"introduced": "2.2"}, {"fixed": "2.4"}]),
+        (("lightning<2.4,<=2.4",), [{"introduced": "0"}, {"fixed": "2.4"}]),
+        (("lightning<2.4 or lightning>=2.4,<2.5",), [{"introduced": "0"}, {"fixed": "2.5"}]),
+        (("lightning~=2.5.1",), [{"introduced": "2.5.1"}, {"fixed": "2.6"}]),
+        (("lightning==2.5.*",), [{"introduced": "2.5.dev0"}, {"fixed": "2.6"}]),
+        (("lightning==2.5.0",), [{"introduced": "2.5.0"}, {"fixed": "2.5.0.post0.dev0"}]),
+        (("no lightning>=2.1",), [{"introduced": "0"}, {"fixed": "2.1"}]),
+        (("lightning<2,>3",), []),
     ],
 )
-def test_ranges_become_events(ranges: tuple[str, ...], events: list[dict[str, str]], inexact: str) -> None:
+def test_ranges_become_events(ranges: tuple[str, ...], events: list[dict[str, str]]) -> None:
     made = osv_record(affected(*ranges), KNOWN)
-    assert made["affected"][0]["ranges"][0]["events"] == events
-    note = f"Note: OSV cannot express {inexact} exactly; the events are the nearest equivalent."
-    assert made["database_specific"]["lossy"] == ([note] if inexact else [])
+    assert [group["events"] for group in made["affected"][0]["ranges"]] == ([events] if events else [])
+    assert made["database_specific"]["lossy"] == []
     VALIDATOR.validate(made)
 
 
-VERSIONS = [
-    Version(text)
-    for text in ("0.9", "2.0.9", "2.1", "2.1.3", "2.2", "2.3.3", "2.4", "2.5.0", "2.5.1", "2.5.9", "2.6", "3.1")
-]
+def is_listed(version: Version, events: list[dict[str, str]]) -> bool:
+    """Return whether events list a version, by the evaluation in OSV's specification (`IncludedInRanges`)."""
+    zero = Version("0.dev0")
+    ordered = sorted((zero if text == "0" else Version(text), kind) for event in events for kind, text in event.items())
+    vulnerable = False
+    for at, kind in ordered:
+        if kind == "introduced" and version >= at:
+            vulnerable = True
+        elif kind == "fixed" and version >= at:
+            vulnerable = False
+    return vulnerable
 
 
-@pytest.mark.parametrize("text", ["", "<2.4", ">=2.1,<2.4", "<=2.3.3", "~=2.5.1", "==2.5.*", "==2.5.0", ">=2.6"])
-def test_the_events_name_the_same_releases_as_the_range(text: str) -> None:
-    events = osv_record(affected(*([f"lightning{text}"] if text else [])), KNOWN)["affected"][0]["ranges"][0]["events"]
-    ends = {kind: Version(version) for event in events for kind, version in event.items()}
+@given(CONDITIONS)
+def test_the_events_list_the_versions_of_the_ranges(texts: list[str]) -> None:
+    """Pre-releases of the release that `fixed` names are listed beside them, and no others."""
+    made = osv_record(affected(*texts), KNOWN)
+    VALIDATOR.validate(made)
+    events = [event for group in made["affected"][0]["ranges"] for event in group["events"]]
+    fixed = {Version(event["fixed"]) for event in events if "fixed" in event}
     for version in VERSIONS:
-        inside = (
-            version >= ends["introduced"]
-            and version < ends.get("fixed", Version("999"))
-            and version <= ends.get("last_affected", Version("999"))
-        )
-        assert inside is SpecifierSet(text).contains(version), version
+        before_a_fix = version.is_prerelease and Version(version.base_version) in fixed
+        if is_listed(version, events) is not meets(texts, version):
+            assert is_listed(version, events), version
+            assert before_a_fix, version
 
 
-def test_alternatives_list_every_release_that_may_be_affected() -> None:
-    made = osv_record(affected("lightning>=2.0", "lightning<2.6 or no torch>=2.11"), KNOWN)
-    assert made["affected"][0]["ranges"][0]["events"] == [{"introduced": "2.0"}]
-    assert made["database_specific"]["affected"] == ["lightning>=2.0", "lightning<2.6 or no torch>=2.11"]
-    assert made["database_specific"]["lossy"] == [
-        "Note: affected only together with lightning<2.6 or no torch>=2.11, which OSV cannot express."
-    ]
+@pytest.mark.parametrize("repro", [repro for repro in load() if repro.failing.affected], ids=lambda repro: repro.id)
+def test_the_catalogue_s_events_are_the_conditions_on_each_package_alone(repro: Repro) -> None:
+    for entry in osv_record(repro, KNOWN)["affected"]:
+        name = entry["package"]["name"]
+        alone = [text for text in map(str, repro.failing.affected) if {*packages_in(text)} == {name}]
+        for version in VERSIONS:
+            if not version.is_prerelease:
+                wanted = meets([text.replace(name, "lightning") for text in alone], version)
+                assert is_listed(version, entry["ranges"][0]["events"]) is wanted, (name, version)
+
+
+def packages_in(condition: str) -> list[str]:
+    return [re.split(r"[<>=!~]", term.removeprefix("no "))[0] for term in condition.split(" or ")]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "events", "note"),
+    [
+        (
+            ("lightning>=2.0", "lightning<2.6 or no torch>=2.11"),
+            [{"introduced": "2.0"}],
+            "Note: lightning>=2.6 is affected only with no torch>=2.11, which OSV cannot express.",
+        ),
+        (
+            ("lightning<2.0.8 or lightning>=2.1,<2.5.3 or torch<2",),
+            [{"introduced": "0"}],
+            "Note: lightning>=2.0.8,<2.1 or lightning>=2.5.3 is affected only with torch<2, which OSV cannot express.",
+        ),
+        (
+            ("accelerate<1 or torch<2",),
+            [{"introduced": "0"}],
+            "Note: affected only together with accelerate<1 or torch<2, which OSV cannot express.",
+        ),
+    ],
+)
+def test_alternatives_of_several_packages_list_every_release_that_may_be_affected(
+    ranges: tuple[str, ...], events: list[dict[str, str]], note: str
+) -> None:
+    made = osv_record(affected(*ranges), KNOWN)
+    assert made["affected"][0]["ranges"][0]["events"] == events
+    assert made["database_specific"]["affected"] == list(ranges)
+    assert made["database_specific"]["lossy"] == [note]
 
 
 def test_a_failure_of_two_packages_together_has_a_note() -> None:

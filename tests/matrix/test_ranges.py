@@ -66,7 +66,7 @@ def test_a_range_that_the_evidence_contradicts_is_named_with_both_sides(
     (one,) = find_contradictions(CATALOGUE, evidence(lightning, **{variant: verdict}))
     assert str(one) == (
         f"RPR-0001 ddp sim 2023-12 {variant}: the header documents that it {documented} (affected: "
-        f"lightning>=2.1,<2.4, torch>=2.1); on 2026-11-21 it {found} with lightning {lightning}, torch 2.1.2+cu121"
+        f"lightning>=2.1,<2.4 and torch>=2.1); on 2026-11-21 it {found} with lightning {lightning}, torch 2.1.2+cu121"
     )
 
 

@@ -35,7 +35,7 @@ def choose_format(name: FormatName, *, width: int, verbose: bool) -> AuditFormat
     Args:
         name: the format.
         width: columns, for text.
-        verbose: whether the text lists unaffected and unknown failures one by one.
+        verbose: whether the text has all details, and lists unaffected and unknown failures one by one.
     """
     # Only the module that is asked for: an audit takes one of them and should start at once.
     module = import_module(f"{__name__}.{_MODULES[name]}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from repros import __version__
 from repros.audit.assessment import Assessment, Status
-from repros.audit.formats.text import describe_workaround
+from repros.audit.formats.remedy import describe_workaround, fixed_in
 from repros.audit.ignore import Ignore
 from repros.audit.report import AuditReport
 from repros.audit.subject import Location
@@ -55,8 +55,7 @@ def render_sarif(report: AuditReport) -> str:
 def _rule(assessment: Assessment) -> dict[str, Any]:
     repro = assessment.repro
     helps = [f"- {describe_workaround(repro, variant)}" for variant in assessment.workarounds]
-    fixed = ", ".join(assessment.fixed) or "no release yet"
-    remedy = "\n".join([f"Fixed in: {fixed}.", *(["Workarounds:", *helps] if helps else [])])
+    remedy = "\n".join([*_fix(assessment), *(["Workarounds:", *helps] if helps else [])])
     silent = ["silent"] if repro.silent else []
     return {
         "id": repro.id,
@@ -65,13 +64,18 @@ def _rule(assessment: Assessment) -> dict[str, Any]:
         "fullDescription": {
             "text": " ".join(filter(None, map(repro.sections.get, ("Symptom", "Cause")))) or repro.title
         },
-        "help": {"text": remedy},
+        "help": {"text": remedy or f"This is {repro.kind}."},
         "helpUri": repro.documented or repro.upstream.links[0],
         "properties": {
             "tags": list(dict.fromkeys([repro.family, *repro.packages, repro.kind.value, *silent])),
             "upstream": {field: list(links) for field, links in asdict(repro.upstream).items()},
         },
     }
+
+
+def _fix(assessment: Assessment) -> list[str]:
+    found = fixed_in(assessment)
+    return [f"Fixed in {found}."] if found else []
 
 
 def _pascal_case(slug: str) -> str:
@@ -82,7 +86,7 @@ def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int]
     kind, level = _KINDS[assessment.status]
     id_ = assessment.repro.id
     because = "; ".join(map(str, assessment.conditions))
-    remedy = f" Fixed in {', '.join(assessment.fixed)}." if assessment.fixed else ""
+    message = [f"{assessment.repro.title}: {because}.", *_fix(assessment), f"Evidence: {assessment.evidence}."]
     constraints = [constraint for condition in assessment.conditions for constraint in condition.constraints]
     locations = dict.fromkeys(constraint.location for constraint in constraints if constraint.location.file)
     result: dict[str, Any] = {
@@ -90,7 +94,7 @@ def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int]
         "ruleIndex": rules[id_],
         "kind": kind,
         "level": level,
-        "message": {"text": f"{assessment.repro.title}: {because}.{remedy} Evidence: {assessment.evidence}."},
+        "message": {"text": " ".join(message)},
         "locations": _locations(locations, subject),
         "partialFingerprints": {
             "repro/v1": hashlib.sha256(f"{id_} {subject}".encode("utf-8", "surrogateescape")).hexdigest()

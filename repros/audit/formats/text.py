@@ -1,21 +1,27 @@
-"""An audit report as text for a console."""
+"""An audit report as text for a console: the totals, then a line for each failure, or with `verbose` a paragraph."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from repros.audit.assessment import Assessment, Condition, Status
+from repros.audit.formats.remedy import describe_workaround, fixed_in
 from repros.audit.report import AuditReport
-from repros.model import Repro, Variant
+from repros.model import Kind
 from repros.text.layout import entry, heading, label_lines
 from repros.text.styled import Text
-from repros.text.threads import kind_note
-from repros.text.wording import count, own_requirements, wrap
+from repros.text.wording import count, wrap
 
 _entry = partial(entry, margin=12, indent=2)
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
+_KINDS = {Kind.LIMITATION: "Limitations", Kind.BY_DESIGN: "By design", Kind.MISUSE: "Misuse"}
+_FIXED, _UNFIXED = "Bugs, fixed in a newer release", "Bugs, fixed in no release yet"
+_SECTIONS = (_FIXED, _UNFIXED, *_KINDS.values())
+"""In the order in which a reader should meet them."""
+
+Render = Callable[[Assessment, int], Iterator[Text]]
 
 
 def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Text:
@@ -24,47 +30,61 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
     Args:
         report: the audit.
         width: columns.
-        verbose: whether unaffected and unknown failures are listed one by one.
+        verbose: whether each failure has its reasons, its workarounds and its evidence, and unaffected and unknown
+            failures are listed one by one.
     """
-    lines = [
-        line
-        for status in _STYLES
-        for assessment in report.with_status(status)
-        for line in _assessment_lines(assessment, width)
-    ]
+    lines = [*_summary(report, width), Text()]
+    lines += _concerning_lines(report, width, _detail_lines if verbose else _brief_lines)
     lines += _unknown_lines(report, width, verbose=verbose)
     if verbose:
         lines += _section("Not affected", report.with_status(Status.CLEAR), width)
     lines += _ignore_lines(report, width)
-    return Text("\n").join([*lines, _summary(report, width)])
+    lines += [] if verbose else _hint_lines(report)
+    while not lines[-1].plain:
+        lines.pop()
+    return Text("\n").join(lines)
 
 
-def _assessment_lines(assessment: Assessment, width: int) -> Iterator[Text]:
+def _concerning_lines(report: AuditReport, width: int, render: Render) -> Iterator[Text]:
+    """Yield the affected failures and then the possible ones, bugs first."""
+    for status, style in _STYLES.items():
+        for section in _SECTIONS:
+            found = [assessment for assessment in report.with_status(status) if _section_of(assessment) == section]
+            if found:
+                note = "" if status is Status.AFFECTED else "; possible, depending on the release that is installed"
+                yield from (Text(line, style) for line in wrap(f"{section}{note} ({len(found)})", width))
+                yield from (line for assessment in found for line in render(assessment, width))
+                yield Text()
+
+
+def _section_of(assessment: Assessment) -> str:
+    return _KINDS.get(assessment.repro.kind, _FIXED if assessment.fixed else _UNFIXED)
+
+
+def _brief_lines(assessment: Assessment, width: int) -> Iterator[Text]:
+    """Yield one line, if the width allows it: the title, and the newer releases without the failure."""
+    fix = f": fixed in {fixed_in(assessment)}" if assessment.fixed else ""
+    yield from map(Text, wrap(f"{assessment.repro.id} {_title(assessment)}{fix}", width, "  ", " " * 11))
+
+
+def _detail_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     repro = assessment.repro
-    silent = f"{' (silent)' if repro.silent else ''}{kind_note(repro)}"
-    possible = "" if assessment.status is Status.AFFECTED else ": possible, depending on the release that is installed"
-    yield from heading(repro.id, f"{repro.title}{silent}{possible}", width, style=_STYLES[assessment.status])
+    yield Text()
+    yield from heading(repro.id, _title(assessment), width)
     for number, condition in enumerate(assessment.conditions):
         yield from _entry("" if number else "because", str(condition), width)
-    yield from _entry("fixed in", ", ".join(assessment.fixed) or "no release yet", width)
-    if assessment.unaffected:
-        yield from _entry("unaffected", ", ".join(assessment.unaffected), width)
+    yield from _entry("fixed in", fixed_in(assessment), width)
+    yield from _entry("unaffected", " or ".join(assessment.unaffected), width)
     for number, variant in enumerate(assessment.workarounds):
         yield from _entry("" if number else "workaround", describe_workaround(repro, variant), width)
     for variant in assessment.exceptions:
         yield from _entry("not with", f"{variant.name}: {variant.about}", width)
     yield from _entry("evidence", str(assessment.evidence), width)
-    command = shlex.join(["repros", "show", repro.id, *repro.origin.words])
-    yield from label_lines("more", [command], margin=12, indent=2)  # not wrapped: it is pasted
-    yield Text()
+    yield from label_lines("more", [_show(assessment)], margin=12, indent=2)  # not wrapped: it is pasted
 
 
-def describe_workaround(repro: Repro, variant: Variant) -> str:
-    """Return a workaround on one line: its name, what it does, its own requirements, its source."""
-    own = own_requirements(repro, variant)
-    needs = f" (needs {', '.join(own)})" if own else ""
-    source = f" {variant.source}" if variant.source else ""
-    return f"{variant.name}: {variant.about}{needs}{source}"
+def _title(assessment: Assessment) -> str:
+    return f"{assessment.repro.title}{' (silent)' if assessment.repro.silent else ''}"
 
 
 def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
@@ -94,7 +114,7 @@ def _missing_fact(condition: Condition) -> str:
     return str(condition) if condition.package else f"{condition.requirement.name} is not listed"
 
 
-def _section(heading: str, assessments: list[Assessment], width: int) -> Iterator[Text]:
+def _section(heading: str, assessments: Sequence[Assessment], width: int) -> Iterator[Text]:
     if not assessments:
         return
     yield Text(heading, "bold")
@@ -120,7 +140,19 @@ def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
         yield Text()
 
 
-def _summary(report: AuditReport, width: int) -> Text:
+def _hint_lines(report: AuditReport) -> Iterator[Text]:
+    """Yield how to see more, if there is more."""
+    for assessment in report.with_status(*_STYLES)[:1]:
+        yield Text("reasons, workarounds and evidence: --verbose", "dim")
+        yield Text(f"one failure in full: {_show(assessment)}", "dim")  # not wrapped: it is pasted
+
+
+def _show(assessment: Assessment) -> str:
+    """Return the command that shows a failure in full."""
+    return shlex.join(["repros", "show", assessment.repro.id, *assessment.repro.origin.words])
+
+
+def _summary(report: AuditReport, width: int) -> Iterator[Text]:
     fixed = sum(bool(assessment.fixed) for assessment in report.with_status(Status.AFFECTED))
     names = {
         Status.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
@@ -132,4 +164,4 @@ def _summary(report: AuditReport, width: int) -> Text:
     counts += [f"{len(report.ignored)} ignored"] if report.ignored else []
     total = count(len(report.assessments) + len(report.ignored), "documented failure")
     lines = wrap(f"{report.subject.name}: {total}: {', '.join(counts)}", width, hanging="  ")
-    return Text("\n").join(map(Text, lines))
+    yield from (Text(line, "bold") for line in lines)

@@ -1,0 +1,60 @@
+"""The releases without a failure, as the subject sees them: those to upgrade to, and older ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from repros.audit.subject import Subject
+from repros.model.affected import AnyOf
+from repros.model.ranges import FIRST, Interval, Releases, intervals, unaffected_releases
+
+
+class Unaffected(NamedTuple):
+    """Releases without a failure; each entry suffices alone, and may need releases of several packages together."""
+
+    newer: tuple[str, ...]
+    """Above the lowest affected release that the subject allows, the nearest first: `lightning>=2.5.3`."""
+    older: tuple[str, ...]
+    """Those that need a package to be older than that: `lightning>=2.0.8,<2.1`."""
+
+
+def find_unaffected(conditions: Iterable[AnyOf], subject: Subject) -> Unaffected:
+    """Return the releases that are free of a failure, by whether they lie above the subject's."""
+    found = unaffected_releases(conditions)
+    free: dict[str, list[Interval]] = {}
+    for releases in (releases for together in found for releases in together):
+        free.setdefault(releases.package, []).append(releases.interval)
+    lowest = {package: _lowest_affected(package, known, subject) for package, known in free.items()}
+    newer: list[str] = []
+    older: list[str] = []
+    for together in found:
+        is_older = any(_ends_below(releases, lowest[releases.package]) for releases in together)
+        (older if is_older else newer).append(" with ".join(map(str, together)))
+    return Unaffected(tuple(newer), tuple(older))
+
+
+def _ends_below(releases: Releases, version: Version) -> bool:
+    return releases.interval.end is not None and releases.interval.end <= version
+
+
+def _lowest_affected(package: str, free: Sequence[Interval], subject: Subject) -> Version:
+    """Return the lowest version of a package that the subject allows and that is not free of the failure.
+
+    If there is none, the lowest that it allows; of a package that it does not list, it allows all.
+    """
+    name = subject.find_name(package)
+    ranges = [constraint.allowed for constraint in subject.constraints[name]] if name else [SpecifierSet()]
+    allowed = intervals(lambda version: any(r.contains(version, prereleases=True) for r in ranges), ranges)
+    starts = [interval.start for interval in allowed]
+    # The lowest of the allowed versions outside the free ones is where one of both begins or ends.
+    places = [*starts, *(interval.end for interval in free if interval.end is not None)]
+    outside = [
+        place
+        for place in places
+        if any(place in interval for interval in allowed) and not any(place in interval for interval in free)
+    ]
+    return min(outside, default=min(starts, default=FIRST))
