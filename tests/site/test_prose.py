@@ -93,7 +93,7 @@ def foreign(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
     header = "".join(f"# {line}".rstrip() + "\n" for line in ["/// script", *HEADER.splitlines(), "///"])
     (folder / "hostile.py").write_text(header + CODE, encoding="utf-8")
     catalogue = load([folder / "hostile.py"])
-    build(replace(source, catalogue=catalogue, logs={"ACME-0001": HOSTILE}), folder / "site", Place(), matcher=False)
+    build(replace(source, catalogue=catalogue, logs={"ACME-0001": HOSTILE}), folder / "site", Place(), from_npm=False)
     return folder / "site"
 
 
