@@ -204,7 +204,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def site(session: nox.Session) -> None:
-    """Build the site into the folder `build/site` [-- --without-matcher --address URL ...]."""
+    """Build the site into the folder `build/site` [-- --without-npm --address URL ...]."""
     install(session, "site")
     session.run("python", "-m", "repros.site", "build/site", *session.posargs)
 

@@ -5,6 +5,6 @@ nothing, while the few pages of prose need only a Markdown parser. Their themes 
 page, which a strict Content-Security-Policy forbids, and weigh more than the index may.
 
 `source` reads the data, `failure`, `overview`, `plots`, `commands`, `simulated` and `prose` turn it into what templates
-show, `machine` writes the files for programs, `matcher` adds `repros match` for the browser, and `build` puts them in
-order.
+show, `machine` writes the files for programs, `search` and `matcher` add what npm delivers, the search and
+`repros match` for the browser, and `build` puts them in order.
 """

@@ -18,14 +18,14 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the pages go; what a previous build left there is removed")
     parser.add_argument("--address", default="", help="address that the site will have; feeds and records name it")
     parser.add_argument("--repository", default="", help="address of the repository, which links to files lead to")
-    parser.add_argument("--without-matcher", action="store_true", help="leave out Pyodide: no npm, no download")
+    parser.add_argument("--without-npm", action="store_true", help="leave out the search and the matcher: no download")
     chosen = parser.parse_args()
     began = time.perf_counter()
     try:
         place = Place(chosen.address, chosen.repository)
-        files = build(read_source(), chosen.folder, place, matcher=not chosen.without_matcher)
+        files = build(read_source(), chosen.folder, place, from_npm=not chosen.without_npm)
     except NpmError as error:
-        print(f"site: {error} Without npm: --without-matcher.", file=sys.stderr)  # noqa: T201 - a program's output
+        print(f"site: {error} Without npm: --without-npm.", file=sys.stderr)  # noqa: T201 - a program's output
         return 2
     size = sum(file.stat().st_size for file in files) / 1e6
     seconds = time.perf_counter() - began

@@ -17,6 +17,7 @@ from repros.site import commands, failure, machine, overview
 from repros.site.matcher import add_matcher
 from repros.site.plots import plots
 from repros.site.prose import Prose, highlight, highlight_styles
+from repros.site.search import add_search
 from repros.site.simulated import refusals
 from repros.site.source import Source
 
@@ -77,17 +78,17 @@ class Place:
         return f"uvx --from git+{self.repository} repros" if self.repository else "repros"
 
 
-def build(source: Source, folder: Path, place: Place = Place(), *, matcher: bool = True) -> list[Path]:
+def build(source: Source, folder: Path, place: Place = Place(), *, from_npm: bool = True) -> list[Path]:
     """Write the site and return its files.
 
     Args:
         source: the data.
         folder: where the site is written; its contents are replaced.
         place: where it will be published.
-        matcher: whether `repros match` for the browser is included.
+        from_npm: whether what npm delivers is included: the search, and `repros match` for the browser.
 
     Raises:
-        NpmError: Pyodide cannot be downloaded.
+        NpmError: a package cannot be downloaded.
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(_HERE / "assets", folder / "assets")
@@ -95,13 +96,14 @@ def build(source: Source, folder: Path, place: Place = Place(), *, matcher: bool
         style.write(highlight_styles() + "\n")
     titles: dict[str, str] = {}
     environment = _environment(place, titles)
-    environment.globals["has_matcher"] = matcher
-    for address, template, context in _pages(source, place, titles, matcher=matcher):
+    environment.globals.update(has_matcher=from_npm, has_search=from_npm)
+    for address, template, context in _pages(source, place, titles, from_npm=from_npm):
         text = environment.get_template(template).render(page=address, up="../" * address.count("/"), **context)
         _write(folder / address, text)
     for address, text in _files(source, place):
         _write(folder / address, text)
-    if matcher:
+    if from_npm:
+        add_search(folder, source.catalogue)
         add_matcher(folder, _PACKAGE)
         _write(folder / "sw.js", _service_worker(folder))
     return sorted(path for path in folder.rglob("*") if path.is_file())
@@ -124,7 +126,7 @@ def _environment(place: Place, titles: Mapping[str, str]) -> Environment:
 
 
 def _pages(
-    source: Source, place: Place, titles: dict[str, str], *, matcher: bool
+    source: Source, place: Place, titles: dict[str, str], *, from_npm: bool
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each page's address, template and values; prose first, because the table of contents names its titles."""
     pages = prose_pages(source.root)
@@ -134,10 +136,9 @@ def _pages(
         title, body = prose.convert(file)
         titles[address] = title
         yield address, "prose.html", {"title": title, "body": body}
-    rows = [overview.row(repro, source) for repro in source.catalogue]
-    choices = overview.choices(source.catalogue)
-    yield "index.html", "index.html", {"rows": rows, "stacks": source.stacks, "choices": choices, "matcher": matcher}
-    yield "matrix.html", "matrix.html", {"rows": rows, "stacks": source.stacks}
+    overviews = overview.overview(source)
+    yield "index.html", "index.html", overviews
+    yield "matrix.html", "matrix.html", overviews
     for repro in source.catalogue:
         yield f"failures/{repro.id}.html", "failure.html", failure.page(repro, source)
     lines, releases = refusals(source.root)
@@ -146,7 +147,7 @@ def _pages(
     titles |= {"commands.html": "Commands", "benchmarks.html": "Benchmarks"}
     yield "commands.html", "commands.html", {"commands": [*commands.reference()]}
     yield "benchmarks.html", "benchmarks.html", {"plots": plots(source), "bench": source.bench}
-    if matcher:
+    if from_npm:
         yield "match.html", "match.html", {"logs": sorted(source.logs)}
     known = {
         heading: [page for page in pages if page in titles or ("." in page and not page.endswith(".html"))]
@@ -180,7 +181,7 @@ def _service_worker(folder: Path) -> str:
         if file.suffix in {".html", ".css", ".js", ".mjs", ".py", ".wasm", ".zip", ".svg"}
     ]
     kept = [file for file in files if file.parent.name != "failures" or file.suffix == ".html"]
-    kept += [folder / "pyodide/pyodide-lock.json"]
+    kept += [folder / "pyodide/pyodide-lock.json", folder / "search.json"]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in kept)).hexdigest()[:16]
     names = [file.relative_to(folder).as_posix() for file in kept]
     template = (_HERE / "sw.js").read_text(encoding="utf-8")

@@ -66,6 +66,8 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
     """Return what the template `failure.html` shows."""
     sections = {name: inline(text[:1].upper() + text[1:]) for name, text in repro.sections.items()}
     script = standalone_script(repro, source)
+    works = _fixes(repro, Role.WORKS, source)
+    diff = difference(repro.path)[1:]  # without the first line numbers, which are within one definition
     return {
         "repro": repro,
         "title": inline(repro.title),
@@ -74,11 +76,12 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "lead": _lead(repro),
         "sections": sections,
         "squares": strip(repro, source),
-        "works": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.WORKS],
-        "does_not": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.DOES_NOT_FIX],
-        "contrasts": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.CONTRAST],
-        "others": [_fix(repro, variant, source) for variant in repro.variants if variant.role is Role.FAILS],
-        "diff": highlight("\n".join(difference(repro.path)) + "\n", "diff") if difference(repro.path) else None,
+        "works": works,
+        "fix": next((fix for fix in works if fix.variant.name == "fixed"), works[0] if works else None),
+        "does_not": _fixes(repro, Role.DOES_NOT_FIX, source),
+        "contrasts": _fixes(repro, Role.CONTRAST, source),
+        "others": _fixes(repro, Role.FAILS, source),
+        "diff": highlight("\n".join(diff) + "\n", "diff") if diff else None,
         "timelines": [_timeline(record) for record in source.bisections.get(repro.id, ())],
         "evidence": _evidence_rows(repro, source),
         "upstream": upstream_links(repro),
@@ -87,7 +90,13 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "log": _shorten(source.logs.get(repro.id, "")),
         "finds": repro.finds if "watch" in load_commands() else (),
         "pins": _home_pins(repro, source),
+        # The stack `current` is younger than the reports: a failure at home there was measured with its versions.
+        "reported_home": bool(repro.upstream.reports) and repro.home != "current",
     }
+
+
+def _fixes(repro: Repro, role: Role, source: Source) -> list[Fix]:
+    return [_fix(repro, variant, source) for variant in repro.variants if variant.role is role]
 
 
 def _lead(repro: Repro) -> Markup:

@@ -110,13 +110,17 @@ def _news_of(repro: Repro, source: Source) -> Iterator[News]:
 
 
 def feed(source: Source, address: str) -> str:
-    """Return the news as an Atom feed (RFC 4287); links are relative where the site's address is not known."""
+    """Return the news as an Atom feed (RFC 4287); links are relative where the site's address is not known.
+
+    A feed has to say when it was updated: before the first measurement, on the last release day of the stacks.
+    """
     ET.register_namespace("", _ATOM)
     root = ET.Element(f"{{{_ATOM}}}feed")
     entries = news(source)
     _add(root, "title", "repros: failures that are new, gone, or back")
     _add(root, "id", f"{address}news.atom" if address else "urn:repros:news")
-    _add(root, "updated", _moment(max(change.date for change in entries)))
+    days = [change.date for change in entries] or [stack.until for stack in source.stacks]
+    _add(root, "updated", _moment(max(days)))
     _add(ET.SubElement(root, f"{{{_ATOM}}}author"), "name", "repros")
     ET.SubElement(root, f"{{{_ATOM}}}link", rel="self", href=f"{address}news.atom")
     for change in entries:

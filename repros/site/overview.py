@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -56,23 +57,70 @@ def strip(repro: Repro, source: Source) -> list[Square]:
     return [Square(stack, stack_status(repro, stack, source.evidence)) for stack in source.stacks]
 
 
+def overview(source: Source) -> dict[str, Any]:
+    """Return what the templates of the index and of the heat map show."""
+    places = _places(source)
+    return {
+        "rows": [row(repro, source) | {"places": places[repro.id]} for repro in source.catalogue],
+        "stacks": source.stacks,
+        "choices": choices(source.catalogue),
+        "packages": list(dict.fromkeys(pin.name for stack in source.stacks for pin in stack.requirements[:2])),
+    }
+
+
 def row(repro: Repro, source: Source) -> dict[str, Any]:
     """Return what the index shows of one failure, and what it is filtered by."""
     squares = strip(repro, source)
-    sections = repro.sections
-    searched = [repro.id, repro.slug.replace("_", " "), repro.title, sections.get("Symptom", ""), *repro.packages]
-    searched += [text for variant in repro.variants for text in variant.signature.match]
+    fails_on = [square.stack.name for square in squares if square.status is StackStatus.FAILS]
     return {
         "repro": repro,
         "title": inline(repro.title),
         "affected": affected_text(repro),
         "squares": squares,
-        "fails_on": " ".join(square.stack.name for square in squares if square.status is StackStatus.FAILS),
+        "fails_on": " ".join(fails_on),
+        "spoken": f"fails on {', '.join(fails_on) or 'no stack'}",
         "works": sum(variant.role is Role.WORKS for variant in repro.variants),
         "fails_to": sum(variant.role is Role.DOES_NOT_FIX for variant in repro.variants),
         "devices": measured_devices(repro, source.evidence),
-        "searched": " ".join(dict.fromkeys(" ".join(searched).lower().split())),
     }
+
+
+def _places(source: Source) -> dict[str, list[int]]:
+    """Return each failure's place in the orders that a reader can choose: by severity, the newest, most reports."""
+    days = _first_days(source)
+
+    def newest(repro: Repro) -> tuple[Any, ...]:
+        return (days.get(repro.id, dt.date.max), repro.id)
+
+    def reports(repro: Repro) -> int:
+        return len(repro.upstream.reports)
+
+    orders = [
+        sorted(source.catalogue, key=lambda repro: severity(repro, source), reverse=True),
+        sorted(source.catalogue, key=newest, reverse=True),
+        sorted(source.catalogue, key=reports, reverse=True),
+    ]
+    return {repro.id: [order.index(repro) for order in orders] for repro in source.catalogue}
+
+
+def severity(repro: Repro, source: Source) -> tuple[int, int, int]:
+    """Return how much a failure may cost its user; the greater, the more.
+
+    A wrong result that nothing tells is worse than a program that hangs or ends without an error, and an error is the
+    least. Of two alike, the one with fewer fixes that work, then the one that more stacks have.
+    """
+    shows = 2 if repro.silent else 1 if repro.failing.signature.ends else 0
+    works = sum(variant.role is Role.WORKS for variant in repro.variants)
+    fails = sum(square.status is StackStatus.FAILS for square in strip(repro, source))
+    return (shows, -works, fails)
+
+
+def _first_days(source: Source) -> dict[str, dt.date]:
+    """Return the day of each failure's first kept measurement."""
+    days: dict[str, dt.date] = {}
+    for unit, measurement in source.evidence.items():
+        days[unit.repro] = min(measurement.date, days.get(unit.repro, dt.date.max))
+    return days
 
 
 def affected_text(repro: Repro) -> str:

@@ -21,6 +21,7 @@ from repros.site.flowchart import draw
 
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix="h")
 """Its classes begin with another letter than those of the site's own style."""
+_COMMENT = re.compile(r"<!--.*?-->\s*", re.DOTALL)
 _MOST_UNBROKEN = 20
 """The longest inline code, in characters, that stays on one line."""
 _LIGHT, _DARK = "default", "github-dark"
@@ -55,14 +56,24 @@ def highlight_styles() -> str:
 
 
 def inline(text: str) -> Markup:
-    """Return one paragraph's Markdown as HTML without the paragraph."""
-    return Markup(_parser().renderInline(text))  # noqa: S704 - our own headers
+    """Return one paragraph's Markdown as HTML without the paragraph; HTML, links and images in it stay plain text.
+
+    A header may be a stranger's, of a private catalogue, and a title is shown within links.
+    """
+    parser = _parser().disable(["link", "image", "autolink"])
+    parser.options["html"] = False
+    return Markup(parser.renderInline(text))  # noqa: S704 - the parser escapes what is no Markdown
 
 
 def _parser() -> MarkdownIt:
-    """Return a parser; short inline code, such as an option, is not broken at its hyphens."""
+    """Return a parser that shows HTML as text and leaves comments out.
+
+    Short inline code, such as an option, is not broken at its hyphens.
+    """
     parser = MarkdownIt("commonmark", {"linkify": False}).enable("table")
     parser.add_render_rule("code_inline", lambda _, tokens, at, *__: str(code_text(tokens[at].content)))
+    for kind in ("html_inline", "html_block"):
+        parser.add_render_rule(kind, lambda _, tokens, at, *__: str(escape(_COMMENT.sub("", tokens[at].content))))
     return parser
 
 

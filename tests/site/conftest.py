@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from repros.engine.catalogue import load
 from repros.site.build import Place, build
 from repros.site.source import Source, read_source
 
@@ -19,7 +21,25 @@ def source() -> Source:
 
 @pytest.fixture(scope="session")
 def site(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site without the matcher, which needs npm."""
+    """The site without its search and the matcher, which need npm."""
     folder = tmp_path_factory.mktemp("site")
-    build(source, folder, PLACE, matcher=False)
+    build(source, folder, PLACE, from_npm=False)
     return folder
+
+
+@pytest.fixture(scope="session")
+def many(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """A catalogue of 160: the scripts, copied under further ids, with the evidence of those that they are copies of."""
+    folder = tmp_path_factory.mktemp("many")
+    known = source.catalogue.repros
+    origins = {f"RPR-{number + 1:04}": known[number % len(known)] for number in range(160)}
+    for id_, origin in origins.items():
+        text = origin.path.read_text("utf-8").replace(f'id = "{origin.id}"', f'id = "{id_}"')
+        (folder / f"{origin.slug}_{id_[-4:]}.py").write_text(text, "utf-8")
+    evidence = {
+        replace(unit, repro=id_): measurement
+        for id_, origin in origins.items()
+        for unit, measurement in source.evidence.items()
+        if unit.repro == origin.id
+    }
+    return replace(source, catalogue=load([folder]), evidence=evidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -60,6 +61,13 @@ def test_the_feed_is_atom(site: Path, source: Source) -> None:
     links = [link.get("href") or "" for entry in entries for link in entry.iter(f"{ATOM}link")]
     prefix = "https://example.org/repros/"
     assert all((site / link.removeprefix(prefix)).is_file() for link in links)
+
+
+def test_a_catalogue_that_was_never_measured_has_a_feed_without_entries(source: Source) -> None:
+    root = ET.fromstring(machine.feed(replace(source, evidence={}), ""))  # noqa: S314 - this project's own text
+    assert root.findall(f"{ATOM}entry") == []
+    newest = max(stack.until for stack in source.stacks)
+    assert root.findtext(f"{ATOM}updated") == f"{newest.isoformat()}T00:00:00Z"
 
 
 def test_news_is_where_neighbouring_stacks_differ(source: Source) -> None:
