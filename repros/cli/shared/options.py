@@ -35,6 +35,11 @@ catalogue_option = click.option(
 )
 """Add `--catalogue`, which takes the place of all other catalogues; the command gets the catalogues in use."""
 
+program_option = click.option(
+    "--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run."
+)
+"""Add `--python` to a command that runs a program of the user's, whose PATH begins with the environment's folder."""
+
 
 def to_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[Device, ...]:
     """Return the devices of these names; a callback for options that take several."""
