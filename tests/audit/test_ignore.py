@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,13 @@ def test_ignores_are_read_from_the_project(tmp_path: Path) -> None:
     assert read_ignores(project(tmp_path, "[project]\nname = 'x'\n")) == []
     (tmp_path / "deep" / "er").mkdir(parents=True)
     assert find_pyproject(tmp_path / "deep" / "er") == tmp_path / "pyproject.toml"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_ignores_of_another_user_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    os.chown(project(tmp_path, "[project]\n"), 4242, 4242)
+    assert find_pyproject(tmp_path / "deep") is None
 
 
 @pytest.mark.parametrize(
