@@ -48,7 +48,7 @@ def test_an_ignore_of_an_unaffected_failure_is_unused() -> None:
 def test_the_longer_of_two_ignores_counts_and_an_unknown_id_is_refused() -> None:
     long, short = Ignore("rpr-0001", "b", dt.date(2027, 1, 1)), Ignore("RPR-0001", "a", TODAY)
     assert index_ignores([long, short], CATALOGUE) == {"RPR-0001": long}
-    with pytest.raises(UnknownNameError, match="unknown repro 'RPR-0003'; did you mean"):
+    with pytest.raises(UnknownNameError, match="unknown repro 'RPR-0003'; 'repros list' shows all"):
         index_ignores([Ignore("RPR-0003", "b", TODAY)], CATALOGUE)
 
 
