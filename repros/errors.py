@@ -20,9 +20,9 @@ _LONGEST_NAME = 100
 
 
 class UnknownNameError(ReprosError):
-    """An unknown name; the sentence offers the nearest known name, or all of them."""
+    """An unknown name; the sentence offers the nearest known name, or else all of them, or a remedy."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], remedy: str = "") -> None:
         """Compose the sentence for a `name` of this `kind` that is not in `known`."""
         known = list(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
@@ -31,7 +31,7 @@ class UnknownNameError(ReprosError):
             or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             or difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
         )
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known) or 'none'}."
+        hint = f"did you mean {nearest[0]!r}?" if nearest else remedy or f"known: {', '.join(known) or 'none'}."
         super().__init__(f"unknown {kind} {name!r}; {hint}")
         self.name = name
 

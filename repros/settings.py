@@ -8,11 +8,12 @@ them, and nothing of it is ever written into the package. A project names its ca
     catalogue = ["failures"]
 
 The environment variable `REPROS_CATALOGUE` names them, too, and takes precedence. Both add to the package's own
-catalogue; the option `--catalogue` takes the place of all.
+catalogue; the option `--catalogue` takes the place of all. A `pyproject.toml` of another user decides nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tomllib
@@ -128,16 +129,41 @@ def read_settings(folder: Path | None = None) -> Settings:
         ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
     """
     folder, variable = (folder or Path.cwd()).absolute(), os.environ.get(VARIABLE, "")
-    found = Settings()
-    for parent in (folder, *folder.parents):
-        file = parent / "pyproject.toml"
-        if file.is_file() and (table := _read_table(file)) is not None:
-            found = _parse_settings(file, table)
-            break
+    file, table = _find_table(folder)
+    found = _parse_settings(file, table) if file is not None and may_decide(file, folder) else Settings()
     if not variable:
         return found
     names = [name for name in variable.split(os.pathsep) if name]
     return Settings(found.prefix, _places(VARIABLE, Path.cwd(), names))
+
+
+def foreign_settings(folder: Path | None = None) -> Path | None:
+    """Return the file whose settings would count for a folder if it were not another user's; None if there is none."""
+    folder = (folder or Path.cwd()).absolute()
+    file, _ = _find_table(folder)
+    return None if file is None or may_decide(file, folder) else file
+
+
+def may_decide(found: Path, folder: Path) -> bool:
+    """Return whether a file or folder that was found above a folder counts for the user who works there.
+
+    It must be the user's, root's or of the owner of that folder, who could put it there as well. In `/tmp` and on a
+    shared disk anybody can put one above; git refuses a repository of another owner for the same reason.
+    """
+    trusted = {os.geteuid(), 0}
+    with contextlib.suppress(OSError):
+        trusted.add(folder.stat().st_uid)
+    # A link's owner chose what it leads to.
+    return {found.stat().st_uid, found.lstat().st_uid} <= trusted
+
+
+def _find_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    """Return the nearest `pyproject.toml` with a table `[tool.repros]`, in a folder or above it, and the table."""
+    for parent in (folder, *folder.parents):
+        file = parent / "pyproject.toml"
+        if file.is_file() and (table := _read_table(file)) is not None:
+            return file, table
+    return None, {}
 
 
 def _is_own(path: Path) -> bool:
@@ -148,8 +174,12 @@ def _folder(place: Path) -> Path:
     """Return a place's folder; for a file the nearest one above it that has evidence, stacks or golden logs."""
     if place.is_dir():
         return place
-    above = [parent for parent in place.absolute().parents if any((parent / name).is_dir() for name in _BESIDE)]
-    return above[0] if above else place.absolute().parent
+    own = place.absolute().parent
+    for parent in (own, *own.parents):
+        beside = [parent / name for name in _BESIDE if (parent / name).is_dir()]
+        if any(may_decide(folder, own) for folder in beside):
+            return parent
+    return own
 
 
 def _read_table(file: Path) -> dict[str, Any] | None:

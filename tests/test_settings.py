@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from repros.cli import main
 from repros.cli.shared.inputs import read_catalogue
 from repros.engine.catalogue import load
 from repros.model import Repro, Stack
-from repros.settings import CATALOGUE, OWN, PACKAGE, Origin, Places, find_places
+from repros.settings import CATALOGUE, OWN, PACKAGE, Origin, Places, find_places, foreign_settings, may_decide
 from repros.stacks import load_stacks
 from tests.cli.command import CLAIMED
 from tests.evidence.samples import MEASUREMENT
@@ -106,6 +107,71 @@ def test_the_variable_and_the_project_add_to_the_package(private: Path, monkeypa
     monkeypatch.setenv("REPROS_CATALOGUE", "other")
     assert find_places() == Places(named=(private.parent / "other",))
     assert find_places([private]).scripts == (private,)
+
+
+ANOTHER = 4242
+"""The id of a user that nobody is."""
+
+
+def test_whose_files_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.touch()
+    assert may_decide(file, Path("/usr"))
+    monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
+    assert may_decide(file, tmp_path), "the owner of the folder that one works in"
+    assert may_decide(file, Path("/usr")) == (file.stat().st_uid == 0), "root, who could change everything else"
+    assert may_decide(file, tmp_path / "missing") == (file.stat().st_uid == 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_settings_of_another_user_above_are_left_out_and_named(
+    private: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, mine = tmp_path / "pyproject.toml", tmp_path / "mine"
+    ignore = '{ id = "RPR-0001", reason = "trust me", until = 2999-01-01 }'
+    file.write_text(f'[tool.repros]\ncatalogue = ["failures"]\n[tool.repros.audit]\nignore = [{ignore}]\n')
+    mine.mkdir()
+    (mine / "requirements.txt").write_text("lightning==2.1.3\n")
+    monkeypatch.chdir(mine)
+    said = f"left out: [tool.repros] of {file}, which belongs to another user; --catalogue names its catalogue\n"
+
+    assert find_places() == Places(named=(private,))
+    assert main(["audit"]) == 1
+    assert "ignored RPR-0001 until 2999-01-01: trust me" in capsys.readouterr().out
+    os.chown(file, ANOTHER, ANOTHER)
+    assert find_places() == Places()
+    assert main(["audit"]) == 1
+    out, err = capsys.readouterr()
+    assert ("ignored" in out, "RPR-0001 " in out, err) == (False, True, said)
+    assert main(["list"]) == 0
+    assert capsys.readouterr().err == said
+    monkeypatch.chdir("/")
+    assert main(["audit", str(mine / "requirements.txt")]) == 1
+    assert capsys.readouterr().err == said
+    os.chown(mine, ANOTHER, ANOTHER)
+    monkeypatch.chdir(mine)
+    assert find_places() == Places(named=(private,)), "who owns the folder that one works in can do anything there"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
+def test_a_link_of_another_user_to_a_file_of_ones_own_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "real.toml").write_text("[tool.repros]\n")
+    link, mine = tmp_path / "pyproject.toml", tmp_path / "mine"
+    mine.mkdir()
+    link.symlink_to("real.toml")
+    os.chown(link, ANOTHER, ANOTHER, follow_symlinks=False)
+    assert foreign_settings(mine) == link
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_evidence_of_another_user_above_a_script_is_not_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "mine/own.py"
+    for folder in (tmp_path / "stacks", script.parent):
+        folder.mkdir()
+    script.write_text(CLAIMED)
+    assert PACKAGE.origin_of(script).folder == tmp_path
+    os.chown(tmp_path / "stacks", ANOTHER, ANOTHER)
+    assert PACKAGE.origin_of(script).folder == script.parent
 
 
 def test_no_module_keeps_what_a_command_chose() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from repros.audit.sources.parsing import expect, quote, read_toml
 from repros.errors import ReprosError
 from repros.model.catalogue import Catalogue
+from repros.settings import may_decide
 
 _TABLE = ("tool", "repros", "audit")
 _EXPECTED = 'expected { id = "RPR-0005", reason = "why", until = 2027-01-31 }'
@@ -44,9 +45,11 @@ def index_ignores(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, 
 
 
 def find_pyproject(folder: Path) -> Path | None:
-    """Return the nearest `pyproject.toml` in a folder or above it."""
-    candidates = (parent / "pyproject.toml" for parent in (folder.absolute(), *folder.absolute().parents))
-    return next((file for file in candidates if file.is_file()), None)
+    """Return the nearest `pyproject.toml` in a folder or above it; None also if that is another user's."""
+    folder = folder.absolute()
+    candidates = (parent / "pyproject.toml" for parent in (folder, *folder.parents))
+    nearest = next((file for file in candidates if file.is_file()), None)
+    return nearest if nearest is not None and may_decide(nearest, folder) else None
 
 
 def read_ignores(file: Path) -> Sequence[Ignore]:

@@ -18,12 +18,12 @@ from repros.audit.sources import find_source, read_source
 from repros.audit.sources.environment import environment_subject
 from repros.audit.subject import Subject
 from repros.cli.shared.inputs import choose_interpreter, load_catalogue
-from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.options import catalogue_option, example, name_foreign_settings
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.model import Kind
 from repros.model.catalogue import Catalogue
-from repros.settings import Places
+from repros.settings import Places, foreign_settings
 
 CLEAN, AFFECTED = 0, 1
 
@@ -112,7 +112,10 @@ def _read_ignores(
     catalogue: Catalogue, file: Path | None, given: tuple[tuple[str, dt.datetime, str], ...]
 ) -> Mapping[str, Ignore]:
     """Return the project's ignores, replaced by those of the command line where both have one."""
-    pyproject = find_pyproject(file.parent if file is not None else Path())
+    folder = file.parent if file is not None else Path()
+    if foreign_settings(folder) != foreign_settings():  # that one is named already
+        name_foreign_settings(folder)
+    pyproject = find_pyproject(folder)
     of_project = index_ignores(read_ignores(pyproject), catalogue) if pyproject else {}
     of_command = index_ignores((Ignore(id_, reason, until.date()) for id_, until, reason in given), catalogue)
     return of_project | of_command

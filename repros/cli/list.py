@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,13 @@ from repros.settings import CATALOGUE, Places
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading
+from repros.text.styled import Text
 from repros.text.threads import kind_note
-from repros.text.wording import relative_to_cwd, wrap
+from repros.text.wording import every_release_of, relative_to_cwd, wrap
 
+_SHORTEST_TITLE = 90
+"""Columns that titles keep beside other columns; almost all fit."""
+_GAP = "  "
 _NO_SCRIPTS = ("_", "conftest", "test_")
 """How the names of files begin that nobody takes for a script."""
 
@@ -33,6 +37,8 @@ _NO_SCRIPTS = ("_", "conftest", "test_")
 class Filter:
     """Which repros to list: those that fit every field; an empty one fits all, of several names one must fit."""
 
+    words: tuple[str, ...]
+    """All of these must be in the text of a repro, in any case."""
     families: tuple[str, ...]
     strategies: tuple[str, ...]
     packages: tuple[str, ...]
@@ -52,7 +58,8 @@ class Filter:
 
     def _fits(self, repro: Repro) -> bool:
         return (
-            _overlap(self.families, [repro.family])
+            all(word.casefold() in _searched_text(repro) for word in self.words)
+            and _overlap(self.families, [repro.family])
             and _overlap(self.strategies, repro.strategies)
             and _overlap(self.packages, repro.packages)
             and _overlap(self.kinds, [repro.kind.value])
@@ -62,8 +69,9 @@ class Filter:
 
 @click.command(
     "list",
-    epilog=example("repros list", "repros list --family lightning --silent"),
+    epilog=example("repros list", "repros list batch norm", "repros list --family lightning --silent"),
 )
+@click.argument("words", nargs=-1, metavar="[WORD]...")
 @click.option("--family", "families", multiple=True, metavar="NAME", help="Only this folder; repeatable.")
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only under this strategy; repeatable.")
 @click.option("--package", "packages", multiple=True, metavar="NAME", help="Only in this package; repeatable.")
@@ -76,10 +84,12 @@ class Filter:
     help="Only this kind (bug, by design, misuse, limitation); repeatable.",
 )
 @click.option("--silent", is_flag=True, help="Only wrong results without an error.")
+@click.option("--verbose", "-v", is_flag=True, help="Show path, strategies, devices and stacks of each.")
 @click.option("--markdown", is_flag=True, help="Print the table of docs/failures.md.")
 @json_option
 @catalogue_option
 def list_repros(
+    words: tuple[str, ...],
     families: tuple[str, ...],
     strategies: tuple[str, ...],
     packages: tuple[str, ...],
@@ -87,25 +97,61 @@ def list_repros(
     places: Places,
     *,
     silent: bool,
+    verbose: bool,
     markdown: bool,
     as_json: bool,
 ) -> None:
-    """List the documented failures, each with the stacks that were measured to show it or not.
+    """List the documented failures, a line for each; a wide terminal also shows which releases and stacks have it.
 
-    A failure must fit all of the options that are given, and one value of a repeated option.
+    Each WORD must be in the id, the title, the name of the script, the packages, or the error's class or message. A
+    failure must fit all of the options that are given, too, and one value of a repeated option.
     """
-    chosen = Filter(families, strategies, packages, kinds, silent).choose(load_catalogue(places))
+    chosen = Filter(words, families, strategies, packages, kinds, silent).choose(load_catalogue(places))
     if as_json:
         values = [json_values.repro_summary(repro) for repro in chosen]
         echo_json(values)
     elif markdown:
         echo(failures_table(chosen), nl=False)
     else:
-        _print_list(chosen, places)
+        (_print_details if verbose else _print_lines)(chosen, places)
+        if not chosen:
+            show_text(console(), "no documented failure fits", "dim")
         _name_others(places)
 
 
-def _print_list(repros: Sequence[Repro], places: Places) -> None:
+def _print_lines(repros: Sequence[Repro], places: Places) -> None:
+    """Print a line for each repro, with as many columns as the page has room for; a title may need a second line."""
+    out = console()
+    titles = [f"{repro.title}{kind_note(repro)}{' (silent)' if repro.silent else ''}" for repro in repros]
+    longest = max(map(len, titles), default=0)
+    room, columns = max(out.width - len(HANGING), 1), []
+    for column in _more_columns(repros, places):
+        rest = room - len(_GAP) - max(map(len, column), default=0)
+        if rest < min(_SHORTEST_TITLE, longest):
+            break
+        room = rest
+        columns.append([_GAP + cell.ljust(max(map(len, column))) for cell in column])
+    for row, repro in enumerate(repros):
+        first, *others = wrap(titles[row], room)
+        cells = "".join(column[row] for column in columns).rstrip()
+        show_text(
+            out,
+            Text(f"{repro.id} ", "bold")
+            .append(first.ljust(min(room, longest)) if cells else first)
+            .append(cells, "dim"),
+        )
+        for part in others:
+            show_text(out, f"{HANGING}{part}")
+
+
+def _more_columns(repros: Sequence[Repro], places: Places) -> Iterator[list[str]]:
+    """Yield what is worth a column: the releases with each failure, then the stacks that were measured."""
+    yield [", ".join(map(str, repro.affected)) or every_release_of(repro.packages) for repro in repros]
+    known, stacks = evidence.read(places=places), [*load_stacks(places).values()]
+    yield [describe_stacks(repro, stacks, known) for repro in repros]
+
+
+def _print_details(repros: Sequence[Repro], places: Places) -> None:
     out, known, stacks = console(), evidence.read(places=places), [*load_stacks(places).values()]
     for repro in repros:
         for line in heading(repro.id, f"{repro.title}{kind_note(repro)}", out.width):
@@ -115,8 +161,6 @@ def _print_list(repros: Sequence[Repro], places: Places) -> None:
         for part in (*parts, describe_stacks(repro, stacks, known)):
             for row in wrap(part, out.width, HANGING):
                 show_text(out, row, "dim")
-    if not repros:
-        show_text(out, "no documented failure fits", "dim")
 
 
 def _name_others(places: Places) -> None:
@@ -137,6 +181,11 @@ def _shown_path(script: Path) -> str:
     """Return `lightning/eval_mode_survives_fit` for a script of the package, and the whole path of any other."""
     own = script.is_relative_to(CATALOGUE)
     return str(script.relative_to(CATALOGUE).with_suffix("") if own else relative_to_cwd(script))
+
+
+def _searched_text(repro: Repro) -> str:
+    errors = [str(variant.signature) for variant in repro.variants]
+    return "\n".join([repro.id, repro.title, repro.slug, repro.family, *repro.packages, *errors]).casefold()
 
 
 def _overlap(wanted: Sequence[str], names: Sequence[str]) -> bool:

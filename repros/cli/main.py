@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -132,8 +133,8 @@ def _refuse(problem: str, hint: str = "") -> int:
 def _describe_unexpected(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this input"
-    message = " ".join(str(error).split())
-    return f"unexpected {type(error).__name__}{f': {message[:_LONGEST_MESSAGE]}' if message else ''}"
+    message = textwrap.shorten(str(error), _LONGEST_MESSAGE)
+    return f"unexpected {type(error).__name__}{f': {message}' if message else ''}"
 
 
 def _save_details(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""`repros show`: one failure in full."""
+"""`repros show`: failures in full."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from repros.cli.shared.streams import echo_json
 from repros.settings import Places
 from repros.text import json_values
 from repros.text.describe import describe
+from repros.text.styled import Text
 
 
-@click.command(epilog=example("repros show RPR-0005"))
-@click.argument("id_", metavar="ID")
+@click.command(epilog=example("repros show RPR-0005", "repros show 5 17"))
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @json_option
 @catalogue_option
-def show(id_: str, places: Places, *, as_json: bool) -> None:
-    """Show one failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
+def show(ids: tuple[str, ...], places: Places, *, as_json: bool) -> None:
+    """Show a failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
 
-    ID is an id such as RPR-0005, or the name of the script.
+    ID is an id such as RPR-0005, also as 5, or the name of the script. JSON of several is a list.
     """
-    repro = load_catalogue(places).find(id_)
+    catalogue = load_catalogue(places)
+    repros = list(dict.fromkeys(catalogue.find(name) for name in ids))
     if as_json:
-        echo_json(json_values.repro_details(repro))
+        details = [json_values.repro_details(repro) for repro in repros]
+        echo_json(details if len(ids) > 1 else details[0])
         return
     out = console()
-    show_text(out, describe(repro, out.width))
+    show_text(out, Text("\n\n").join(describe(repro, out.width) for repro in repros))

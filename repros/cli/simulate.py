@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import click
 
-from repros.cli.shared.options import example
+from repros.cli.shared.inputs import find_interpreter
+from repros.cli.shared.options import example, program_option
 from repros.errors import ReprosError
 from repros.inside import contract
 from repros.simulate import parse_memory, program_path, variables
@@ -28,9 +30,17 @@ from repros.simulated_gpus.profiles import PROFILES
 @click.option("--like", metavar="NAME", help=f"Name, memory and capability of a GPU: {', '.join(PROFILES)}.")
 @click.option("--cpu-random", is_flag=True, help="Draw the CPU's random numbers, to compare losses with its run.")
 @click.option("--hide-gpus", is_flag=True, help="Simulate even where there are real GPUs, which stay unused.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@program_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
 def simulate(
-    gpus: int, memory: str | None, like: str | None, command: tuple[str, ...], *, cpu_random: bool, hide_gpus: bool
+    gpus: int,
+    memory: str | None,
+    like: str | None,
+    python: Path | None,
+    command: tuple[str, ...],
+    *,
+    cpu_random: bool,
+    hide_gpus: bool,
 ) -> None:
     """Run a program unmodified on simulated GPUs.
 
@@ -41,6 +51,8 @@ def simulate(
     size = None if memory is None else parse_memory(memory)
     chosen = variables(gpus, memory=size, like=like, cpu_random=cpu_random, hide_gpus=hide_gpus)
     environ = {name: value for name, value in os.environ.items() if not name.startswith(contract.SIM)}
+    if python is not None:
+        environ["PATH"] = contract.path_with(str(find_interpreter(python).parent), environ.get("PATH", os.defpath))
     chosen |= {"PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")), "PATH": program_path(environ)}
     program = shutil.which(command[0], path=chosen["PATH"])
     if program is None and command[0].endswith(".py"):

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.inputs import find_interpreter, load_catalogue
-from repros.cli.shared.options import catalogue_option, example
+from repros.cli.shared.options import catalogue_option, example, program_option
 from repros.cli.shared.output import console, show_text
 from repros.errors import ReprosError
 from repros.settings import Places
@@ -26,7 +27,7 @@ FOUND = 3
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True},
+    context_settings={"allow_interspersed_args": False},
     epilog=example(
         "repros watch -- python train.py",
         "repros watch --strict -- torchrun --nproc-per-node 2 train.py",
@@ -35,11 +36,11 @@ FOUND = 3
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write findings there.")
-@click.option("--strict", is_flag=True, help="Exit with 3 if there is a finding.")
+@click.option("--strict", is_flag=True, help="Exit with 3 if there is a finding, with 2 if the watch saw nothing.")
 @click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also look at every N-th step.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check, or those that begin so; repeatable.")
 @click.option("--skip", multiple=True, metavar="CHECK", help="Not this check, or those that begin so; repeatable.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run.")
+@program_option
 @click.option("--gpus", type=int, metavar="N", help="Run it on N simulated GPUs, as `repros simulate` does.")
 @catalogue_option
 def watch(
@@ -62,7 +63,8 @@ def watch(
     those of a log.
 
     Exit code: the program's own; 128 plus the number of the signal that ended it; with --strict 3 if there is a
-    finding; 2 if COMMAND cannot be started, or if no check has a name after --only or --skip or begins with it.
+    finding, and 2 if the program succeeds and no process of it was watched, or not all that it did; 2 if COMMAND cannot
+    be started, or if no check has a name after --only or --skip or begins with it.
     """
     refuse_unknown_checks([*only, *skip])
     interpreter = find_interpreter(python) if python is not None else None
@@ -84,7 +86,14 @@ def watch(
         lines.close()
         if lines.problem is not None:
             show_text(out, f"repros: {lines.problem}")
-    return FOUND if strict and report.found else code
+    return _judge(report, code) if strict else code
+
+
+def _judge(report: Report, code: int) -> int:
+    """Return the exit code of `--strict`: a program that the watch has not seen whole is no clean one."""
+    if report.found:
+        return FOUND
+    return code if report.is_whole else code or BAD_INPUT
 
 
 def _create(file: Path) -> JsonLines:

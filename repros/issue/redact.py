@@ -18,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from repros.issue.shapes import INVISIBLE, PLACEHOLDER, SHAPES
+from repros.issue.shapes import INVISIBLE, PRIVATE_NAME, SHAPES, VALUE
 from repros.text.control import remove_controls
 
 _GENERIC = {
@@ -139,8 +139,9 @@ def _variable_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
         if len(bare) < shortest or _HARMLESS.fullmatch(name) or bare.lower() in words:
             continue
         # A secret is redacted inside words too; a setting such as `gpu` only as a whole word.
-        edges = ("", "") if _SECRET_NAME.search(name) else (r"(?<!\w)", r"(?!\w)")
-        yield re.compile(re.escape(bare).join(edges)), f"{{{name}}}"
+        is_secret = _SECRET_NAME.search(name)
+        edges = ("", "") if is_secret else (r"(?<!\w)", r"(?!\w)")
+        yield re.compile(re.escape(bare).join(edges), re.IGNORECASE if is_secret else 0), f"{{{name}}}"
 
 
 def _name_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
@@ -186,13 +187,12 @@ def _is_public(host: str) -> bool:
     return local or any(known == name or known.endswith("." + name) for name in _PUBLIC_HOSTS)
 
 
-_VALUE = rf"""(?!{PLACEHOLDER})(?:\\+"[^"\n]*"|"[^"\n]*"|'[^'\n]*'|[^\s"',;&)\]}}]+)"""
 _SECRETS = (
     r"hf_[A-Za-z0-9]{8,}|api_org_[A-Za-z0-9]{8,}"
     r"|gh[opsur]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}"
     r"|sk-[\w-]{8,}|[sr]k_(?:live|test)_\w{8,}|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}|AIza[\w-]{16,}|ya29\.[\w-]{8,}"
-    r"|npm_[A-Za-z0-9]{8,}|pypi-[\w-]{16,}|wandb_v1_\w{8,}|dapi[a-f0-9]{16,}|nvapi-[\w-]{8,}"
+    r"|SG\.[\w-]{8,}(?:\.[\w-]+)?|npm_[A-Za-z0-9]{8,}|pypi-[\w-]{16,}|wandb_v1_\w{8,}|dapi[a-f0-9]{16,}|nvapi-[\w-]{8,}"
     r"|eyJ[\w-]{8,}(?:\.[\w-]+)*"
     r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]+) [A-Za-z0-9+/=]{16,}"
 )
@@ -211,14 +211,11 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"(?i)(\bauthorization[\"']?[ \t]*[:=][ \t]*+)(?!\{)[^\n]+"), r"\1{secret}"),
     (re.compile(r"(?i)\b(bearer)\s+[\w.~+/=-]{8,}"), r"\1 {secret}"),
     (
-        re.compile(
-            rf"(?i)((?:api[_-]?key|access[_-]?key|secret|password|passwd|passphrase|credentials?|auth"
-            rf"|(?:^|[^a-z])pwd|token)[\w-]{{0,40}}\\{{0,3}}[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}){_VALUE}"
-        ),
+        re.compile(rf"(?i)({PRIVATE_NAME}\\{{0,3}}[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}){VALUE}"),
         r"\1{secret}",
     ),
     # An environment variable, as `env` prints it.
-    (re.compile(rf"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)=(?!=){_VALUE}"), r"\1={value}"),
+    (re.compile(rf"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)=(?!=){VALUE}"), r"\1={value}"),
     (
         re.compile(
             r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)(?P<credentials>[^\s/@]+@)?(?P<host>[\w.-]*)"

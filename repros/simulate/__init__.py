@@ -80,7 +80,10 @@ def parse_memory(text: str) -> int:
     Raises:
         ReprosError: the text is not a size.
     """
-    size = parse_size(text)
+    try:
+        size = parse_size(text)
+    except OverflowError:  # too large even for a float
+        size = None
     if size is None:
         raise ReprosError(f"--memory {text}: expected a size such as 24GB or 512MB.")
     return size

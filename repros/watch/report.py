@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -62,6 +63,11 @@ class Report:
         self._raised: list[Event] = []
         self._said: set[tuple[str, str]] = set()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether some process was watched, and all that was to be seen of the program is here."""
+        return bool(self.processes) and not self.failures and not self.lost
+
     def take(self, event: Event) -> None:
         """Take one event of the program; what cannot be understood counts as a failure of the watch."""
         try:
@@ -120,5 +126,5 @@ def _has_raised(event: Event, raised: Raised) -> bool:
 def _crash(failure: Failure, raised: Raised, event: Event) -> Finding:
     frames = [frame for link in failure.links for frame in link.raised.frames]
     place = next((frame for frame in reversed(frames) if not frame.startswith(_OURS) and _PACKAGES not in frame), None)
-    text = f"{raised.name}: {' '.join(raised.message.split())[:_LONGEST_MESSAGE]}"
-    return from_event({**event, "check": CRASH, "text": text}, place=place)
+    message = textwrap.shorten(raised.message, _LONGEST_MESSAGE)
+    return from_event({**event, "check": CRASH, "text": f"{raised.name}: {message}"}, place=place)

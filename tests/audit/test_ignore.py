@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_an_ignore_of_an_unaffected_failure_is_unused() -> None:
 def test_the_longer_of_two_ignores_counts_and_an_unknown_id_is_refused() -> None:
     long, short = Ignore("rpr-0001", "b", dt.date(2027, 1, 1)), Ignore("RPR-0001", "a", TODAY)
     assert index_ignores([long, short], CATALOGUE) == {"RPR-0001": long}
-    with pytest.raises(UnknownNameError, match="unknown repro 'RPR-0003'; did you mean"):
+    with pytest.raises(UnknownNameError, match="unknown repro 'RPR-0003'; 'repros list' shows all"):
         index_ignores([Ignore("RPR-0003", "b", TODAY)], CATALOGUE)
 
 
@@ -63,6 +64,13 @@ def test_ignores_are_read_from_the_project(tmp_path: Path) -> None:
     assert read_ignores(project(tmp_path, "[project]\nname = 'x'\n")) == []
     (tmp_path / "deep" / "er").mkdir(parents=True)
     assert find_pyproject(tmp_path / "deep" / "er") == tmp_path / "pyproject.toml"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_ignores_of_another_user_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    os.chown(project(tmp_path, "[project]\n"), 4242, 4242)
+    assert find_pyproject(tmp_path / "deep") is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ REFUSED = {
     "lst": "unknown command 'lst'; did you mean 'list'?",
     "show submodule_call_skips_grad": "unknown repro 'submodule_call_skips_grad'; did you mean "
     "'submodule_call_skips_gradient_sync'?",
-    "show": "Missing argument 'ID'. (try 'repros show --help')",
+    "show RPR-9999": "unknown repro 'RPR-9999'; 'repros list' shows all, and 'repros list WORD' those with a word.",
+    "show": "Missing argument 'ID...'. (try 'repros show --help')",
     "run submodule_call_skips_grad": "unknown repro 'submodule_call_skips_grad'; did you mean "
     "'submodule_call_skips_gradient_sync'?",
     "run RPR-0005 --variant fix": "unknown variant 'fix'; did you mean 'fixed'?",
@@ -103,12 +104,14 @@ def test_as_a_module_and_into_a_closed_pipe() -> None:
 
 
 LIST_HELP = """\
-Usage: repros list [OPTIONS]
+Usage: repros list [OPTIONS] [WORD]...
 
-  List the documented failures, each with the stacks that
-  were measured to show it or not.
+  List the documented failures, a line for each; a wide
+  terminal also shows which releases and stacks have it.
 
-  A failure must fit all of the options that are given,
+  Each WORD must be in the id, the title, the name of the
+  script, the packages, or the error's class or message. A
+  failure must fit all of the options that are given, too,
   and one value of a repeated option.
 
 Options:
@@ -118,6 +121,8 @@ Options:
   --kind KIND       Only this kind (bug, by design,
                     misuse, limitation); repeatable.
   --silent          Only wrong results without an error.
+  -v, --verbose     Show path, strategies, devices and
+                    stacks of each.
   --markdown        Print the table of docs/failures.md.
   --json            Print JSON instead of text.
   --catalogue PATH  Script or folder of scripts to use
@@ -128,6 +133,7 @@ Options:
 
   Example:
     repros list
+    repros list batch norm
     repros list --family lightning --silent
 """
 

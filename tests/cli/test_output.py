@@ -39,7 +39,7 @@ def on_a_terminal(*words: str, columns: int = 80, **settings: str) -> str:
 
 
 def test_colours_on_a_terminal_unless_no_color_is_set() -> None:
-    assert "\x1b[1mRPR-9001 A plain exception" in on_a_terminal("list", "--catalogue", RAISES)
+    assert "\x1b[1mRPR-9001 \x1b[0mA plain exception" in on_a_terminal("list", "--catalogue", RAISES)
     # Bold and dim are not colours, so they may stay.
     plain = on_a_terminal("show", "RPR-9001", "--catalogue", RAISES, NO_COLOR="1")
     assert "\x1b[3" not in plain

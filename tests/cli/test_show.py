@@ -16,6 +16,14 @@ def test_show_by_id_or_slug(repros: Command) -> None:
     assert repros("show", "raises", "--catalogue", RAISES)[1] == out
 
 
+def test_several_by_number(repros: Command) -> None:
+    shown = [repros("show", name)[1] for name in ("RPR-0005", "RPR-0017")]
+    assert repros("show", "5", "rpr-17", "0005") == (0, f"{shown[0]}\n{shown[1]}", "")
+    details = [json.loads(repros("show", "--json", name)[1]) for name in ("5", "17")]
+    assert json.loads(repros("show", "--json", "5", "17")[1]) == details
+    assert json.loads(repros("show", "--json", "5", "5")[1]) == details[:1]
+
+
 def test_as_json(repros: Command) -> None:
     (summary,) = json.loads(repros("list", "--json", "--catalogue", RAISES)[1])
     details = json.loads(repros("show", "raises", "--json", "--catalogue", RAISES)[1])

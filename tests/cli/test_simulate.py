@@ -46,6 +46,16 @@ def test_the_program_gets_the_devices_and_the_folder_that_arms_it() -> None:
     assert given["PYTHONPATH"] == os.pathsep.join([SITE, "mine"])
 
 
+@pytest.mark.parametrize("place", ["", "bin/python"])
+def test_programs_of_an_environment_come_first(place: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, text in {"python": "", "tool": "#!/bin/sh\ncommand -v python\ncommand -v nvidia-smi\n"}.items():
+        (tmp_path / "bin" / name).write_text(text, encoding="utf-8")
+        (tmp_path / "bin" / name).chmod(0o755)
+    ended = run("--gpus", "1", "--python", str(tmp_path / place), "--", "tool")
+    assert ended.stdout.splitlines() == [str(tmp_path / "bin/python"), str(simulate.BIN / "nvidia-smi")], ended.stderr
+
+
 def test_nvidia_smi_lists_the_simulated_gpus() -> None:
     listed = run("--gpus", "2", "--like", "h100", "--", "nvidia-smi", "-L")
     assert listed.stdout.splitlines() == [
@@ -84,6 +94,22 @@ def test_options_behind_the_program_are_its_own() -> None:
         (("--gpus", "65", "true"), "--gpus 65: expected a number from 1 to 64."),
         (("--gpus", "1", "--memory", "much", "true"), "--memory much: expected a size such as 24GB or 512MB."),
         (("--gpus", "1", "--memory", "0GB", "true"), "--memory 0GB: expected a size such as 24GB or 512MB."),
+        (
+            ("--gpus", "1", "--memory", "0.0000001MB", "true"),
+            "--memory 0.0000001MB: expected a size such as 24GB or 512MB.",
+        ),
+        (
+            ("--gpus", "1", "--memory", f"1{'0' * 30}TB", "true"),
+            f"--memory 1{'0' * 30}TB: expected a size such as 24GB or 512MB.",
+        ),
+        (
+            ("--gpus", "1", "--memory", f"{'9' * 400}MB", "true"),
+            f"--memory {'9' * 400}MB: expected a size such as 24GB or 512MB.",
+        ),
+        (
+            ("--gpus", "1", "--python", "/", "true"),
+            "/ is a folder without bin/python; name an environment's folder, or an interpreter.",
+        ),
         (("--gpus", "1", "--like", "H100", "true"), "unknown profile 'H100'; did you mean 'h100'?"),
         (
             ("--gpus", "1", "no-such-program"),

@@ -29,17 +29,21 @@ def test_every_script_is_loaded_in_the_order_of_ids(catalogue: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["RPR-0002", "rpr-0002", "b_script"])
-def test_a_repro_is_found_by_id_in_any_case_and_by_slug(catalogue: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["RPR-0002", "rpr-0002", "rpr-2", "RPR2", "2", "0002", "b_script"])
+def test_a_repro_is_found_by_id_as_one_writes_it_and_by_slug(catalogue: Path, name: str) -> None:
     assert load([catalogue]).find(name).id == "RPR-0002"
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("RPR-0022", "unknown repro 'RPR-0022'; did you mean 'RPR-0002'?"),
+        ("RPR-0022", "unknown repro 'RPR-0022'; 'repros list' shows all, and 'repros list WORD' those with a word."),
+        ("22", "unknown repro '22'; 'repros list' shows all, and 'repros list WORD' those with a word."),
+        ("ACME-0002", "unknown repro 'ACME-0002'; 'repros list' shows all, and 'repros list WORD' those with a word."),
+        ("0", "unknown repro '0'; 'repros list' shows all, and 'repros list WORD' those with a word."),
         ("b_scrpt", "unknown repro 'b_scrpt'; did you mean 'b_script'?"),
-        ("?", "unknown repro '?'; known: RPR-0001, RPR-0002, RPR-0003, c_script, b_script, a_script."),
+        ("?", "unknown repro '?'; 'repros list' shows all, and 'repros list WORD' those with a word."),
+        ("٢", "unknown repro '٢'; 'repros list' shows all, and 'repros list WORD' those with a word."),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(catalogue: Path, name: str, sentence: str) -> None:
@@ -63,7 +67,10 @@ def test_a_slug_of_two_catalogues_must_be_chosen_by_id(catalogue: Path) -> None:
     other.parent.mkdir()
     other.write_text(VALID.replace("RPR-0001", "ACME-0001"))
     loaded = load([catalogue])
-    assert loaded.find("acme-0001").path == other
+    assert loaded.find("acme-0001").path == loaded.find("acme-1").path == other
+    assert loaded.find("rpr-1").slug == "c_script"
+    with pytest.raises(ReprosError, match=r"^1 is the name of ACME-0001, RPR-0001; choose one by its id\.$"):
+        loaded.find("1")
     with pytest.raises(ReprosError, match=r"^b_script is the name of ACME-0001, RPR-0002; choose one by its id\.$"):
         loaded.find("b_script")
 

@@ -61,7 +61,7 @@ def test_a_selection_keeps_what_it_names(selection: Selection, chosen: list[str]
 @pytest.mark.parametrize(
     ("selection", "sentence"),
     [
-        (Selection(repros=("RPR-0008",)), "unknown repro 'RPR-0008'; did you mean"),
+        (Selection(repros=("RPR-0008",)), "unknown repro 'RPR-0008'; 'repros list' shows all"),
         (Selection(variants=("fix",)), "unknown variant 'fix'; did you mean 'fixed'?"),
         (Selection(repros=("RPR-0002",), variants=("fixed",)), "unknown variant 'fixed'; known: failing."),
         (Selection(strategies=("ddp_spwan",)), "unknown strategy 'ddp_spwan'; did you mean 'ddp_spawn'?"),

@@ -51,7 +51,7 @@ def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[s
 
 def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> None:
     sentences = {
-        '"RPR-005"': "unknown repro 'RPR-005'; did you mean 'RPR-0005'?",
+        '"RPR-9005"': "unknown repro 'RPR-9005'; 'repros list' shows all, and 'repros list WORD' those with a word.",
         '"fit_inside_init"': "unknown repro 'fit_inside_init'; did you mean 'fit_inside_init_module'?",
         "": '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
         "5": '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',

@@ -116,7 +116,7 @@ def test_selections(project: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--repro", "RPR-9011"), "ERROR: unknown repro 'RPR-9011'; did you mean 'RPR-9001'?"),
+        (("--repro", "RPR-9011"), "ERROR: unknown repro 'RPR-9011'; 'repros list' shows all"),
         (
             ("--repro", "RPR-9001", "--repro-variant", "fixt"),
             "ERROR: unknown variant 'fixt'; did you mean 'fixed'?",

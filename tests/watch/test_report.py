@@ -37,6 +37,35 @@ def test_a_crash_inside_an_observed_function_is_at_the_users_own_line(file: str)
     assert finding.place == "train.py:7 step"
 
 
+@pytest.mark.parametrize(
+    ("events", "is_whole"),
+    [
+        ([], False),
+        (["start"], True),
+        (["start", "lost"], False),
+        (["start", "failed"], False),
+    ],
+    ids=str,
+)
+def test_a_watch_is_whole_if_nothing_of_it_is_missing(events: list[str], *, is_whole: bool) -> None:
+    made = report()
+    for event in events:
+        made.take({"event": event, "pid": 1})
+    assert made.is_whole is is_whole
+
+
+def test_a_long_message_ends_at_a_word() -> None:
+    made = report()
+    message = f"{RAISED['message']} {'parameter ' * 60}"
+    frames = ["/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"]
+    chain = [RAISED | {"message": message, "frames": frames}]
+    made.take({"event": "raised", "pid": 1, "rank": None, "chain": chain, "versions": {}})
+    made.finish()
+    ((finding, _),) = made.found
+    assert finding.text.endswith("parameter parameter [...]")
+    assert 290 < len(finding.text.removeprefix("RuntimeError: ")) <= 300
+
+
 def test_a_crash_is_of_the_rank_that_raised_it_whichever_wrote_first() -> None:
     other = RAISED | {"type": "KeyError", "bases": [], "message": "'other'", "frames": []}
     frames = ["/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"]

@@ -118,6 +118,31 @@ def test_a_program_without_the_hook_is_named_as_such() -> None:
     assert done.stderr.startswith("repros: no process of the command loaded the watch")
 
 
+@pytest.mark.parametrize("command", [("-I", "-c", "pass"), ("-S", "-c", "pass")], ids=str)
+def test_strict_does_not_pass_a_program_that_nobody_watched(command: tuple[str, ...]) -> None:
+    said = "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)\n"
+    done = run_watch("--strict", "--", sys.executable, *command)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert run_watch("--strict", "--", "true").returncode == 2
+    assert run_watch("--", sys.executable, *command).returncode == 0
+    assert run_watch("--strict", "--", sys.executable, "-I", "-c", "raise SystemExit(7)").returncode == 7
+    assert run_watch("--strict", "--", sys.executable, "-c", "pass").returncode == 0
+
+
+def test_options_behind_the_program_are_its_own(tmp_path: Path) -> None:
+    show = "import sys; print(sys.argv[1:])"
+    options = ["--gpus", "2", "--json", str(tmp_path / "x"), "--every", "5", "--strict", "--only", "x", "-h"]
+    done = run_watch(sys.executable, "-c", show, *options)
+    assert (done.returncode, done.stdout) == (0, f"{options}\n"), done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_an_option_before_the_program_that_is_none_is_refused() -> None:
+    done = run_watch("--strct", "--", sys.executable, "-c", "pass")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "repros: No such option '--strct'. Did you mean '--strict'? (try 'repros watch --help')\n"
+
+
 def test_an_interrupt_is_not_called_an_unknown_failure() -> None:
     done = run_watch("--", sys.executable, "-c", "raise KeyboardInterrupt")
     assert done.stderr.splitlines()[-2:] == ["KeyboardInterrupt", "repros: no finding in 1 process"]

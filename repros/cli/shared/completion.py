@@ -5,6 +5,7 @@ click writes the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and l
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 import click
@@ -63,7 +64,11 @@ def _repros(ctx: click.Context) -> Iterator[Repro]:
     # An option without its value ends click's parsing: the words before it are then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
     catalogue = _catalogue(ctx)
-    yield from [repro for repro in catalogue if not named.isdisjoint({repro.id, repro.slug})] or catalogue
+    found: list[Repro] = []
+    for name in filter(None, named):
+        with contextlib.suppress(ReprosError):
+            found.append(catalogue.find(name))
+    yield from found or catalogue
 
 
 def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:

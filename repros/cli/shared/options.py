@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from repros.cli.shared.output import console, show_text
 from repros.model import Device
-from repros.settings import Places, find_places
+from repros.settings import Places, find_places, foreign_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,9 +18,18 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 """Add `--json`, for one JSON value instead of text."""
 
 
-def _find_places(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> Places:
+def _find_places(context: click.Context, _: click.Parameter, given: tuple[Path, ...]) -> Places:
+    if not context.resilient_parsing:  # not for completions
+        name_foreign_settings()
     # A relative path names another folder once the working directory has changed.
     return find_places([path.absolute() for path in given])
+
+
+def name_foreign_settings(folder: Path | None = None) -> None:
+    """Say on stderr which settings are left out around a folder, by default the working directory."""
+    if (file := foreign_settings(folder)) is not None:
+        problem = f"left out: [tool.repros] of {file}, which belongs to another user; --catalogue names its catalogue"
+        show_text(console(stderr=True), problem, "yellow")
 
 
 catalogue_option = click.option(
@@ -34,6 +44,11 @@ catalogue_option = click.option(
     "or pyproject.toml names; repeatable.",
 )
 """Add `--catalogue`, which takes the place of all other catalogues; the command gets the catalogues in use."""
+
+program_option = click.option(
+    "--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run."
+)
+"""Add `--python` to a command that runs a program of the user's, whose PATH begins with the environment's folder."""
 
 
 def to_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[Device, ...]:

@@ -82,7 +82,8 @@ class _Modes:
             layers = _inactive_layers(module)
             if layers and _learns(module, held):
                 names = ", ".join(sorted({type(layer).__name__ for layer in layers}))
-                text = f"{type(module).__name__} is trained in eval mode: its {names} do not work as in training"
+                what = f"its layers ({names}) do not work as in training"
+                text = f"{type(module).__name__} is trained in eval mode: {what}"
                 self._watch.find("eval_mode", text, step=number, numbers={"layers": len(layers)})
                 self._evaluating.clear()
                 return
