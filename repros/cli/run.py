@@ -58,7 +58,7 @@ AUTO = "auto"
     default=LATEST,
     show_default=True,
     metavar="FILE",
-    help="JSON Lines file for the results; logs go to runs/ beside it.",
+    help="JSON Lines file for the results; logs go to .repros/runs beside it.",
 )
 @click.option("--append", is_flag=True, help="Add to the results file instead of replacing it.")
 @click.option(

@@ -11,7 +11,8 @@ from repros.engine import record
 from repros.engine.cells import is_warm, run_cell
 from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers
-from repros.engine.pipeline import new_log_folder, without_loss
+from repros.engine.own_folder import new_log_folder
+from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.results_file import begin_results
 from repros.environments.bytecode import write_no_bytecode
