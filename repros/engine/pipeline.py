@@ -43,7 +43,7 @@ class RunOptions:
 class Observer:
     """Receiver of progress; every method does nothing unless it is overridden.
 
-    `started` is called from the threads that run the cells, the others from the caller's thread.
+    `started` and `say` may be called from the threads that run the cells, the others only from the caller's thread.
     """
 
     def say(self, line: str) -> None:
@@ -91,7 +91,7 @@ def run_specs(
     options: RunOptions = RunOptions(),
 ) -> Iterator[Result]:
     """Run cell specs and yield each result as soon as it is recorded; :func:`run_selection` explains the arguments."""
-    with prepare(specs, where, observer.say) as environments:
+    with prepare(specs, where, observer.say, options.require) as environments:
         cells = plan(specs, environments, options.require)
         observer.planned(cells)
         results = run_cells(
@@ -101,6 +101,7 @@ def run_specs(
             launch=options.launch,
             repeat=options.repeat,
             started=observer.started,
+            say=observer.say,
         )
         for result in (without_loss(result, where.known) for result in results):
             try:

@@ -83,7 +83,7 @@ class Runner:
 
     def _warm_servers(self) -> Servers:
         if self._servers is None:
-            self._servers = Servers(self._runs_folder() / "servers")
+            self._servers = Servers(self._runs_folder() / "servers", self._show_progress)
         return self._servers
 
     def _show_progress(self, line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +54,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Let every stack be this interpreter; return the names of the probed environments, and whether with `sim`."""
     probed: list[tuple[str, bool]] = []
 
-    def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
+    def probe(python: Path, name: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
         probed.append((name or str(python), sim))
         return environment(name or str(python), python=Path(sys.executable))
 
@@ -108,6 +109,15 @@ def test_the_users_own_interpreter_is_probed_and_used(
     )
     assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
     assert here == [(sys.executable, False)]
+
+
+def test_a_required_device_is_looked_for_even_if_no_cell_needs_it(
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    options = RunOptions(require=(Device.CPU, Device.SIM))
+    with contextlib.suppress(ReprosError):
+        list(run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", Observer(), options))
+    assert here == [("current", True)]
 
 
 def test_a_stack_that_cannot_be_made_is_a_result(
