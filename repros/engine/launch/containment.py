@@ -10,8 +10,8 @@ Each mechanism catches processes that the others miss:
   becomes their child, whatever its environment, and they end it (:mod:`repros.inside.warm`).
 - The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
 - The **server's mark** in `REPROS_SERVER`: it finds what a killed warm server could no longer end (:func:`end_marked`).
-- The **leader's pid**: between its fork and its `setsid`, a leader shows the server's environment and is in the server's
-  session. One that was stopped there, or hangs in a library's fork handler, is ended as the server's child
+- The **leader's pid**: between its fork and its `setsid`, a leader has the environment and the session of its
+  server. One that was stopped there, or hangs in a library's fork handler, is ended as the server's child
   (:meth:`repros.engine.launch.server.Leader.end`).
 - The **reaper**: it ends everything when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
 
