@@ -43,7 +43,7 @@ APART = {
 os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py"))["uv_settings"](os.environ))
 
 begun: set[str] = set()
-"""Results files that this run of nox has started; its later sessions append to them."""
+"""Results files that this run of nox has begun; its later sessions append to them."""
 
 
 @nox.session(python=PYTHON, default=False)
@@ -55,12 +55,18 @@ def repro(session: nox.Session, strategy: str) -> None:
     parser.add_argument("--results", "--json", default=RESULTS)
     chosen, others = parser.parse_known_args(session.posargs)
     append = ["--append"] if chosen.results in begun else []
-    begun.add(chosen.results)
-    session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
     own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in others)
     stacks = ["--stack", "home", "--stack", "current"] if own else []
     results = ["--results", chosen.results, *append, "--no-summary", "--allow-empty"]
-    session.run("repros", "run", "--strategy", strategy, *stacks, *results, *others)
+    before = last_change(chosen.results)
+    try:
+        session.run("repros", "run", "--strategy", strategy, *stacks, *results, *others)
+    finally:
+        # A run that was refused leaves the results of an earlier one, to which nothing may be added.
+        if last_change(chosen.results) != before:
+            begun.add(chosen.results)
+        if chosen.results in begun:
+            session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
 
 
 @nox.session(python=PYTHON, default=False)
@@ -241,6 +247,14 @@ def changelog(session: nox.Session) -> None:
     """Print the next release's part of the changelog [-- towncrier build's options, to write it]."""
     install(session, "changelog")
     session.run("towncrier", "build", *(session.posargs or ["--draft"]))
+
+
+def last_change(file: str) -> int | None:
+    """Return when a file was changed, in nanoseconds; None if there is none. Emptying an empty one changes it, too."""
+    try:
+        return (HERE / file).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def install(session: nox.Session, group: str | None = None, *options: str) -> None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
-
-from repros.cli import main
 
 
 def run() -> None:
     """Run the command line and end the process with its exit code.
 
+    Ctrl-C may also come while the command line is imported, or a second time while it ends.
     The interpreter's own end frees every module and object one by one, which takes a fifth of a short command's time.
     What is left to do at the end of the process is done before.
     """
-    code = main()
+    try:
+        from repros.cli import main  # noqa: PLC0415 - see above
+
+        code = main()
+    except KeyboardInterrupt:
+        os._exit(128 + signal.SIGINT)
     if threading.active_count() == 1:
         atexit._run_exitfuncs()  # noqa: SLF001 - its only name; processes that `multiprocessing` forks end by it, too
         os._exit(code)  # all output is flushed: `main` has dropped what could not be written

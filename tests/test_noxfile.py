@@ -1,15 +1,25 @@
-"""The noxfile, read and not run: nox is no dependency of the tests."""
+"""The noxfile, read, and its session `repro` run without nox, which is no dependency of the tests."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
+import runpy
+import subprocess
+import sys
 import tomllib
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import pytest
+
+from repros.engine import record
 from repros.engine.catalogue import load
 from repros.engine.results_file import LATEST
+from tests.cli.command import CLAIMED
 
 ROOT = Path(__file__).parents[1]
 NOXFILE = ROOT / "noxfile.py"
@@ -59,3 +69,72 @@ def test_continuous_integration_runs_every_session_of_tests() -> None:
         name for line in re.findall(r"^(?:session|side_by_side) (.+)", run, re.MULTILINE) for name in line.split()
     }
     assert {"lint", "tests", "repro", "evidence", *constant("APART")} <= called
+
+
+@dataclass
+class Session:
+    """What nox gives to a session: it runs the real command, on an environment that needs no torch."""
+
+    posargs: list[str]
+    notified: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    def install(self, *_: object, **__: object) -> None:
+        """Install nothing: the command is there."""
+
+    def notify(self, name: str, posargs: list[str]) -> None:
+        self.notified.append((name, posargs))
+
+    def run(self, program: str, *words: str) -> None:
+        assert program == "repros"
+        command = [sys.executable, "-m", "tests.chaos.fake_environment", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ChildProcessError(done.returncode, done.stdout + done.stderr)
+
+
+@pytest.fixture
+def noxfile(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the names of the noxfile, with sessions as plain functions."""
+    nox = ModuleType("nox")
+    plain = {"session": lambda **_: lambda act: act, "parametrize": lambda *_: lambda act: act}
+    project = SimpleNamespace(load_toml=lambda _: {}, dependency_groups=lambda *_: ())
+    others = {"param": lambda *_, **__: None, "options": SimpleNamespace(), "Session": Session, "project": project}
+    nox.__dict__.update({**plain, **others})
+    monkeypatch.setitem(sys.modules, "nox", nox)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    return runpy.run_path(str(NOXFILE))
+
+
+@pytest.mark.slow
+def test_the_session_repro_adds_only_to_results_of_its_own(noxfile: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(CLAIMED)
+    file = tmp_path / "latest.jsonl"
+    words = ["--python", sys.executable, "--catalogue", str(tmp_path / "own.py"), "--results", str(file)]
+    session = Session([*words, "--variant", "claimed"])
+    noxfile["repro"](session, "ddp")
+    old = file.read_bytes()
+    noxfile["begun"].clear()  # another day: the file is an old one
+    session.notified.clear()
+    with pytest.raises(ChildProcessError, match="unknown strategy 'adamw'"):
+        noxfile["repro"](session, "adamw")
+    assert (file.read_bytes(), session.notified) == (old, [])
+    for count in (1, 2):
+        noxfile["repro"](session, "ddp")
+        assert [line["variant"] for line in record.read(file)] == ["claimed"] * count
+    assert session.notified == [("summary", [str(file)])] * 2
+    with pytest.raises(ChildProcessError, match="unknown strategy 'adamw'"):
+        noxfile["repro"](session, "adamw")
+    assert session.notified == [("summary", [str(file)])] * 3
+
+
+@pytest.mark.slow
+def test_a_selection_without_cells_has_no_results(noxfile: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "latest.jsonl"
+    file.write_bytes(b'{"schema": 1, "repro": "RPR-0001"}\n')
+    session = Session(["RPR-0017", "--stack", "current", "--device", "sim", "--results", str(file)])
+    for strategy in ("ddp", "adamw"):
+        noxfile["repro"](session, strategy)
+        assert file.read_bytes() == b""
+    assert session.notified == [("summary", [str(file)])] * 2
+    with pytest.raises(ChildProcessError, match="holds no result"):
+        session.run("repros", "summary", str(file))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.bisect.search import Answer
+from repros.engine.own_folder import make_folder
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def read_answers(file: Path) -> Iterator[ReleaseAnswer]:
 def append_answer(file: Path, answer: ReleaseAnswer) -> None:
     """Append an answer; not one without versions, because a failed installation may work the next time."""
     if answer.versions:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         with file.open("a", encoding="utf-8") as opened:
             # A line of its own, even after a line that an interrupt left incomplete.
             opened.write("\n" + json.dumps(asdict(answer)))

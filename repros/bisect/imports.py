@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.engine.own_folder import make_folder
 from repros.engine.signature import normalise
 from repros.model import Signature, Stack
 
@@ -91,7 +92,7 @@ class ImportMemory:
     def keep(self, release: str, failure: ImportFailure) -> None:
         """Remember a failure."""
         self._known[release, failure.module] = failure.why
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._file.parent)
         line = {"stack": self._stack, "release": release, "module": failure.module, "why": failure.why}
         with self._file.open("a", encoding="utf-8") as opened:
             # A line of its own, even after a line that an interrupt left incomplete.

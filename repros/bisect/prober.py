@@ -16,7 +16,7 @@ from repros.bisect.search import Answer, confirm
 from repros.bisect.swap import Swap
 from repros.engine.cells import is_warm, run_cell
 from repros.engine.launch import Servers
-from repros.engine.pipeline import new_log_folder
+from repros.engine.own_folder import new_log_folder
 from repros.engine.plan import plan
 from repros.engine.probe import ProbeError, probe
 from repros.environments.releases import Release

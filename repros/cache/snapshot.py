@@ -16,6 +16,8 @@ from repros.errors import ReprosError
 
 T = TypeVar("T")
 
+_ENDING = ".repros-snapshot"
+"""Ends the name of every snapshot: the folder may hold files of somebody else, which stay."""
 _MOST_KEPT = 32
 """Snapshots that are kept, the newest; those of other checkouts and catalogues, whose files may be gone."""
 
@@ -35,7 +37,7 @@ def remember(name: str, files: Iterable[str | Path], read: Callable[[], T], key:
     state = (sys.version, key, sorted(map(_state, files)))
     paths = "\0".join(path for path, *_ in state[2])
     try:
-        file = _folder() / f"{name}-{zlib.crc32(paths.encode('utf-8', 'surrogateescape')):08x}"
+        file = _folder() / f"{name}-{zlib.crc32(paths.encode('utf-8', 'surrogateescape')):08x}{_ENDING}"
     except (ReprosError, RuntimeError, OSError):  # no folder for a cache, which whoever needs one reports
         return read()
     with suppress(Exception):  # whatever reading a damaged pickle raises
@@ -86,11 +88,21 @@ def _load(file: Path, state: Any) -> Any:
 
 
 def _save(file: Path, state: Any, value: Any) -> None:
-    """Write a snapshot in one step, and remove the oldest if there are many."""
+    """Write a snapshot in one step, and remove the oldest if there are many.
+
+    Raises:
+        OSError: there is no room for it; nothing of it is left.
+    """
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    temporary.write_bytes(pickle.dumps((state, zlib.crc32(data)), pickle.HIGHEST_PROTOCOL) + data)
-    temporary.replace(file)
-    for other in sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)[:-_MOST_KEPT]:
+    try:
+        temporary.write_bytes(pickle.dumps((state, zlib.crc32(data)), pickle.HIGHEST_PROTOCOL) + data)
+        temporary.replace(file)
+    except BaseException:  # an interrupt, too
+        temporary.unlink(missing_ok=True)
+        raise
+    # With what killed processes left unfinished, whose names go on after the ending.
+    own = file.parent.glob(f"*{_ENDING}*")
+    for other in sorted(own, key=lambda snapshot: snapshot.lstat().st_mtime)[:-_MOST_KEPT]:
         other.unlink()

@@ -85,7 +85,7 @@ class MeasureOptions:
     default=RESULTS,
     show_default=True,
     metavar="FILE",
-    help="JSON Lines file to append the results to; logs go to runs/ beside it.",
+    help="JSON Lines file to append the results to; logs go to .repros/runs beside it.",
 )
 @click.option(
     "--jobs",

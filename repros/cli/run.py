@@ -22,7 +22,7 @@ from repros.engine.cells import JOBS
 from repros.engine.environment import Where
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
-from repros.engine.results_file import LATEST
+from repros.engine.results_file import LATEST, begin_results
 from repros.model import Device, Launch, Result
 from repros.settings import Places
 from repros.text.wording import relative_to_cwd
@@ -58,7 +58,7 @@ AUTO = "auto"
     default=LATEST,
     show_default=True,
     metavar="FILE",
-    help="JSON Lines file for the results; logs go to runs/ beside it.",
+    help="JSON Lines file for the results; logs go to .repros/runs beside it.",
 )
 @click.option("--append", is_flag=True, help="Add to the results file instead of replacing it.")
 @click.option(
@@ -93,7 +93,9 @@ AUTO = "auto"
     callback=to_devices,
     help="Refuse to run if this device is missing, instead of skipping its cells; repeatable.",
 )
-@click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
+@click.option(
+    "--allow-empty", is_flag=True, help="Exit with 0 and empty the results file when the selection names no cell."
+)
 @click.option("--no-summary", is_flag=True, help="Do not show the table; `repros summary` shows it later.")
 @click.option(
     "--verbose",
@@ -151,6 +153,8 @@ def run(
     except NothingToRunError as error:
         if not allow_empty:
             raise
+        # Or the results of an earlier run would pass for those of this one.
+        begin_results(results, append=append).close()
         observer.say(str(error))
         return AGREES
 

@@ -30,6 +30,7 @@ def run_cells(
     launch: Launch | None = None,
     repeat: int = 1,
     started: Callable[[Cell], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Result]:
     """Run and judge cells, `jobs` of them side by side; yield each result as soon as it is known.
 
@@ -42,6 +43,7 @@ def run_cells(
         launch: how to start them; None: warm, but cold where the repro asks for it.
         repeat: how often to run each cell.
         started: called from the worker threads when a cell starts.
+        say: receives lines of progress, from the same threads.
     """
     stop = threading.Event()
 
@@ -50,7 +52,7 @@ def run_cells(
             started(item)
         return run_cell(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
 
-    with Servers(runs / "servers") as servers, ThreadPoolExecutor(max_workers=jobs) as pool:
+    with Servers(runs / "servers", say) as servers, ThreadPoolExecutor(max_workers=jobs) as pool:
         pending = [pool.submit(run_next, item) for item in cells]
         yielded: set[Future[Result]] = set()
         try:

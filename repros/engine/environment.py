@@ -40,19 +40,27 @@ class Where:
 
 
 @contextlib.contextmanager
-def prepare(specs: Sequence[CellSpec], where: Where, say: Say) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
+def prepare(
+    specs: Sequence[CellSpec], where: Where, say: Say, require: Sequence[Device] = ()
+) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
     """Make and probe every environment that the specs need; yield a function from a repro to its environments.
 
     No other process removes the environments until the context ends. A stack whose lock meets the requirements of none
     of its specs is not made, because nothing could run on it.
 
+    Args:
+        specs: the result of :func:`repros.engine.plan.select`.
+        where: the environments.
+        say: receives lines of progress.
+        require: devices to look for even if no spec is of them.
+
     Raises:
         UnknownNameError: an unknown stack.
         ProbeError: the user's own interpreter does not answer.
     """
-    sim = any(spec.device is Device.SIM for spec in specs)
+    sim = Device.SIM in {*require, *(spec.device for spec in specs)}
     if where.python is not None:
-        own = _probe(where.python, None, sim=sim, say=say)
+        own = probe(where.python, sim=sim, say=say)
         yield lambda _: [own]
         return
     stacks = {spec.repro.id: where.stacks_of(spec.repro) for spec in specs}
@@ -71,17 +79,9 @@ def _make(wanted: Stack, *, sim: bool, say: Say) -> Environment:
     """Make and probe a stack's environment; if that fails, the environment is `broken` and its cells unavailable."""
     try:
         python = environments.ensure(wanted, say)
-        return _probe(python, wanted.name, sim=sim, say=say)
+        return probe(python, wanted.name, sim=sim, say=say)
     except (environments.EnvironmentFailedError, ProbeError) as error:
         return Environment(wanted.name, Path(), wanted.python, {}, broken=str(error), stack=wanted.name)
-
-
-def _probe(python: Path, stack_name: str | None, *, sim: bool, say: Say) -> Environment:
-    """Probe an environment; announce first if that may compile the simulated accelerator, which takes a minute."""
-    if sim:
-        name = stack_name or python
-        say(f"looking at {name} (the first time, its simulated accelerator is compiled: a minute or so)")
-    return probe(python, stack_name, sim=sim)
 
 
 def locked_environment(stack: Stack) -> Environment:

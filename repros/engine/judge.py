@@ -18,6 +18,7 @@ from repros.model import (
     Observation,
     Outcome,
     Process,
+    ProcessRole,
     Raised,
     Repeats,
     Result,
@@ -32,6 +33,15 @@ _MACHINE_ERRORS = re.compile(
     r"|DefaultCPUAllocator: can't allocate memory|Resource temporarily unavailable"
     r"|CUDA out of memory|CUDA error: out of memory|CUDA-capable device\(s\) is/are busy"
 )
+
+_FROM_OUTSIDE = {
+    "SIGKILL": "was killed from outside (SIGKILL), perhaps because memory ran out",
+    "SIGSTOP": "was stopped from outside (SIGSTOP)",
+    **dict.fromkeys(("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU"), "was ended from outside ({signal})"),
+}
+"""What is said of a process that ended by a signal which no failure of its own sends."""
+_INTERRUPTS = {"KeyboardInterrupt": "SIGINT", "SIGTERMException": "SIGTERM"}
+"""The exceptions as which Python, Lightning and accelerate raise such a signal, by the last part of their names."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +158,14 @@ def _weight(process: Process, signature: Signature) -> int:
         return 2 if process.ending is Ending.TIMED_OUT else 4
     if _machine_error(process):
         return 4
+    if process.role is ProcessRole.LEADER:
+        return 2  # as much as its ranks, which die with it, and nobody sees how
     match process.ending:
         case Ending.RAISED:
             # The first and the last exception of the chain decide; libraries raise their own in between.
             return 1 if any(map(is_consequence, process.chain[:1] + process.chain[-1:])) else 4
         case Ending.SIGNALLED:
-            return 2 if process.signal in {"SIGTERM", "SIGKILL", "SIGSTOP", None} else 4
+            return 2 if process.signal is None or process.signal in _FROM_OUTSIDE else 4
         case Ending.EXITED:
             return 3
         case Ending.TIMED_OUT | Ending.STOPPED | Ending.RETURNED:
@@ -167,10 +179,12 @@ def _machine_failure(process: Process) -> str | None:
     if error := _machine_error(process):
         text = f"{error.name}: {error.message}".splitlines()[0].removesuffix(": ")
         return f"{process.name} met a failure of the machine: {text}"
-    if process.ending is Ending.SIGNALLED and process.signal == "SIGKILL":
-        return f"{process.name} was killed from outside (SIGKILL), perhaps because memory ran out"
-    if process.ending is Ending.SIGNALLED and process.signal == "SIGSTOP":
-        return f"{process.name} was stopped from outside (SIGSTOP)"
+    raised = (_INTERRUPTS.get(raised.type.rpartition(".")[2]) for raised in process.chain)
+    number = process.signal or next(filter(None, raised), None)
+    if number in _FROM_OUTSIDE:
+        return f"{process.name} {_FROM_OUTSIDE[number].format(signal=number)}"
+    if process.role is ProcessRole.LEADER:
+        return f"{process.name}, which is this project's own, failed"
     return None
 
 

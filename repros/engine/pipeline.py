@@ -12,23 +12,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 from repros.engine import record
 from repros.engine.cells import JOBS, run_cells
 from repros.engine.environment import Where, prepare
+from repros.engine.own_folder import new_log_folder
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.environments.use import find_loss
 from repros.model import Cell, Device, Launch, Result, Stack, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
-
-LOG_FOLDERS = 50
-"""Number of runs whose logs are kept; `nox -s repro` makes one run per strategy."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class RunOptions:
 class Observer:
     """Receiver of progress; every method does nothing unless it is overridden.
 
-    `started` is called from the threads that run the cells, the others from the caller's thread.
+    `started` and `say` may be called from the threads that run the cells, the others only from the caller's thread.
     """
 
     def say(self, line: str) -> None:
@@ -78,7 +73,7 @@ def run_selection(
         catalogue: the repros.
         selection: which cells of them.
         where: the environments; missing ones are made.
-        out: the results file (JSON Lines) to append to; logs go to a new folder in `runs/` beside it.
+        out: the results file (JSON Lines) to append to; logs go to a new folder of `.repros/runs`.
         observer: receives everything that is not a result.
         options: how to run the cells.
 
@@ -96,7 +91,7 @@ def run_specs(
     options: RunOptions = RunOptions(),
 ) -> Iterator[Result]:
     """Run cell specs and yield each result as soon as it is recorded; :func:`run_selection` explains the arguments."""
-    with prepare(specs, where, observer.say) as environments:
+    with prepare(specs, where, observer.say, options.require) as environments:
         cells = plan(specs, environments, options.require)
         observer.planned(cells)
         results = run_cells(
@@ -106,6 +101,7 @@ def run_specs(
             launch=options.launch,
             repeat=options.repeat,
             started=observer.started,
+            say=observer.say,
         )
         for result in (without_loss(result, where.known) for result in results):
             try:
@@ -125,12 +121,3 @@ def without_loss(result: Result, stacks: Mapping[str, Stack]) -> Result:
         return result
     reason = f"the environment of stack {name} is no longer what it was when the run began: {loss}"
     return replace(result, verdict=Verdict.INFRA, reason=reason)
-
-
-def new_log_folder(out: Path) -> Path:
-    """Return a new folder's path for this run's logs, beside the results file; delete the oldest runs' folders."""
-    runs = out.parent / "runs"
-    with contextlib.suppress(OSError):
-        for old in sorted(runs.iterdir(), reverse=True)[LOG_FOLDERS - 1 :]:
-            shutil.rmtree(old, ignore_errors=True)
-    return runs / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S-%f")

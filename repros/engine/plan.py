@@ -92,22 +92,28 @@ def plan(
         require: devices that every environment must have.
 
     Raises:
-        ReprosError: an environment lacks a required device: a run without its cells would look successful.
+        ReprosError: an environment lacks a required device, even if no cell needs it: the run would look fine.
     """
     planned: list[Cell | Unavailable] = []
     for spec in specs:
         for environment in environments(spec.repro):
+            _refuse_missing(require, environment)
             offered = environment.counts.get(spec.device, 0)
             processes = (
                 max(1, min(spec.repro.processes, offered)) if spec.device is Device.CUDA else spec.repro.processes
             )
             cell = Cell(spec.repro, spec.variant, spec.strategy, spec.device, environment, processes)
             reason = _unavailable_reason(cell, offered)
-            why = environment.broken or environment.absent.get(spec.device)
-            if reason and why and spec.device in require:
-                raise ReprosError(f"{spec.device} is required, but {why} ({environment.name}).")
             planned.append(Unavailable(cell, reason) if reason else cell)
     return planned
+
+
+def _refuse_missing(required: Sequence[Device], environment: Environment) -> None:
+    """Raise ReprosError for the first required device that an environment does not offer."""
+    for device in required:
+        why = environment.broken or environment.absent.get(device)
+        if why or not environment.counts.get(device):
+            raise ReprosError(f"{device} is required, but {why or 'there is none'} ({environment.name}).")
 
 
 def _unavailable_reason(cell: Cell, offered: int) -> str | None:

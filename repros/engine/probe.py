@@ -7,10 +7,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from repros import cache, inside
 from repros.engine.judge import is_machine_error
+from repros.engine.launch.patience import NoAnswerError, wait_for_answer
 from repros.errors import ReprosError
 from repros.inside import contract
 from repros.model import Device, Environment
@@ -35,7 +37,14 @@ class ProbeError(ReprosError):
         super().__init__(f"{python}: {why}; {way_out}")
 
 
-def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_torch: bool = True) -> Environment:
+def probe(
+    python: Path,
+    stack: str | None = None,
+    *,
+    sim: bool = True,
+    needs_torch: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> Environment:
     """Describe the environment of an interpreter.
 
     Args:
@@ -43,45 +52,60 @@ def probe(python: Path, stack: str | None = None, *, sim: bool = True, needs_tor
         stack: name of the stack that the environment was made from; None for the user's own environment.
         sim: whether to look for the simulated accelerator, which may have to be compiled first (about half a minute).
         needs_torch: whether the user's own environment is refused if it has no torch.
+        say: receives lines of progress: with `sim`, that it has begun; then, that it still takes.
 
     Raises:
         ProbeError: the interpreter does not exist, is too old or does not answer; or it is the user's
             own and lacks the torch that it needs. (A stack's environment without torch is `broken` instead.)
     """
-    # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
-    command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
-    # Simulated GPUs that this process may have must not be counted as real ones.
-    left_out = {"PYTHONHOME", "PYTHONSTARTUP", contract.SIM}
-    environ = {name: value for name, value in os.environ.items() if name not in left_out}
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT,
-            check=False,
-            env=environ
-            | {
-                cache.VARIABLE: str(cache.cache_folder()),
-                "PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")),
-            },
-        )
+        answer, errors = _ask(python, stack, sim=sim, say=say)
+    except NoAnswerError as error:
+        raise ProbeError(python, f"did not answer ({error})", stack) from error
     except OSError as error:
         raise ProbeError(python, f"cannot be run ({error.strerror})", stack) from error
-    except subprocess.TimeoutExpired as error:
-        raise ProbeError(python, f"did not answer within {_TIMEOUT} s", stack) from error
     try:
-        environment = _environment(python, stack, json.loads(done.stdout.splitlines()[-1]))
+        environment = _environment(python, stack, json.loads(answer.splitlines()[-1]))
     except (ValueError, IndexError, KeyError, TypeError):
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        last = (errors.strip().splitlines() or ["no output"])[-1]
         raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})", stack) from None
     if _release(environment.python_version) < _OLDEST:
         raise ProbeError(python, _too_old_message(environment.python_version))
     if stack is None and needs_torch and environment.broken:
         raise ProbeError(python, environment.broken)
     return environment
+
+
+def _ask(python: Path, stack: str | None, *, sim: bool, say: Callable[[str], None]) -> tuple[str, str]:
+    """Run the probe's script; return what it wrote to stdout, the last line of which is its answer, and to stderr."""
+    # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
+    command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
+    # Simulated GPUs that this process may have must not be counted as real ones.
+    left_out = {"PYTHONHOME", "PYTHONSTARTUP", contract.SIM}
+    environ = {name: value for name, value in os.environ.items() if name not in left_out}
+    ours = {
+        cache.VARIABLE: str(cache.cache_folder()),
+        "PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")),
+    }
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environ | ours,
+    ) as process:
+        name = str(stack or python)
+        if sim:
+            say(f"looking at {name} (the first time, its simulated accelerator is compiled: a minute or so)")
+        try:
+            return wait_for_answer(
+                lambda seconds: process.communicate(timeout=seconds), process.pid, _TIMEOUT, name, say
+            )
+        except BaseException:  # an interrupt, too
+            process.kill()
+            raise
 
 
 def _too_old_problem(python: Path) -> str | None:

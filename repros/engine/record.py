@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
+from repros.engine.own_folder import make_folder
 from repros.errors import ReprosError
 from repros.model import Process, Result, Verdict
 
@@ -192,7 +193,7 @@ def append(path: Path, result: Result) -> None:
     """
     text = json.dumps(line(result), ensure_ascii=False) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _append_line(path, text)
     except OSError as error:
         raise NotRecordedError(path, result.cell.label, error) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from repros.engine import record
+from repros.engine.own_folder import make_folder
 from repros.engine.record import RecordLine
 from repros.errors import ReprosError
 
@@ -34,7 +35,7 @@ def begin_results(file: Path, *, append: bool, option: str = "--results") -> Bin
         ReprosError: it is not a results file, cannot be written, or would be emptied while another run writes to it.
     """
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         opened = file.open("ab+")
         opened.seek(0)
         if opened.read(len(_OPENING)) not in {b"", _OPENING}:

@@ -4,9 +4,9 @@ Every process gets a folder `CELL/processes/PID/` with
 
 - `events.jsonl`, one object per line, written with a single `write` so that a killed process leaves complete lines:
   `start` (role, rank), `joined` (rank and size of the process group), `raised` (the exception chain), `finished` (the
-  script ran to its end), `exit` (`os._exit` was called), `reaped` (the wait status of a child), `stopped` (the leader
-  is about to end this child); each with `time`, seconds of `time.monotonic`, which on Linux and macOS all processes of
-  a machine share;
+  script ran to its end), `interrupted` (SIGINT or SIGTERM has come), `exit` (`os._exit` was called), `reaped` (the wait
+  status of a child), `stopped` (the leader is about to end this child); each with `time`, seconds of `time.monotonic`,
+  which on Linux and macOS all processes of a machine share;
 - `stacks.txt`, to which faulthandler writes every thread's stack at a fatal signal and when the engine requests it;
 - `log.txt`, stdout and stderr of every process but the main one, whose log the engine opens itself.
 """
@@ -19,7 +19,14 @@ import sys
 from repros.inside import contract
 from repros.inside.import_hooks import when_imported
 from repros.inside.recorder import Recorder, launched_rank, redirect_output
-from repros.inside.watchers import watch_exceptions, watch_exits, watch_multiprocessing, watch_process_groups
+from repros.inside.watchers import (
+    watch_exceptions,
+    watch_exits,
+    watch_interrupts,
+    watch_multiprocessing,
+    watch_process_groups,
+    watch_sigterm,
+)
 
 
 def install(cell: str, role: str = "main") -> Recorder:
@@ -42,7 +49,10 @@ def install(cell: str, role: str = "main") -> Recorder:
         redirect_output(os.path.join(recorder.folder, "log.txt"))
     watch_exceptions(recorder)
     watch_exits(recorder)
+    watch_interrupts(recorder)
     when_imported("multiprocessing.process", lambda module: watch_multiprocessing(recorder, module))
+    for package in ("lightning.pytorch", "pytorch_lightning"):
+        when_imported(f"{package}.utilities.exceptions", lambda module: watch_sigterm(recorder, module))
     when_imported("torch.distributed.distributed_c10d", lambda module: watch_process_groups(recorder, module))
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: recorder.begin("helper", None))

@@ -2,14 +2,15 @@
 
     python -c 'from repros.inside import warm; warm.main()' MODULE [MODULE ...]
 
-The server exchanges JSON lines with the engine over stdin and stdout:
+The server exchanges JSON lines with the engine over a socket, which is its stdin as it starts. Stdout and stderr are
+its log, so what a `.pth` file or a library prints is no message:
 
 - It first sends `{"ready": seconds}`, once everything is imported.
 - The engine requests a cell by `{"id", "argv", "cwd", "environ", "ranks", "log"}`. The server answers `{"id", "pid"}`
   when the cell's leader runs and `{"id", "status"}` (a wait status) when the leader has ended.
 - The engine requests further modules by `{"id", "import"}`. The server answers `{"id", "imported"}`.
 
-When stdin ends, as it does when the engine dies, the server ends every cell and itself.
+When the requests end, as they do when the engine dies, the server ends every cell and itself.
 
     server ── leader (in its own session, acts as torchrun's agent) ── rank 0, rank 1, ...
 
@@ -38,9 +39,9 @@ from repros.inside.processes import become_subreaper, kill_children, kill_sessio
 
 
 def main() -> None:
-    """Import the modules that the command line names, then serve until stdin ends."""
+    """Import the modules that the command line names, then serve until the requests end."""
     started = time.monotonic()
-    requests, answers = _private_pipes()
+    channel = _private_channel()
     become_subreaper()
     _import(sys.argv[1:])
     wake, woken = os.pipe()
@@ -48,9 +49,9 @@ def main() -> None:
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    server = _Server(answers, (requests, answers, wake, woken))
+    server = _Server(channel, (channel, wake, woken))
     server.say({"ready": round(time.monotonic() - started, 3)})
-    server.serve(requests, wake)
+    server.serve(wake)
 
 
 def _import(names: list[str]) -> None:
@@ -63,28 +64,28 @@ def _import(names: list[str]) -> None:
 
 
 class _Server:
-    """The running leaders, and the pipe for answers to the engine."""
+    """The running leaders, and the socket for messages with the engine."""
 
-    def __init__(self, answers: int, private: tuple[int, ...]) -> None:
-        self.answers = answers
+    def __init__(self, channel: int, private: tuple[int, ...]) -> None:
+        self.channel = channel
         self.private = private
         self.leaders: dict[int, int] = {}
 
     def say(self, answer: dict[str, Any]) -> None:
         """Send one answer."""
-        os.write(self.answers, (json.dumps(answer) + "\n").encode())
+        os.write(self.channel, (json.dumps(answer) + "\n").encode())
 
-    def serve(self, requests: int, wake: int) -> None:
+    def serve(self, wake: int) -> None:
         """Start a leader for each request and report each that ended, until the requests end."""
         pending = b""
         while True:
-            readable, _, _ = select.select([requests, wake], [], [])
+            readable, _, _ = select.select([self.channel, wake], [], [])
             if wake in readable:
                 os.read(wake, 4096)
                 self.reap()
-            if requests not in readable:
+            if self.channel not in readable:
                 continue
-            chunk = os.read(requests, 1 << 16)
+            chunk = os.read(self.channel, 1 << 16)
             if not chunk:
                 break
             pending += chunk
@@ -127,13 +128,10 @@ class _Server:
         kill_children(but=self.leaders)
 
 
-def _private_pipes() -> tuple[int, int]:
-    """Reserve stdin and stdout for messages with the engine; what libraries print goes to stderr instead."""
-    requests, answers = os.dup(0), os.dup(1)
-    os.set_inheritable(requests, False)
-    os.set_inheritable(answers, False)
+def _private_channel() -> int:
+    """Reserve stdin, a socket, for messages with the engine; what reads stdin from here on finds nothing."""
+    channel = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    os.dup2(2, 1)
-    return requests, answers
+    return channel

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import signal
 import sys
 import threading
 from types import TracebackType
@@ -71,6 +72,42 @@ def watch_exits(recorder: Recorder) -> None:
     sys.exit = sys_exit
     os._exit = exit_now
     os.waitpid = waitpid
+
+
+def watch_interrupts(recorder: Recorder) -> None:
+    """Record SIGINT before it is raised: a library may take it for a wish to end a fit early, and the script goes on.
+
+    Lightning did so until 2.1. The handler stays what `signal.default_int_handler` is, which `asyncio` asks for.
+    """
+    real = signal.default_int_handler
+    if signal.getsignal(signal.SIGINT) is not real:  # it is ignored, say
+        return
+
+    def default_int_handler(number: int, frame: Any) -> Any:
+        recorder.write("interrupted", signal="SIGINT")
+        return real(number, frame)
+
+    signal.default_int_handler = default_int_handler
+    signal.signal(signal.SIGINT, default_int_handler)
+
+
+def watch_sigterm(recorder: Recorder, module: Any) -> None:
+    """Record SIGTERM in a Lightning fit, which leaves the script by a SystemExit with the code 0.
+
+    Args:
+        recorder: writes it down.
+        module: Lightning's `utilities.exceptions`.
+    """
+    original = getattr(module, "SIGTERMException", None)
+    if original is None:  # before 2.0
+        return
+    real = original.__init__
+
+    def initialise(self: Any, *args: Any) -> None:
+        real(self, *args)
+        recorder.write("interrupted", signal="SIGTERM")
+
+    original.__init__ = initialise
 
 
 def watch_process_groups(recorder: Recorder, module: Any) -> None:

@@ -11,7 +11,8 @@ from repros.engine import record
 from repros.engine.cells import is_warm, run_cell
 from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers
-from repros.engine.pipeline import new_log_folder, without_loss
+from repros.engine.own_folder import new_log_folder
+from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.results_file import begin_results
 from repros.environments.bytecode import write_no_bytecode
@@ -82,7 +83,7 @@ class Runner:
 
     def _warm_servers(self) -> Servers:
         if self._servers is None:
-            self._servers = Servers(self._runs_folder() / "servers")
+            self._servers = Servers(self._runs_folder() / "servers", self._show_progress)
         return self._servers
 
     def _show_progress(self, line: str) -> None:

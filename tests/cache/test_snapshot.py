@@ -117,6 +117,45 @@ def test_the_oldest_of_many_are_removed(kept: Path, tmp_path: Path) -> None:
     assert len([*kept.iterdir()]) == snapshot._MOST_KEPT
 
 
+def test_a_full_disk_leaves_nothing(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    # A limit of 100 bytes for each file: like a full disk, it takes the first bytes and refuses the rest.
+    script = f"""
+import resource
+from repros.cache.snapshot import remember
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+print(len(remember("text", [{str(tmp_path / "file")!r}], lambda: "x" * 1000)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("1000\n", "")
+    assert [*kept.iterdir()] == []
+
+
+def test_files_of_somebody_else_stay(kept: Path, tmp_path: Path) -> None:
+    theirs = [kept / "epoch-1.pt", kept / "catalogue-0123abcd", kept / "a folder"]
+    theirs[2].mkdir(parents=True)
+    for file in theirs[:2]:
+        file.write_text("a model's snapshot")
+    for number in range(snapshot._MOST_KEPT + 3):
+        (tmp_path / str(number)).write_text("")
+        remember("number", [tmp_path / str(number)], lambda: number)  # noqa: B023 - called at once
+    assert [file.exists() for file in theirs] == [True] * 3
+    assert len([*kept.iterdir()]) == snapshot._MOST_KEPT + 3
+
+
+def test_what_killed_processes_left_is_removed(kept: Path, tmp_path: Path, ask: Callable[[], tuple[str, int]]) -> None:
+    ask()
+    (whole,) = kept.iterdir()
+    for pid in range(2 * snapshot._MOST_KEPT):
+        left = kept / f"{whole.name}.{pid}"
+        left.write_bytes(b"")
+        os.utime(left, (0, 0))
+    (tmp_path / "data/one.txt").write_text("3")
+    ask()
+    assert len([*kept.iterdir()]) == snapshot._MOST_KEPT
+    assert whole.exists()
+
+
 def test_a_refusal_is_not_kept(kept: Path, data: Path) -> None:
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):

@@ -37,7 +37,7 @@ def cell(mode: str, variant: str, deadline: float, python: Path | None = None) -
 def replace_probe() -> None:
     """Make every interpreter count as one with torch, unprobed."""
 
-    def probe(python: Path, stack: str | None = None, **options: bool) -> Environment:
+    def probe(python: Path, stack: str | None = None, **options: object) -> Environment:
         return _describe(Path(sys.executable), str(python))
 
     environment.probe = probe  # type: ignore[attr-defined]

@@ -58,7 +58,7 @@ Command = Callable[..., tuple[int, str, str]]
 """Runs a command; returns its exit code and its two outputs."""
 
 
-def fake_probe(python: Path, stack: str | None = None, *, sim: bool = True) -> Environment:
+def fake_probe(python: Path, stack: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
     """Describe this interpreter as one with torch and without CUDA."""
     absent = {Device.CUDA: "torch 2.13.0 is a build without CUDA"}
     versions = {"torch": "2.13.0"}

@@ -131,6 +131,17 @@ def test_unavailable_cells_are_counted_by_their_reason(repros: Command, tmp_path
     assert "\n  fixed    plain     cuda    venv   unavailable\n    torch 2.13.0 is a build without CUDA\n" in out
 
 
+@pytest.mark.parametrize(
+    ("device", "missing"), [("cuda", "torch 2.13.0 is a build without CUDA"), ("sim", "there is none")]
+)
+def test_a_required_device_is_refused_even_if_no_cell_needs_it(device: str, missing: str, repros: Command) -> None:
+    words = ("run", "--python", "/x/venv/bin/python", "--catalogue", RAISES, "--variant", "fixed", "--require")
+    assert repros(*words, "cpu")[0] == 0
+    refused = f"repros: {device} is required, but {missing} (/x/venv/bin/python).\n"
+    assert repros(*words, device) == (2, "", refused)
+    assert read_verdicts() == ["fixed clean"]
+
+
 def test_two_runs_in_one_folder_lose_nothing(repros: Command, here: Path) -> None:
     words = ("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed")
     assert repros(*words)[0] == 0

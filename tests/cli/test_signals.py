@@ -56,3 +56,28 @@ def test_a_signal_shows_the_results_so_far(here: Path, number: signal.Signals) -
     assert (process.returncode, err) == (128 + number, "")
     assert "[1/2] reproduced  RPR-9001 failing plain cpu venv" in out
     assert "\n1 agree, 0 news, 0 trouble\ninterrupted after 1 of 2 cells\nresults: .repros/latest.jsonl\n" in out
+
+
+INTERRUPTS = """\
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+"""
+"""A `sitecustomize` that interrupts the process as it imports a module: Ctrl-C at a known moment of its start."""
+
+
+@pytest.mark.parametrize(
+    "module", ["repros.cli", "click", "repros.cli.main", "repros.cli.shared.streams", "repros.cli.run"]
+)
+def test_ctrl_c_while_the_command_line_is_imported(module: str, here: Path) -> None:
+    (here / "sitecustomize.py").write_text(INTERRUPTS.format(module=module))
+    done = subprocess.run(
+        [sys.executable, "-m", "repros", "run", "--help"],
+        env={**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{ROOT}"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")  # click ends the line of the `^C`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from repros import environments
 from repros.engine import environment as engine_environment
-from repros.engine import pipeline, record
+from repros.engine import record
 from repros.engine.catalogue import load
 from repros.engine.environment import Where
 from repros.engine.pipeline import Observer, RunOptions, run_selection
@@ -53,7 +54,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Let every stack be this interpreter; return the names of the probed environments, and whether with `sim`."""
     probed: list[tuple[str, bool]] = []
 
-    def probe(python: Path, name: str | None = None, *, sim: bool = True) -> Environment:
+    def probe(python: Path, name: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
         probed.append((name or str(python), sim))
         return environment(name or str(python), python=Path(sys.executable))
 
@@ -76,8 +77,9 @@ def test_a_selection_is_run_judged_and_recorded(
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
     assert observer.calls == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
     assert here == [("current", False)]
-    (runs,) = (tmp_path / "runs").iterdir()
+    (runs,) = (tmp_path / ".repros/runs").iterdir()
     assert sorted(folder.name for folder in runs.iterdir()) == [
+        ".made-by-repros",
         "RPR-9001-failing-plain-cpu-current",
         "RPR-9001-fixed-plain-cpu-current",
         "RPR-9001-gone-plain-cpu-current",
@@ -107,6 +109,15 @@ def test_the_users_own_interpreter_is_probed_and_used(
     )
     assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
     assert here == [(sys.executable, False)]
+
+
+def test_a_required_device_is_looked_for_even_if_no_cell_needs_it(
+    catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    options = RunOptions(require=(Device.CPU, Device.SIM))
+    with contextlib.suppress(ReprosError):
+        list(run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", Observer(), options))
+    assert here == [("current", True)]
 
 
 def test_a_stack_that_cannot_be_made_is_a_result(
@@ -168,14 +179,5 @@ def test_repeats_give_one_result(catalogue: Catalogue, here: list[tuple[str, boo
     assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
     (line,) = record.read(out)
     assert line["repeats"] == {"n": 3, "agreeing": 3}
-    folders = (tmp_path / "runs").glob("*/RPR-9001-failing-plain-cpu-current/*")
+    folders = (tmp_path / ".repros/runs").glob("*/RPR-9001-failing-plain-cpu-current/*")
     assert sorted(folder.name for folder in folders) == ["001", "002", "003"]
-
-
-def test_the_oldest_log_folders_are_deleted(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    for number in range(60):
-        (runs / f"20260101-{number:06}" / "cell").mkdir(parents=True)
-    new = pipeline.new_log_folder(tmp_path / "latest.jsonl")
-    assert (new.parent, new.exists()) == (runs, False)
-    assert sorted(folder.name for folder in runs.iterdir()) == [f"20260101-{number:06}" for number in range(11, 60)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, plan, select, stack_names
-from repros.errors import UnknownNameError
+from repros.errors import ReprosError, UnknownNameError
 from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
 from repros.model.catalogue import Catalogue
 from tests.factories import environment, repro, requirements, variant
@@ -131,6 +131,35 @@ SIM = {Device.SIM: 99, Device.CPU: 2, Device.CUDA: 1}
 )
 def test_an_unavailable_cell_has_a_reason(where: Environment, device: Device, why: str | None) -> None:
     assert reason(device, where) == why
+
+
+@pytest.mark.parametrize(
+    ("where", "missing"),
+    [
+        (
+            environment("current", absent={Device.CUDA: "this torch is a build without CUDA"}),
+            "this torch is a build without CUDA",
+        ),
+        (environment("current", counts={Device.CPU: 2}), "there is none"),
+        (environment("current", counts={Device.CPU: 2, Device.CUDA: 0}), "there is none"),
+        (environment("current", broken="no network"), "no network"),
+    ],
+)
+@pytest.mark.parametrize("device", [Device.CPU, Device.CUDA])
+def test_a_missing_device_that_is_required_is_refused_even_if_no_cell_needs_it(
+    where: Environment, missing: str, device: Device
+) -> None:
+    spec = CellSpec(TWO, TWO.variants[0], "ddp", device)
+    with pytest.raises(ReprosError) as refused:
+        plan([spec], lambda _: [environment("2023-12", counts=SIM), where], [Device.CPU, Device.CUDA])
+    required = "cpu" if missing == "no network" else "cuda"
+    assert str(refused.value) == f"{required} is required, but {missing} (current)."
+
+
+def test_a_required_device_that_is_there_changes_nothing() -> None:
+    spec = CellSpec(TWO, TWO.variants[0], "ddp", Device.CPU)
+    here = [environment(counts=SIM)]
+    assert plan([spec], lambda _: here, [*SIM]) == plan([spec], lambda _: here)
 
 
 def test_an_unmet_requirement_is_named_with_the_installed_version() -> None:

@@ -8,6 +8,9 @@ from repros.engine.launch.environ import accelerator, for_cell
 from repros.engine.launch.supervise import CellDirs
 from repros.model import Cell
 
+_END_TIMEOUT = 10.0
+"""Seconds that the kernel gets to end a killed process."""
+
 
 class Interpreter:
     """The started interpreter that runs the script."""
@@ -24,6 +27,16 @@ class Interpreter:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    def end(self) -> None:
+        """Make sure that it has ended.
+
+        Raises:
+            OSError: even SIGKILL does not end it.
+        """
+        self._popen.kill()
+        if not self.wait(_END_TIMEOUT):
+            raise OSError(f"process {self.pid} does not end")
 
     @property
     def returncode(self) -> int:

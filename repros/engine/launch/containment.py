@@ -10,6 +10,9 @@ Each mechanism catches processes that the others miss:
   becomes their child, whatever its environment, and they end it (:mod:`repros.inside.warm`).
 - The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
 - The **server's mark** in `REPROS_SERVER`: it finds what a killed warm server could no longer end (:func:`end_marked`).
+- The **leader's pid**: between its fork and its `setsid`, a leader has the environment and the session of its
+  server. One that was stopped there, or hangs in a library's fork handler, is ended as the server's child
+  (:meth:`repros.engine.launch.server.Leader.end`).
 - The **reaper**: it ends everything when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
 
 A process of a cold cell that left the session *and* cleared its environment escapes. None of the libraries does both.
@@ -63,6 +66,14 @@ def stopped(token: Path, session: int) -> set[int]:
             if process.status() == psutil.STATUS_STOPPED:
                 found.add(process.pid)
     return found
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a signal has stopped a process or one that it has started, and nothing has continued it."""
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return any(each.status() == psutil.STATUS_STOPPED for each in (process, *process.children(recursive=True)))
+    return False
 
 
 def end_marked(variable: str, value: str) -> None:

@@ -25,6 +25,7 @@ _FATAL = {
     "Illegal instruction": "SIGILL",
 }
 _FATAL_LINE = re.compile(rf"^Fatal Python error: ({'|'.join(_FATAL)})$", re.MULTILINE)
+_INTERRUPTS = ("SIGINT", "SIGTERM")
 _LARGEST_FILE = 20_000_000
 
 Events = list[Mapping[str, Any]]
@@ -100,11 +101,16 @@ class _Trace:
     finished: Mapping[str, Any] | None
     exit: Mapping[str, Any] | None
     joined: Mapping[str, Any] | None
+    interrupted: Mapping[str, Any] | None
+    """The first of its kind: what came after it is its consequence."""
 
     @classmethod
     def of(cls, pid: int, events: Events, *, is_main: bool) -> _Trace | None:
         """Sort the events; return None if the process recorded no start, unless the engine itself started it."""
         last = {event["event"]: event for event in events}
+        interrupted = next(
+            (event for event in events if event["event"] == "interrupted" and event.get("signal") in _INTERRUPTS), None
+        )
         roles = [str(event.get("role")) for event in events if event["event"] == "start"]
         if not roles and not is_main:
             return None
@@ -116,7 +122,9 @@ class _Trace:
         # A process knows its rank for certain once it joined the process group: the last event with a rank counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {ProcessRole.MAIN, ProcessRole.RANK} else None
-        return cls(pid, role, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"))
+        return cls(
+            pid, role, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"), interrupted
+        )
 
 
 def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:
@@ -137,10 +145,12 @@ def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str,
 
 def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) -> tuple[float | None, dict[str, Any]]:
     """Return when a process ended, if it recorded that, and how."""
-    raised, finished, left = (
+    raised, finished, left, interrupted = (
         event if event and event["time"] <= timeline.cutoff else None
-        for event in (trace.raised, trace.finished, trace.exit)
+        for event in (trace.raised, trace.finished, trace.exit, trace.interrupted)
     )
+    if interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event):
+        return interrupted["time"], {"ending": Ending.SIGNALLED, "signal": interrupted["signal"]}
     if raised is not None:
         return raised["time"], {"ending": Ending.RAISED, "chain": _chain(raised)}
     if finished is not None:

@@ -105,6 +105,8 @@ class Reaper:
             env={},
             start_new_session=True,
         )
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)  # a stopped one reads nothing
         for workdir, session in self._cells.items():
             self._send(workdir, session)
 

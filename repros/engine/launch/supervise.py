@@ -50,6 +50,13 @@ class MainProcess(Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` seconds for its end; return whether it ended."""
 
+    def end(self) -> None:
+        """Make sure that it has ended; its session may not be there yet.
+
+        Raises:
+            OSError: nothing ends it, or its end is not reported.
+        """
+
     @property
     def returncode(self) -> int:
         """Exit code, negative for a signal; valid once `wait` has returned True."""
@@ -93,7 +100,8 @@ def run(cell: Cell, folder: Path, start: StartCell, launch: Launch, stop: thread
     if stop.is_set():
         return broken("interrupted")
     if not processes:
-        return broken("no process of the cell wrote any event: the hook did not start")
+        why = "the hook did not start" if timeline.deadline is None else "it had not begun at its deadline"
+        return broken(f"no process of the cell wrote any event: {why}")
     return Observation(processes, time.monotonic() - started, folder, launch=launch, leftovers=leftovers)
 
 
@@ -122,7 +130,7 @@ def _run(cell: Cell, dirs: CellDirs, start: StartCell, stop: threading.Event) ->
         timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
         leftovers = len(timeline.stopped - _pids(folder, ProcessRole.MAIN, ProcessRole.LEADER, ProcessRole.RANK))
         containment.end(folder, main.pid, containment.HASTY if stop.is_set() else containment.LADDER)
-        main.wait()
+        main.end()
         logs.compact(folder)
     return timeline, main, leftovers
 

@@ -62,6 +62,9 @@ def observed(
     return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status)
 
 
+INTERRUPT, TERM = (event("interrupted", signal=name) for name in ("SIGINT", "SIGTERM"))
+
+
 @pytest.mark.parametrize(
     ("events", "status", "ending"),
     [
@@ -76,6 +79,25 @@ def observed(
         ([start()], -41, ("rank 0", "signalled", "SIG41")),  # a real-time signal
         ([start()], 1, ("rank 0", "exited", 1)),
         ([], 1, ("rank 0", "exited", 1)),  # the engine knows the main process without its events
+        # what comes after an interrupt is its consequence, and what came before it is not
+        (
+            [start(), TERM, event("finished", 3.0)],
+            0,
+            ("rank 0", "signalled", "SIGTERM"),
+        ),
+        (
+            [start(), INTERRUPT, event("raised", 3.0, chain=CHAIN)],
+            1,
+            ("rank 0", "signalled", "SIGINT"),
+        ),
+        ([start(), INTERRUPT], 1, ("rank 0", "signalled", "SIGINT")),
+        (
+            [start(), event("raised", chain=CHAIN), {**INTERRUPT, "time": 3.0}],
+            1,
+            ("rank 0", "raised", "m"),
+        ),
+        ([start(), event("finished"), {**INTERRUPT, "time": 3.0}], 0, ("rank 0", "returned", None)),
+        ([start(), event("interrupted", 1.5, signal=["SIGINT"]), event("finished")], 0, ("rank 0", "returned", None)),
         ([start(rank=0), event("finished", rank=3)], 0, ("rank 3", "returned", None)),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, logs, run
-from repros.engine.launch import warm as launching
+from repros.engine.launch import server as launching
 from repros.model import Cell, Ending, Observation, Verdict
 from tests.endings import ENDINGS
 from tests.toy_cells import living

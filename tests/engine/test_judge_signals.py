@@ -1,0 +1,64 @@
+"""Processes that somebody else has ended: they say nothing about a repro, unless they explain nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from repros.engine.judge import judge
+from repros.model import Cell, Ending, Process, ProcessRole, Verdict
+from tests.engine.test_judge import DOCUMENTED, EXIT, FAILS, FIX, KILL, OTHER, PEER, RETURNED, TERM, ends
+from tests.factories import observation, process, raised
+
+INTERRUPTED = process(1, Ending.RAISED, chain=(raised("", "builtins.KeyboardInterrupt"),))
+SIGTERM_RAISED = process(
+    1, Ending.RAISED, chain=(raised("", "lightning.pytorch.utilities.exceptions.SIGTERMException"),)
+)
+LEADER = process(None, Ending.RAISED, role=ProcessRole.LEADER, chain=(raised("quite another failure"),))
+UNSEEN = process(0, Ending.SIGNALLED)
+
+TABLE: list[tuple[Cell, tuple[Process, ...], Verdict, str]] = [
+    # ended by somebody else
+    (FAILS, (TERM, process(1)), Verdict.INFRA, "rank 0 was ended from outside (SIGTERM)"),
+    (FIX, (TERM, replace(PEER, rank=1)), Verdict.INFRA, "rank 0 was ended from outside (SIGTERM)"),
+    (FIX, (RETURNED, replace(TERM, rank=1, signal="SIGHUP")), Verdict.INFRA, "rank 1 was ended from outside (SIGHUP)"),
+    (FIX, (RETURNED, INTERRUPTED), Verdict.INFRA, "rank 1 was ended from outside (SIGINT)"),
+    (FIX, (PEER, INTERRUPTED), Verdict.INFRA, "rank 1 was ended from outside (SIGINT)"),
+    (FIX, (PEER, SIGTERM_RAISED), Verdict.INFRA, "rank 1 was ended from outside (SIGTERM)"),
+    (
+        FIX,
+        (replace(LEADER, ending=Ending.SIGNALLED, signal="SIGTERM"), UNSEEN, replace(UNSEEN, rank=1)),
+        Verdict.INFRA,
+        "launcher was ended from outside (SIGTERM)",
+    ),
+    (
+        FIX,
+        (replace(LEADER, chain=INTERRUPTED.chain), UNSEEN, replace(UNSEEN, rank=1)),
+        Verdict.INFRA,
+        "launcher was ended from outside (SIGINT)",
+    ),
+    (FIX, (LEADER, UNSEEN), Verdict.INFRA, "launcher, which is this project's own, failed"),
+    (FAILS, (LEADER, DOCUMENTED), Verdict.REPRODUCED, "rank 1 showed the documented signature"),
+    # a launcher ends the other ranks, and an interrupted rank explains nothing that another rank did by itself
+    (FIX, (TERM, replace(EXIT, rank=1)), Verdict.DIFFERENT, "rank 1 ended otherwise: exit 1"),
+    (FIX, (TERM, OTHER), Verdict.DIFFERENT, "rank 1 ended otherwise: RuntimeError: quite another failure"),
+    (
+        FIX,
+        (replace(INTERRUPTED, rank=0), OTHER),
+        Verdict.DIFFERENT,
+        "rank 1 ended otherwise: RuntimeError: quite another failure",
+    ),
+    (
+        ends("signal SIGINT"),
+        (RETURNED, replace(KILL, signal="SIGINT")),
+        Verdict.REPRODUCED,
+        "rank 1 showed the documented signature",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "processes", "verdict", "reason"), TABLE, ids=range(len(TABLE)))
+def test_verdict(wanted: Cell, processes: tuple[Process, ...], verdict: Verdict, reason: str) -> None:
+    result = judge(wanted, observation(*processes))
+    assert (result.verdict, result.reason) == (verdict, reason)
