@@ -28,7 +28,7 @@ from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.markdown import Form, markdown
 from repros.issue.redact import Identity
 from repros.issue.torch_env import collect_env
-from repros.model import Device, Outcome, Repro, Stack, Variant
+from repros.model import Device, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue
 from repros.settings import Places
 from repros.stacks import load_stacks
@@ -117,7 +117,7 @@ def _run(
 
 
 def _is_reported(variant: Variant) -> bool:
-    return variant.name == "failing" or variant.outcome is Outcome.PASSES or variant.claim is not None
+    return variant.name == "failing" or variant.role in {Role.WORKS, Role.DOES_NOT_FIX}
 
 
 def _reports(

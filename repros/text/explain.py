@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import assert_never
 
 from repros.engine.launch import logs
-from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result
+from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result, Role
 from repros.model.affected import packages_of
 from repros.model.paths import path_in_package
 from repros.model.ranges import affected_text
@@ -63,7 +63,9 @@ def _expected_lines(cell: Cell) -> list[str]:
     if expectation.outcome is Outcome.FAILS:
         expected = [f"fails with {expectation.signature}", f"affected: {ranges}; here: {here}"]
     elif expectation.is_fix:
-        expected = ["returns, since this variant is a fix", f"affected without it: {ranges}; here: {here}"]
+        is_contrast = variant.role is Role.CONTRAST
+        why = "the failure does not show under its conditions" if is_contrast else "this variant is a fix"
+        expected = [f"returns, since {why}", f"affected without it: {ranges}; here: {here}"]
     else:
         expected = ["returns, since these versions are not affected", f"affected: {ranges}; here: {here}"]
     return [*expected, f"variant: {variant.about}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,18 @@ def test_reports_its_own_run(repros: Command) -> None:
     assert "reproduced  RPR-9001 failing plain cpu venv" in err
     assert read_verdicts() == ["fixed clean"], "the results of the latest run stay as they are"
     assert "failing reproduced" in read_verdicts(".repros/report.jsonl")
+
+
+def test_a_contrast_is_not_run_as_if_it_were_a_fix(repros: Command, here: Path) -> None:
+    script = Path(RAISES).read_text(encoding="utf-8")
+    name = re.escape("[tool.repro.variants.fixed]")
+    (here / "own.py").write_text(re.sub(rf"^# {name}\n", r"\g<0># contrast = true\n", script, flags=re.MULTILINE))
+    code, out, _ = repros("report", "RPR-9001", "--python", "/usr/venv/bin/python", "--catalogue", "own.py")
+    assert code == 0
+    assert {verdict.split()[0] for verdict in read_verdicts(".repros/report.jsonl")} & {"failing", "fixed"} == {
+        "failing"
+    }
+    assert "`fixed`" not in out
 
 
 def test_as_json(repros: Command) -> None:

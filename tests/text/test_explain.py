@@ -37,7 +37,9 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def result(logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, reason: str = "why") -> Result:
+def result(
+    logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, reason: str = "why", contrast: bool = False
+) -> Result:
     cell = factories.cell(
         outcome,
         repro=factories.repro(path=logs / "toy.py", packages=("lightning",)),
@@ -45,6 +47,7 @@ def result(logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, re
             "failing" if outcome is Outcome.FAILS else "fixed",
             outcome,
             affected=factories.conditions("lightning<2.4,>=2.1"),
+            contrast=contrast,
         ),
     )
     seen = factories.observation(*processes, folder=logs / "runs" / "cell", seconds=61.25)
@@ -93,6 +96,11 @@ log of rank 1, its last 1 line:
 all logs  runs/cell
 again     {AGAIN} --stack current --catalogue toy.py"""
     )
+
+
+def test_a_contrast_is_no_fix(logs: Path) -> None:
+    text = explain(result(logs, factories.process(None, Ending.EXITED, code=3), outcome=Outcome.PASSES, contrast=True))
+    assert "expected  returns, since the failure does not show under its conditions\n" in text
 
 
 def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from repros.audit.subject import Constraint, Location
 from repros.errors import ReprosError
+from repros.model.requirements import format_requirement
 
 T = TypeVar("T")
 
@@ -39,7 +41,7 @@ def range_constraint(
     version = _pinned_version(specifiers)
     if version is not None:
         return Constraint(str(version), location, version, marker=marker, required=required)
-    raw = _lower_bound_first(specifiers) or "any release"
+    raw = _format(specifiers) or "any release"
     return Constraint(raw, location, releases=specifiers, marker=marker, required=required)
 
 
@@ -89,8 +91,10 @@ def _pinned_version(specifiers: SpecifierSet) -> Version | None:
     return None
 
 
-def _lower_bound_first(specifiers: SpecifierSet) -> str:
-    return ",".join(sorted(map(str, specifiers), key=lambda text: (not text.startswith((">", "~", "=")), text)))
+def _format(specifiers: SpecifierSet) -> str:
+    requirement = Requirement("x")
+    requirement.specifier = specifiers
+    return format_requirement(requirement).removeprefix("x")
 
 
 def read_text(file: Path) -> str:
