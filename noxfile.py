@@ -35,7 +35,7 @@ PYTEST = ["-n", "2", "--timeout", "300"]
 APART = {
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
-    "browser": ["tests/site/test_browser.py"],
+    "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
 }
 """Test files that have a session of their own, which `tests` leaves out."""
 

@@ -79,3 +79,17 @@ def downloaded(package: npm.Package) -> Path:
         return npm.download(package)
     except npm.NpmError as error:
         pytest.skip(str(error))
+
+
+def watch(page: Any) -> list[str]:
+    """Return a list to which every error of a page is added."""
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+
+    def add_failure(request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the next page was opened before this one was complete
+            problems.append(f"{request.url}: {request.failure}")
+
+    page.on("requestfailed", add_failure)
+    return problems

@@ -1,15 +1,20 @@
-"""The built site, once for each process of the tests."""
+"""The built site, once for each process of the tests, and a page of Chromium."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from repros.engine.catalogue import load
 from repros.site.build import Place, build
+from repros.site.matcher import PYODIDE
+from repros.site.search import MINISEARCH
 from repros.site.source import Source, read_source
+from tests.site.browser import chromium, downloaded, serve
 
 PLACE = Place("https://example.org/repros", "https://example.org/source")
 
@@ -43,3 +48,32 @@ def many(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Source:
         if unit.repro == origin.id
     }
     return replace(source, catalogue=load([folder]), evidence=evidence)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def folder(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole site, as it is published."""
+    downloaded(PYODIDE)
+    downloaded(MINISEARCH)
+    made = tmp_path_factory.mktemp("whole")
+    build(source, made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def address(folder: Path) -> Iterator[str]:
+    with serve(folder) as served:
+        yield served
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()

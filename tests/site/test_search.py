@@ -19,6 +19,8 @@ from repros.site.source import Source
 from tests.match.golden_logs import read_golden_logs
 from tests.site.browser import downloaded
 
+pytestmark = pytest.mark.slow
+
 ASSETS = Path(__file__).parents[2] / "repros/site/assets"
 RUN = """
 import { readFileSync } from "node:fs";
