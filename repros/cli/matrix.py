@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -236,5 +237,11 @@ def _compare_with_evidence(out: Page, lines: Sequence[RecordLine], known: Eviden
         show_text(out, str(disagreement), "yellow" if disagreement.category is Category.NEWS else "red")
     number = len(disagreements)
     outcome = f"{number} {'differs' if number == 1 else 'differ'} from" if disagreements else "all agree with"
-    show_text(out, f"{count(len(lines), 'cell')} checked: {outcome} the evidence")
-    return DISAGREES if disagreements else AGREES
+    categories = Counter(Verdict(line["verdict"]).category for line in latest(lines))
+    unjudged = categories.pop(Category.NOT_JUDGED, 0)
+    categories.pop(Category.SKIPPED, 0)
+    checked = categories.total()
+    show_text(out, f"{count(checked, 'cell')} checked" + (f": {outcome} the evidence" if checked else ""))
+    if unjudged:
+        show_text(out, f"{count(unjudged, 'cell')} could not be judged, and may differ", "red")
+    return DISAGREES if disagreements or unjudged else AGREES

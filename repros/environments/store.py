@@ -98,7 +98,7 @@ def copy(stack: Stack, say: Say) -> Iterator[Path]:
     """
     root = place(stack).with_name(f"{place(stack).name}-copy")
     root.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{root}.lock"):
+    with _locked(root, say, f"is using the second environment of stack {stack.name}"):
         try:
             try:
                 _install(stack, root, say)
@@ -112,18 +112,25 @@ def copy(stack: Stack, say: Say) -> Iterator[Path]:
 def _make_unless_complete(stack: Stack, root: Path, say: Say) -> Path:
     if not _is_complete(root):
         root.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{root}.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            say(f"waiting for another process that is making the environment of stack {stack.name}")
-            lock.acquire()
-        try:
+        with _locked(root, say, f"is making the environment of stack {stack.name}"):
             if not _is_complete(root):
                 _install(stack, root, say)
-        finally:
-            lock.release()
     return _python(root)
+
+
+@contextlib.contextmanager
+def _locked(root: Path, say: Say, doing: str) -> Iterator[None]:
+    """Hold the lock of an environment; say so before waiting for another process, which may take hours."""
+    lock = FileLock(f"{root}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(f"waiting for another process that {doing}")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _install(stack: Stack, root: Path, say: Say) -> None:

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from repros.engine.launch import Servers
-from tests.chaos import accelerator_faults, cell_faults, file_faults, runner_faults, surrounding_faults
+from tests.chaos import (
+    accelerator_faults,
+    cell_faults,
+    file_faults,
+    machine_faults,
+    runner_faults,
+    stopped_faults,
+    surrounding_faults,
+)
 from tests.chaos.fake_environment import toy
 from tests.chaos.leaks import Violation
 from tests.chaos.worker import NotInjectedError, Worker
@@ -53,6 +61,20 @@ FAULTS: dict[Fault, int] = {
     surrounding_faults.hide_proc: 4,
 }
 """Faults that need no torch; how many of each there are among some four hundred."""
+NEW_FAULTS: dict[Fault, int] = {
+    stopped_faults.stop_the_leader: 8,
+    stopped_faults.stop_the_server: 4,
+    stopped_faults.end_a_process: 16,
+    stopped_faults.stop_the_probe: 4,
+    machine_faults.hide_the_network: 4,
+    machine_faults.fill_shared_memory: 4,
+    machine_faults.fill_the_temporary_disk: 4,
+    machine_faults.lose_the_network: 6,
+    machine_faults.share_an_empty_cache: 6,
+    machine_faults.forbid_the_cache: 8,
+    machine_faults.match_another_encoding: 8,
+}
+"""Faults that the kept run (`kept.json`) does not have yet; those of them that a later one has move to `FAULTS`."""
 TORCH_FAULTS: dict[Fault, int] = {
     cell_faults.kill_a_gloo_rank: 10,
     cell_faults.kill_a_gloo_server: 4,
@@ -155,7 +177,7 @@ class ChaosRun:
 
 def plan_faults(seed: int, faults: int, torch: Path | None, only: str | None = None) -> list[tuple[int, Fault]]:
     """Return numbered faults; the seed decides their order and how many there are of each."""
-    weights = {**FAULTS, **(TORCH_FAULTS if torch else {})}
+    weights = {**FAULTS, **NEW_FAULTS, **(TORCH_FAULTS if torch else {})}
     chosen = {fault: weight for fault, weight in weights.items() if only in {None, fault.__name__}}
     rng = random.Random(seed)  # noqa: S311 - has to be repeatable
     # Each at least once if there are enough, the rest by weight.

@@ -10,7 +10,7 @@ import pytest
 
 from repros.docs.kept import CHAOS, read_kept_run
 from tests.chaos import accelerator_faults, cell_faults, file_faults, runner_faults
-from tests.chaos.run import FAULTS, TORCH_FAULTS, ChaosRun, plan_faults
+from tests.chaos.run import FAULTS, NEW_FAULTS, TORCH_FAULTS, ChaosRun, plan_faults
 from tests.chaos.worker import Worker
 
 SEED = 20261121
@@ -47,6 +47,15 @@ def test_no_fault_violates_an_invariant(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="faults find their targets by /proc")
+def test_the_faults_that_the_kept_run_lacks(tmp_path: Path) -> None:
+    run = ChaosRun(list(enumerate(NEW_FAULTS)), SEED, None, time.monotonic() + 280)
+    run.inject_all(tmp_path / "run", 2, print)
+    assert run.violations == []
+    assert run.plan == []
+
+
+@pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="faults find their targets by /proc")
 def test_a_damaged_accelerator_is_made_anew(tmp_path: Path, current_python: Path) -> None:
@@ -69,8 +78,8 @@ def test_the_kept_run_had_every_fault_and_no_violation() -> None:
 def test_the_seed_decides_the_plan() -> None:
     first, again, other = plan_faults(1, 330, None), plan_faults(1, 330, None), plan_faults(2, 330, None)
     assert first == again != other
-    assert {fault for _, fault in first} == set(FAULTS)
-    assert {fault for _, fault in plan_faults(1, 330, Path("python"))} == {*FAULTS, *TORCH_FAULTS}
+    assert {fault for _, fault in first} == {*FAULTS, *NEW_FAULTS}
+    assert {fault for _, fault in plan_faults(1, 330, Path("python"))} == {*FAULTS, *NEW_FAULTS, *TORCH_FAULTS}
 
 
 def test_an_unexpected_error_is_a_violation(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -157,6 +158,14 @@ def test_results_of_an_earlier_run_can_be_checked_without_running(repros: Comman
     news = "news: RPR-9101 failing plain cpu 2023-12 is gone; its evidence says reproduced\n"
     assert repros(*check) == (1, f"{news}2 cells checked: 1 differs from the evidence\n", "")
     assert repros(*check[:-3], "--from", "run.jsonl")[0] == 2
+    for verdict, code, told in (
+        ("infra", 1, "1 cell could not be judged, and may differ\n"),
+        ("unavailable", 0, ""),
+    ):
+        Path("run.jsonl").write_text(lines.replace('"verdict": "gone"', f'"verdict": "{verdict}"'))
+        assert repros(*check) == (code, f"1 cell checked: all agree with the evidence\n{told}", "")
+        Path("run.jsonl").write_text(re.sub('"verdict": "[a-z]+"', f'"verdict": "{verdict}"', lines))
+        assert repros(*check) == (code, f"0 cells checked\n{told.replace('1 cell', '2 cells')}", "")
 
 
 def test_a_selection_that_names_nothing_is_refused_unless_allowed(repros: Command, agreeing: str) -> None:

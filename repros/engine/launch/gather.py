@@ -26,7 +26,8 @@ _FATAL = {
 }
 _FATAL_LINE = re.compile(rf"^Fatal Python error: ({'|'.join(_FATAL)})$", re.MULTILINE)
 _INTERRUPTS = ("SIGINT", "SIGTERM")
-_LARGEST_FILE = 20_000_000
+_MOST_READ = 10_000_000
+"""Bytes of a process's events that are read from their beginning, and as many from their end."""
 
 Events = list[Mapping[str, Any]]
 
@@ -233,7 +234,11 @@ def _events(path: Path) -> Iterator[Mapping[str, Any]]:
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for line in file.read(_LARGEST_FILE).splitlines():
+        head = file.read(_MOST_READ)
+        # How the process ended is at the end, however much it has recorded before.
+        left_out = max(0, file.seek(0, os.SEEK_END) - len(head) - _MOST_READ)
+        file.seek(len(head) + left_out)
+        for line in (head + (b"\n" if left_out else b"") + file.read(_MOST_READ)).splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 event = json.loads(line)
                 if isinstance(event["event"], str) and isinstance(event["time"], float):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from repros.engine.launch import gather as gathering
 from repros.engine.launch.gather import Timeline, gather
 from repros.model import Ending, Process
 
@@ -196,3 +197,14 @@ def test_lines_that_are_not_json_are_skipped(tmp_path: Path) -> None:
     )
     (found,) = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
     assert found.ending is Ending.RAISED
+
+
+@pytest.mark.parametrize("size", [0.9, 1.5, 2.5])
+def test_the_end_of_many_events_is_read(size: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "_MOST_READ", 10_000)
+    reaped = event("reaped", child=12, status=0)
+    many = [reaped] * int(size * 10_000 / len(json.dumps(reaped) + "\n"))
+    assert gathered(tmp_path, {MAIN: [start(), *many, event("raised", chain=CHAIN)]}) == [("rank 0", "raised", "m")]
+    halfway = [start(), *many[: len(many) // 2], event("joined", rank=3), *many[len(many) // 2 :], event("finished")]
+    (rank,) = observed(tmp_path / "halfway", {MAIN: halfway})
+    assert (rank.rank, rank.ending) == (0 if size > 2 else 3, Ending.RETURNED)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -121,3 +122,20 @@ def test_a_fork_of_the_runner_does_not_keep_the_pipe_open(
     assert with_token.wait(10) == -signal.SIGKILL
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+
+
+def test_a_stopped_reaper_holds_up_no_runner(of_runner: Reaper, tmp_path: Path) -> None:
+    of_runner.add_cell(tmp_path)
+    assert of_runner.pid is not None
+    os.kill(of_runner.pid, signal.SIGSTOP)
+
+    def run_many_cells() -> None:
+        for number in range(4000):  # more than a pipe holds
+            of_runner.add_cell(tmp_path / str(number))
+            of_runner.remove_cell(tmp_path / str(number))
+
+    thread = threading.Thread(target=run_many_cells, daemon=True)
+    thread.start()
+    thread.join(30)
+    os.kill(of_runner.pid, signal.SIGCONT)
+    assert not thread.is_alive()
