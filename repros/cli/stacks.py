@@ -75,13 +75,15 @@ def _show_outdated(places: Places, *, as_json: bool) -> int:
     today = dt.datetime.now(dt.UTC).date()
     documented = {name for repro in load_catalogue(places) for name in repro.packages}
     lags = list(find_lags(stack("current", places), documented))
+    out = console()
     if as_json:
         echo_json([_lag_values(lag, today) for lag in lags])
     elif not lags:
-        show_text(console(), "no package of current has a newer release", "green")
+        show_text(out, "no package of current has a newer release", "green")
     else:
         for lag in lags:
-            show_text(console(), _lag_line(lag, today), "red" if lag.is_overdue(today) else "")
+            for line in wrap(_lag_line(lag, today), out.width, hanging="  "):
+                show_text(out, line, "red" if lag.is_overdue(today) else "")
     return DISAGREES if any(lag.is_overdue(today) for lag in lags) else AGREES
 
 

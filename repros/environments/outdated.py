@@ -63,5 +63,5 @@ def find_lags(stack: Stack, packages: Iterable[str]) -> Iterator[Lag]:
 
 
 def _without_pin(wanted: Requirement) -> Requirement:
-    bounds = SpecifierSet(",".join(str(part) for part in wanted.specifier if part.operator != "=="))
+    bounds = SpecifierSet(",".join(str(part) for part in wanted.specifier if part.operator not in {"==", "==="}))
     return Requirement(f"{wanted.name}{bounds}")

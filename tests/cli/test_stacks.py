@@ -63,6 +63,15 @@ def test_a_release_is_overdue_after_a_month(repros: Command, serve: Serve) -> No
     assert (code, json.loads(out)[1]) == (1, {**values, "overdue": True})
 
 
+def test_outdated_in_sixty_columns(repros: Command, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(index_pages(torch={"98.0.1": dt.date(2026, 11, 1)}))
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = repros("stacks", "--outdated")
+    assert out.startswith("torch 2.15.0 in current is ")
+    assert out.endswith("98.0.1\n")
+    assert lines_over(60, out) == []
+
+
 def test_outdated_without_a_network(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     code, out, err = repros("stacks", "--outdated")
