@@ -259,7 +259,8 @@ def test_the_project_is_imported_by_from_imports_only() -> None:
 
 
 BESIDE_THE_VERDICT = {
-    "pipeline.py": "the order of the steps, and the log folders",
+    "pipeline.py": "the order of the steps",
+    "own_folder.py": "the folder of results and logs",
     "record.py": "records verdicts that have been decided",
     "digest": "the digests themselves",
     "difference.py": "shows how a script's variants differ",
