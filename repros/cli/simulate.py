@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -54,6 +57,8 @@ def simulate(
     if python is not None:
         environ["PATH"] = contract.path_with(str(find_interpreter(python).parent), environ.get("PATH", os.defpath))
     environ = program_environ(environ, chosen)
+    if option := _isolating_option(command):
+        raise ReprosError(f"python {option} loads no simulated GPUs, which come by PYTHONPATH; leave the option out.")
     program = shutil.which(command[0], path=environ["PATH"])
     if program is None and command[0].endswith(".py"):
         raise ReprosError(
@@ -63,3 +68,12 @@ def simulate(
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
     sys.stdout.flush()
     os.execve(program, list(command), environ)  # noqa: S606 - the user's own command
+
+
+def _isolating_option(command: Sequence[str]) -> str | None:
+    """Return the option by which Python ignores PYTHONPATH or loads no site; the program would run without the GPUs."""
+    program, *words = command
+    if not re.fullmatch(r"python[\d.]*", Path(program).name):
+        return None
+    options = takewhile(lambda word: re.match(r"-[^cm-]", word), words)
+    return next((option for option in options if re.match(r"-[bBdiOPqRsuvx]*[IES]", option)), None)
