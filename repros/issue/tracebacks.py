@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -20,6 +20,8 @@ from repros.text.control import remove_controls
 
 _LONGEST_TRACEBACK = 60
 """Lines."""
+_BEGINNING = 7
+"""Lines of a longer one that are kept before the cut: its opening, and the frames of the script itself."""
 _LONGEST_LINE = 1_000
 _OPENING = "Traceback (most recent call last)"
 
@@ -98,7 +100,7 @@ def last_traceback(folders: Iterable[Path], scripts: Scripts, redactor: Redactor
             rows = redactor.redact_text("\n".join(_user_frames(_read_rows(log), scripts))).split("\n")
             starts = [number for number, row in enumerate(rows) if _OPENING in row]
             if starts:
-                return _shorten(row[:_LONGEST_LINE] for row in rows[starts[-1] :])
+                return _shorten([row[:_LONGEST_LINE] for row in rows[starts[-1] :]])
     return ""
 
 
@@ -126,9 +128,9 @@ def _user_frames(rows: Iterable[str], scripts: Scripts) -> Iterator[str]:
             yield short.replace(scripts.path, scripts.public_path)
 
 
-def _shorten(rows: Iterable[str]) -> str:
-    """Return a traceback's first line and its last lines."""
-    first, *rest = rows
-    left_out = len(rest) + 1 - _LONGEST_TRACEBACK
-    kept = [first, *rest] if left_out <= 0 else [first, f"[... {left_out} lines ...]", *rest[left_out:]]
-    return "\n".join(kept)
+def _shorten(rows: Sequence[str]) -> str:
+    """Return a traceback's first lines and its last lines."""
+    left_out = len(rows) - _LONGEST_TRACEBACK
+    if left_out > 0:
+        rows = [*rows[:_BEGINNING], f"[... {left_out} lines ...]", *rows[_BEGINNING + left_out :]]
+    return "\n".join(rows)
