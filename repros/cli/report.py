@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -28,10 +28,13 @@ from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.markdown import Form, markdown
 from repros.issue.redact import Identity
 from repros.issue.torch_env import collect_env
-from repros.model import Device, Repro, Role, Stack, Variant
+from repros.model import Device, Kind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue
 from repros.settings import Places
 from repros.stacks import load_stacks
+from repros.text.layout import HANGING
+from repros.text.threads import kind_text
+from repros.text.wording import wrap
 
 RUNS = Path(".repros/report.jsonl")
 """Results of the cells that `repros report` ran; the results of the latest run are left alone."""
@@ -94,11 +97,29 @@ def report(
         file, where = RUNS, choose_where(stacks, python, places)
         lines = _run(catalogue, ids, where, strategies, devices)
     reports = list(_reports(catalogue, ids, lines, file))
+    _name_threads(catalogue.find(report.failure.id) for report in reports)
     if as_json:
         echo_json([dataclasses.asdict(report) for report in reports])
         return
     chosen = Form(form) if form else None
     echo("\n---\n\n".join(markdown(report, chosen) for report in reports), nl=False)
+
+
+def _name_threads(repros: Iterable[Repro]) -> None:
+    """Say on stderr what is known upstream: a second thread, or a bug report of a design, helps nobody."""
+    out = console(stderr=True)
+    for repro in repros:
+        # One in the packages' own trackers is read by those who can change something.
+        reports = sorted(repro.upstream.reports, key=lambda link: not any(name in link for name in repro.packages))
+        others = f" (the block has {len(reports) - 1} more)" if len(reports) > 1 else ""
+        facts = [
+            "" if repro.kind is Kind.BUG else kind_text(repro.kind, repro.documented),
+            f"fixed by {repro.upstream.fixed_by[0]}" if repro.upstream.fixed_by else "",
+            f"known as {reports[0]}{others}: comment there" if reports else "",
+        ]
+        if any(facts):
+            for line in wrap(f"{repro.id}: {'; '.join(filter(None, facts))}", out.width, hanging=HANGING):
+                show_text(out, line, "yellow")
 
 
 def _run(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -13,7 +16,7 @@ from repros.cli.shared.inputs import find_interpreter
 from repros.cli.shared.options import example, program_option
 from repros.errors import ReprosError
 from repros.inside import contract
-from repros.simulate import parse_memory, program_path, variables
+from repros.simulate import parse_memory, program_environ, variables
 from repros.simulated_gpus.profiles import PROFILES
 
 
@@ -50,11 +53,13 @@ def simulate(
     """
     size = None if memory is None else parse_memory(memory)
     chosen = variables(gpus, memory=size, like=like, cpu_random=cpu_random, hide_gpus=hide_gpus)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(contract.SIM)}
+    environ = dict(os.environ)
     if python is not None:
         environ["PATH"] = contract.path_with(str(find_interpreter(python).parent), environ.get("PATH", os.defpath))
-    chosen |= {"PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")), "PATH": program_path(environ)}
-    program = shutil.which(command[0], path=chosen["PATH"])
+    environ = program_environ(environ, chosen)
+    if option := _isolating_option(command):
+        raise ReprosError(f"python {option} loads no simulated GPUs, which come by PYTHONPATH; leave the option out.")
+    program = shutil.which(command[0], path=environ["PATH"])
     if program is None and command[0].endswith(".py"):
         raise ReprosError(
             f"{command[0]!r} cannot be started as it is; give the program that runs it: python {command[0]}"
@@ -62,4 +67,13 @@ def simulate(
     if program is None:
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
     sys.stdout.flush()
-    os.execve(program, list(command), {**environ, **chosen})  # noqa: S606 - the user's own command
+    os.execve(program, list(command), environ)  # noqa: S606 - the user's own command
+
+
+def _isolating_option(command: Sequence[str]) -> str | None:
+    """Return the option by which Python ignores PYTHONPATH or loads no site; the program would run without the GPUs."""
+    program, *words = command
+    if not re.fullmatch(r"python[\d.]*", Path(program).name):
+        return None
+    options = takewhile(lambda word: re.match(r"-[^cm-]", word), words)
+    return next((option for option in options if re.match(r"-[bBdiOPqRsuvx]*[IES]", option)), None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +45,28 @@ _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
 
 def lock(wanted: Stack) -> str:
     """Resolve a stack anew and return the text of its lock."""
-    with tempfile.TemporaryDirectory() as folder:
-        requirements = Path(folder, "stack.in")
+    with _own_folder() as folder:
+        requirements = folder / "stack.in"
         requirements.write_text("\n".join(map(str, wanted.requirements)), encoding="utf-8")
-        Path(folder, _WITHDRAWN).write_text(constraints(), encoding="utf-8")
+        (folder / _WITHDRAWN).write_text(constraints(), encoding="utf-8")
         resolved = run_uv(
             *("pip", "compile", requirements.name, "--constraints", _WITHDRAWN),
             *("--quiet", "--no-header", "--annotation-style", "line"),
             *("--python-version", wanted.python, "--python-platform", _PLATFORMS[0]),
             *("--exclude-newer", f"{wanted.until}T23:59:59Z"),
             *("--no-emit-index-url", "--no-emit-find-links"),
-            folder=Path(folder),
+            folder=folder,
         )
     return format_lock(wanted, portable(resolved.splitlines()))
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[Path]:
+    """Make a temporary folder with empty settings of uv, which else takes those above: in `/tmp` a stranger's."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "uv.toml").touch()
+        yield folder
 
 
 def format_lock(wanted: Stack, lines: Sequence[str]) -> str:
@@ -99,12 +109,12 @@ def _find_hashes(wanted: Stack, pins: Sequence[str]) -> Mapping[str, set[str]]:
 
 def _find_files(wanted: Stack, pins: Sequence[str], platform: str) -> list[dict[str, Any]]:
     """Return the packages of a `pylock.toml` with these pins, whose files are those for one platform."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "pins.in").write_text("\n".join(pins), encoding="utf-8")
+    with _own_folder() as folder:
+        (folder / "pins.in").write_text("\n".join(pins), encoding="utf-8")
         found = run_uv(
             *("pip", "compile", "pins.in", "--no-deps", "--format", "pylock.toml", "--quiet", "--no-header"),
             *("--python-version", wanted.python, "--python-platform", platform),
-            folder=Path(folder),
+            folder=folder,
         )
     packages: list[dict[str, Any]] = tomllib.loads(found)["packages"]
     return packages

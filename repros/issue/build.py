@@ -5,30 +5,17 @@ The catalogue's text is public. Everything observed goes through the redactor, f
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.launch import logs
 from repros.engine.record import RecordLine, is_own_environment
 from repros.export import pins, script
 from repros.issue.redact import Identity, Redactor
+from repros.issue.tracebacks import Scripts, last_traceback
 from repros.model import Kind, Outcome, Repro, Role, Stack, Upstream, Variant, Verdict
-from repros.model.paths import path_in_package
 from repros.settings import CATALOGUE, PACKAGE, Places
 from repros.stacks import load_stacks
-from repros.text.control import remove_controls
-
-_LONGEST_TRACEBACK = 60
-"""Lines."""
-_LONGEST_LINE = 1_000
-_OPENING = "Traceback (most recent call last)"
-
-_FRAME = re.compile(r'^(?:\[rank\d+\]:)? +File "')
-_INDENTED = re.compile(r"^(?:\[rank\d+\]:)?  ")
-_OWN_FOLDER = "/repros/inside/"
-_FRAME_FILE = re.compile(r'File "(?P<path>[^"]*)"')
 
 Collect = Callable[[RecordLine], tuple[str, str | None]]
 """Takes a record line; returns the output of `torch.utils.collect_env` in its environment, or why there is none."""
@@ -138,11 +125,14 @@ def build(
     failure = _describe_failure(repro, ordered, load_stacks(places))
     public = repro.path.is_relative_to(CATALOGUE)
     redactor = Redactor(identity, failure.script if public else "")
+    shown = failure if public else redactor.redact_value(failure)
+    failed = sorted(filter(shows_failure, ordered), key=lambda line: line["variant"] != "failing")
+    scripts = Scripts.of(repro, failure.path, shown.script)
     return IssueReport(
-        failure if public else redactor.redact_value(failure),
+        shown,
         redactor.redact_value(environments),
         redactor.redact_value(tuple(_summarise_run(line, names) for line in ordered)),
-        _last_traceback(repro, ordered, redactor),
+        last_traceback((Path(line["logs"] or "") for line in failed), scripts, redactor),
     )
 
 
@@ -230,50 +220,3 @@ def _summarise_run(line: RecordLine, names: Mapping[str, str]) -> RunSummary:
         signature=line.get("signature"),
         reason=line["reason"],
     )
-
-
-def _last_traceback(repro: Repro, lines: Iterable[RecordLine], redactor: Redactor) -> str:
-    """Return the last traceback in the logs of a failed run, of the failing variant's run if that failed; redacted.
-
-    The whole log is redacted before anything is cut: a part of a key or of a secret does not show what it is.
-    """
-    failed = sorted(filter(shows_failure, lines), key=lambda line: line["variant"] != "failing")
-    for line in failed:
-        folder = Path(line["logs"] or "")
-        for log in (folder / "main.log", *sorted(folder.glob("processes/*/log.txt"))):
-            rows = redactor.redact_text("\n".join(_user_frames(repro, _read_rows(log)))).split("\n")
-            starts = [number for number, row in enumerate(rows) if _OPENING in row]
-            if starts:
-                return _shorten(row[:_LONGEST_LINE] for row in rows[starts[-1] :])
-    return ""
-
-
-def _read_rows(log: Path) -> list[str]:
-    """Return the lines of a log without terminal sequences; a cell's finished log has at most `logs.CAP` bytes."""
-    try:
-        with log.open("rb") as file:
-            raw = file.read(2 * logs.CAP)
-    except OSError:
-        return []
-    return remove_controls(raw.decode("utf-8", "replace")).removesuffix("\n").split("\n")
-
-
-def _user_frames(repro: Repro, rows: Iterable[str]) -> Iterator[str]:
-    """Yield a traceback's lines without the frames of this project's launcher, and with short paths."""
-    own_frame = False
-    for row in rows:
-        if _FRAME.search(row):
-            own_frame = _OWN_FOLDER in row
-        elif not _INDENTED.search(row):
-            own_frame = False
-        if not own_frame:
-            short = _FRAME_FILE.sub(lambda frame: f'File "{path_in_package(frame["path"])}"', row)
-            yield short.replace(str(repro.path.resolve()), _public_path(repro))
-
-
-def _shorten(rows: Iterable[str]) -> str:
-    """Return a traceback's first line and its last lines."""
-    first, *rest = rows
-    left_out = len(rest) + 1 - _LONGEST_TRACEBACK
-    kept = [first, *rest] if left_out <= 0 else [first, f"[... {left_out} lines ...]", *rest[left_out:]]
-    return "\n".join(kept)

@@ -58,9 +58,19 @@ def variables(
     return chosen
 
 
-def program_path(environ: Mapping[str, str]) -> str:
-    """Return a `PATH` on which `nvidia-smi` is that of the simulated GPUs, with the present one behind it."""
-    return contract.path_with(str(BIN), environ.get("PATH", os.defpath))
+def program_environ(environ: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of a program that gets simulated GPUs.
+
+    Its Python loads them, and its `nvidia-smi` lists them.
+
+    Args:
+        environ: the present variables; what they say of simulated GPUs is left out.
+        chosen: what :func:`variables` has returned.
+    """
+    kept = {name: value for name, value in environ.items() if not name.startswith(contract.SIM)}
+    python_path, path = kept.get("PYTHONPATH"), kept.get("PATH", os.defpath)
+    places = {"PYTHONPATH": contract.python_path(python_path), "PATH": contract.path_with(str(BIN), path)}
+    return {**kept, **chosen, **places}
 
 
 def simulate_in_this_process() -> None:

@@ -15,6 +15,7 @@ from types import FrameType
 
 from repros.errors import ReprosError
 from repros.inside import contract
+from repros.simulate import program_environ
 from repros.watch.events import Event, EventFolder
 from repros.watch.inside import watch
 
@@ -32,8 +33,8 @@ class Options:
     skip: tuple[str, ...] = ()
     python: Path | None = None
     """An interpreter whose folder comes first on the program's PATH."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Further environment variables of the program: those of simulated GPUs."""
+    simulated: Mapping[str, str] = field(default_factory=dict)
+    """The environment variables of simulated GPUs; empty for none."""
 
     def environ(self, folder: Path) -> dict[str, str]:
         """Return the environment variables of the program."""
@@ -42,7 +43,7 @@ class Options:
         ours["PYTHONPATH"] = contract.python_path(kept.get("PYTHONPATH"))
         if self.python is not None:
             ours["PATH"] = contract.path_with(str(self.python.parent), kept.get("PATH"))
-        return kept | ours | dict(self.variables)
+        return program_environ(kept | ours, self.simulated) if self.simulated else kept | ours
 
 
 def run(command: Sequence[str], options: Options, take: Callable[[Event], None]) -> int:

@@ -28,6 +28,7 @@ def completions(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ("repros show submodule_call", ["submodule_call_skips_gradient_sync"]),
         ("repros run RPR-0005 --variant f", ["failing", "fixed"]),
         ("repros run RPR-0005 --variant=f", ["failing", "fixed"]),
+        ("repros run 5 --variant f", ["failing", "fixed"]),
         ("repros run RPR-0004 --strategy f", ["fused_adamw"]),
         ("repros run --stack 2023-", ["2023-05", "2023-12"]),
         ("repros run --stack h", ["home"]),

@@ -78,6 +78,11 @@ def test_a_report_of_the_environment_says_that_they_are_simulated(current_python
     assert "GPU models and configuration: \nGPU 0: Simulated NVIDIA H100" in ended.stdout
 
 
+def test_options_of_a_script_are_not_python_s() -> None:
+    for words in (("-c", "pass", "-I"), ("-u", "-c", "pass", "-E"), ("-W", "ignore", "-c", "pass")):
+        assert run("--gpus", "1", "--", sys.executable, *words).returncode == 0
+
+
 def test_the_program_s_exit_code_is_the_command_s() -> None:
     assert run("--gpus", "1", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
 
@@ -111,6 +116,13 @@ def test_options_behind_the_program_are_its_own() -> None:
             "/ is a folder without bin/python; name an environment's folder, or an interpreter.",
         ),
         (("--gpus", "1", "--like", "H100", "true"), "unknown profile 'H100'; did you mean 'h100'?"),
+        *(
+            (
+                ("--gpus", "1", "--", "/usr/bin/python3.11", *options, "train.py", "-x"),
+                f"python {options[-1]} loads no simulated GPUs, which come by PYTHONPATH; leave the option out.",
+            )
+            for options in (("-I",), ("-u", "-BE"), ("-S",))
+        ),
         (
             ("--gpus", "1", "no-such-program"),
             "there is no program 'no-such-program' on PATH; name it, or give its path.",

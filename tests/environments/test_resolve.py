@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import datetime as dt
 import re
+from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
 
-from repros.environments.resolve import portable
+from repros.environments.resolve import lock, portable
+from repros.environments.uv import UvError, run_uv
 from repros.model.stack import Stack
 from repros.stacks import load_stacks
 
@@ -50,6 +53,19 @@ def test_pytorch_lightning_has_the_version_of_lightning(stack: Stack) -> None:
 def test_a_lock_was_made_for_the_python_and_date_of_its_stack(stack: Stack) -> None:
     head = f"# Every version of stack {stack.name} on Python {stack.python}, nothing younger than {stack.until}."
     assert stack.lock.read_text(encoding="utf-8").startswith(head)
+
+
+def test_a_strangers_settings_in_the_temporary_folder_decide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uv would take the index from there, and the lock the hashes of its files."""
+    (tmp_path / "uv.toml").write_text("index-url = 3\n")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    empty = Stack("x", "nothing", "3.11", (), dt.date(2026, 1, 1), tmp_path / "x.lock.txt")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UvError, match="Failed to parse"):
+        run_uv("pip", "compile", "/dev/null", folder=tmp_path / "mine")
+    assert lock(empty).startswith("# Every version of stack x on Python 3.11, ")
 
 
 def test_a_lock_omits_what_only_the_cuda_build_needs() -> None:

@@ -78,7 +78,8 @@ def test_the_traceback_has_no_frames_of_the_launcher(logs: Path) -> None:
 def test_a_long_traceback_loses_its_middle(logs: Path) -> None:
     (logs / "main.log").write_text("Traceback (most recent call last):\n" + "".join(f"  line {n}\n" for n in range(99)))
     text = built(logs).traceback.splitlines()
-    assert text[:3] == ["Traceback (most recent call last):", "[... 40 lines ...]", "  line 40"]
+    first = ["Traceback (most recent call last):", *(f"  line {n}" for n in range(6))]
+    assert text[:9] == [*first, "[... 40 lines ...]", "  line 46"]
     assert (len(text), text[-1]) == (61, "  line 98")
 
 

@@ -116,7 +116,10 @@ def test_selections(project: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--repro", "RPR-9011"), "ERROR: unknown repro 'RPR-9011'; 'repros list' shows all"),
+        (
+            ("--repro", "RPR-9011"),
+            "ERROR: unknown repro 'RPR-9011'; 'repros list' shows all, and 'repros list WORD' those with a word.",
+        ),
         (
             ("--repro", "RPR-9001", "--repro-variant", "fixt"),
             "ERROR: unknown variant 'fixt'; did you mean 'fixed'?",

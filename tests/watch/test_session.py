@@ -100,6 +100,8 @@ def test_a_program_may_run_on_simulated_gpus() -> None:
     script = "import os; print({k: v for k, v in os.environ.items() if k.startswith('REPROS_SIM')})"
     ended = run_watch("--gpus", "3", "--", sys.executable, "-c", script)
     assert ended.stdout == "{'REPROS_SIM': 'cuda', 'REPROS_SIM_DEVICES': '3'}\n"
+    listed = run_watch("--gpus", "1", "--", "nvidia-smi", "-L")
+    assert listed.stdout.startswith("GPU 0: Simulated CUDA device (UUID: "), listed.stderr
     refused = run_watch("--gpus", "0", "--", sys.executable, "-c", script)
     assert (refused.returncode, "--gpus 0: expected a number from 1 to 64." in refused.stderr) == (2, True)
 
