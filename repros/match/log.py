@@ -24,7 +24,6 @@ LONGEST_LINE = 20_000
 """Characters; :mod:`repros.engine.signature` looks at no more of a message."""
 _LONGEST_LINE_BYTES = 10 * LONGEST_LINE
 """Bytes of one line that are decoded: characters of several bytes, and terminal escapes that are removed."""
-MOST_PASTED_LINES = 2_000
 _BLOCK = 2**20
 _BINARY_SHARE = 0.1
 """A file is binary if more than this share of its characters does not occur in text ..."""
@@ -64,11 +63,6 @@ class LogLines:
             start = end.end()
             number += not is_part
         yield number, _decode_line(self.raw[start : start + _LONGEST_LINE_BYTES].rstrip(b"\r"))[:LONGEST_LINE]
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is as short as what people paste; a longer log is a file, and has its exceptions' lines."""
-        return len(self.raw) <= _BLOCK and self.raw.count(b"\n") < MOST_PASTED_LINES
 
 
 def read_file(path: Path) -> bytes:
