@@ -45,10 +45,14 @@ def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_
             "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
         )
     catalogue = load_catalogue(places)
-    found = match_log(log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input"), catalogue)
+    lines = log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input")
+    environment = None
+    if python is not None:
+        from repros.cli.shared.confirm import describe, run_candidates  # noqa: PLC0415 - nothing else needs the engine
+
+        environment = describe(python)
+    found = match_log(lines, catalogue, environment)
     ids = [candidate.repro.id for candidate in found.candidates]
-    if confirm:
-        from repros.cli.shared.confirm import run_candidates  # noqa: PLC0415 - nothing else here needs the engine
     if as_json:
         confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
         echo_json({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})})

@@ -20,8 +20,8 @@ from repros.match.index import SignatureIndex
 from repros.match.log import LogLines
 from repros.match.pasted import find_messages
 from repros.match.sightings import Against, Contradiction, RuledOut, Sighting
-from repros.match.versions import find_versions
-from repros.model import Repro
+from repros.match.versions import find_versions, installed_versions
+from repros.model import Environment, Repro
 
 __all__ = [
     "AffectedState",
@@ -50,24 +50,32 @@ class LogMatch:
     failures: tuple[Failure, ...]
     """Every failure in the log, in its order."""
     versions: Mapping[str, tuple[str, ...]]
-    """The versions that the log states, of the packages that the catalogue names."""
+    """The versions that the log states, or else those of the environment, of the packages that the catalogue names."""
     notes: tuple[str, ...]
     """A sentence for each thing that was left out."""
 
 
-def match_log(log: LogLines, repros: Iterable[Repro]) -> LogMatch:
-    """Compare a log with the catalogue."""
+def match_log(log: LogLines, repros: Iterable[Repro], environment: Environment | None = None) -> LogMatch:
+    """Compare a log with the catalogue.
+
+    Args:
+        log: the log.
+        repros: the catalogue.
+        environment: where the log's program runs: it has the versions that the log does not state.
+    """
     catalogue = tuple(repros)
     index = SignatureIndex(catalogue)
     failures, notes = find_failures(log, index.ids_of)
     packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
-    versions = find_versions(log, packages)
+    stated = find_versions(log, packages)
+    versions = {**(installed_versions(environment, packages) if environment else {}), **stated}
+    if environment and versions.keys() - stated.keys():
+        notes += (f"The versions that the log does not state are those of {environment.name}.",)
     candidates, ruled_out = find_candidates(failures, index, versions, log)
     judged = {candidate.repro.id for candidate in candidates} | {out.entry.repro.id for out in ruled_out}
     messages = tuple(find_messages(log, index, judged))
     if messages:
         more, out = find_candidates(messages, index, versions, log)
         candidates = sort_candidates((*candidates, *(found for found in more if found.repro.id not in judged)))
-        ids = {candidate.repro.id for candidate in candidates}
-        ruled_out += tuple(one for one in out if one.entry.repro.id not in judged | ids)
+        ruled_out += tuple(found for found in out if found.entry.repro.id not in judged)
     return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))

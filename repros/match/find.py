@@ -82,7 +82,9 @@ class _MergedFailures:
     def in_order(self) -> list[Failure]:
         """Return those that were kept, in the order of the log."""
         kept = (value for group in self._groups.values() for value in group.values)
-        return sorted((Failure(links, tuple(labels)) for links, labels in kept), key=lambda failure: failure.links[0].line)
+        return sorted(
+            (Failure(links, tuple(labels)) for links, labels in kept), key=lambda failure: failure.links[0].line
+        )
 
 
 _Key = tuple[Raised, ...]

@@ -144,7 +144,7 @@ class SignatureIndex:
         self._fragments = tuple(probe for probe, *second in probes if not second)
 
     def may_match(self, text: str) -> bool:
-        """Whether a text has a word without which nothing in the catalogue has its message; much faster than a match."""
+        """Whether a text has words without which it has no documented message; much faster than a match."""
         lower = text.casefold()
         words = set(_WORD.findall(lower))
         found = (word for word in words if word in self._pairs)
@@ -165,10 +165,10 @@ class SignatureIndex:
             if place in documented and (text := entry.document(raised)):
                 is_common = text in dict(entry.common_texts)
                 yield SignatureMatch(entry, text, is_common=is_common)
-            elif squashed and has_class(raised, entry.signature) and (match := entry.find_text(squashed)):
-                yield match
-            elif squashed and (match := entry.find_symptom(squashed)):
-                yield match
+            elif squashed:
+                text_match = entry.find_text(squashed) if has_class(raised, entry.signature) else None
+                if match := text_match or entry.find_symptom(squashed):
+                    yield match
 
     def find_texts(self, text: str) -> Iterator[SignatureMatch]:
         """Yield the signatures whose text is in a piece of a log that names no exception class."""

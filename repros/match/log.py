@@ -164,7 +164,7 @@ def _count_longer_lines(raw: bytes) -> int:
 def _longer_lines(raw: bytes) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each line with more than :data:`LONGEST_LINE` bytes; each byte is looked at twice at most.
 
-    All lines that end within so many bytes of a line's begin are shorter, so the search goes on behind the last of them.
+    All lines that end within so many bytes of a line's begin are shorter: the search goes on behind the last of them.
     """
     start = 0
     while len(raw) - start > LONGEST_LINE:

@@ -27,7 +27,9 @@ class Stack:
     def find_name(self, name: str) -> str:
         """Return the frame of the function `new_forward`, or `accelerate/hooks.py:new_forward`; empty: it has none."""
         file, _, function = name.rpartition(":")
-        found = (frame for path, frame in self._frames.get(function, {}).items() if not file or path.endswith(f"/{file}"))
+        found = (
+            frame for path, frame in self._frames.get(function, {}).items() if not file or path.endswith(f"/{file}")
+        )
         return next(found, "")
 
     def find_script(self, name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from repros.engine.catalogue import load
@@ -24,6 +24,8 @@ from tests.match.wrappers import WRAPPERS, wrap_text
 
 CATALOGUE = load()
 LOGS = tuple(read_golden_logs())
+MOST = 40
+"""Examples of each property; one takes two or three searches of the catalogue."""
 REMOVING = {"last-lines", "flattened", "progress", "renamed", "interleaved", "cuda"}
 """Wrappers that change or remove text, so that the whole does not contain the part."""
 AROUND = (
@@ -43,6 +45,7 @@ AROUND = (
 )
 
 
+@cache
 def found(text: str) -> LogMatch:
     return match_log(decode_lines(text.encode()), CATALOGUE)
 
@@ -80,23 +83,27 @@ def runs(draw: st.DrawFn) -> tuple[str, str]:
     return text, "\n".join(lines[first:last])
 
 
+@settings(max_examples=MOST)
 @given(runs())
 def test_of_a_run_of_lines(log: tuple[str, str]) -> None:
     whole, part = log
     keeps_its_answers(part, whole)
 
 
+@settings(max_examples=MOST)
 @given(runs(), runs(), st.sampled_from(["\n", "\n\n"]), st.booleans())
 def test_of_one_log_behind_another(one: tuple[str, str], other: tuple[str, str], between: str, is_first: bool) -> None:
     parts = (one[1], other[1]) if is_first else (other[1], one[1])
     keeps_its_answers(one[1], between.join(parts))
 
 
+@settings(max_examples=MOST)
 @given(runs(), st.lists(st.sampled_from(AROUND), max_size=3), st.lists(st.sampled_from(AROUND), max_size=3))
 def test_of_a_log_between_other_lines(log: tuple[str, str], before: Sequence[str], after: Sequence[str]) -> None:
     keeps_its_answers(log[1], "\n".join([*before, log[1], *after]))
 
 
+@settings(max_examples=MOST)
 @given(runs(), st.sampled_from(sorted(WRAPPERS.keys() - REMOVING)))
 def test_of_a_log_with_prefixes(log: tuple[str, str], wrapper: str) -> None:
     keeps_its_answers(log[1], wrap_text(f"{log[1]}\n", (wrapper,)))
@@ -157,7 +164,7 @@ def test_a_failure_of_ddp_is_found_without_lightning() -> None:
     (candidate,) = found(PLAIN_DDP).candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0024", Confidence.POSSIBLE)
     assert confidence_reason(candidate) == (
-        "class and message agree, but the documented script is of Lightning; the failure is DDP's own, with or without it"
+        "class and message agree, but the documented script is Lightning's and the failure is DDP's own"
     )
 
 
