@@ -68,6 +68,11 @@ class SignatureEntry:
         """What may follow from the failure, with the squashed forms."""
         return _with_squashed(self.hints.symptoms)
 
+    @property
+    def parts(self) -> Iterator[str]:
+        """The squashed forms of all its texts and symptoms."""
+        yield from (part for _, part in (*self.texts, *self.common_texts, *self.symptoms))
+
     def find_text(self, squashed: str) -> SignatureMatch | None:
         """Return the match with a squashed message, whatever its class."""
         for texts, is_common in ((self.texts, False), (self.common_texts, True)):
@@ -139,6 +144,7 @@ class SignatureIndex:
         for entry in self._entries:
             raises = entry.signature.raises or ""
             self._by_class_name.setdefault(_class_name(raises), set()).add(raises)
+        self._parts = tuple({part for entry in self._entries for part in entry.parts})
         probes = {probe for entry in self._entries for text in _texts(entry) for probe in _probes(text)}
         self._pairs = {first: frozenset(p[1] for p in probes if p[0] == first and p[1:]) for first, *_ in probes}
         self._fragments = tuple(probe for probe, *second in probes if not second)
@@ -160,7 +166,7 @@ class SignatureIndex:
             known = sorted(self._by_class_name.get(raised.type, ()))
             raised = replace(raised, bases=(*raised.bases, *known))
         documented = self._places(raised.message or raised.name)
-        squashed = squash(normalise(raised.message))
+        squashed = self._squash(normalise(raised.message))
         for place, entry in enumerate(self._entries):
             if place in documented and (text := entry.document(raised)):
                 is_common = text in dict(entry.common_texts)
@@ -173,8 +179,8 @@ class SignatureIndex:
     def find_texts(self, text: str) -> Iterator[SignatureMatch]:
         """Yield the signatures whose text is in a piece of a log that names no exception class."""
         normalised = normalise(text)
-        squashed = squash(normalised)
-        for entry in self._entries:
+        squashed = self._squash(normalised)
+        for entry in self._entries if squashed else ():
             match = entry.find_text(squashed) or entry.find_symptom(squashed)
             if match and not _QUOTED_IN_PROSE.search(normalised.partition(match.matched_text)[0][-_LONGEST_LEAD:]):
                 yield match
@@ -182,6 +188,11 @@ class SignatureIndex:
     def ids_of(self, raised: Raised) -> frozenset[str]:
         """Return the ids of the repros that an exception matches."""
         return frozenset(match.entry.repro.id for match in self.find_matches(raised))
+
+    def _squash(self, normalised: str) -> str:
+        """Return the squashed form of a text that has a part of some entry; of any other, nothing."""
+        squashed = squash(normalised)
+        return squashed if any(part in squashed for part in self._parts) else ""
 
     def _places(self, message: str) -> set[int]:
         """Return the positions of the entries that the message may match."""

@@ -13,6 +13,8 @@ _MOST_LINES, _MOST_CHARACTERS = 64, 10_000
 _OVERLAP = 8
 """Lines at the end of a piece with which the next one begins, so that no message is torn between two."""
 
+_MOST_SEEN = 10_000
+
 Piece = list[tuple[int, str]]
 """Lines without a blank one between them, each with its number."""
 
@@ -28,10 +30,9 @@ def find_messages(
         known: ids of repros that are not looked for.
     """
     found: set[tuple[str, str]] = set()
+    search = _Search(index)
     for piece in _pieces(lines):
-        if not index.may_match(" ".join(text for _, text in piece)):
-            continue
-        for number, text, match in _matches(piece, index):
+        for number, text, match in search.find(piece):
             key = (match.entry.signature.raises or "", match.matched_text)
             if match.entry.repro.id not in known and key not in found:
                 found.add(key)
@@ -39,17 +40,37 @@ def find_messages(
                 yield Failure((Link(raised, number, has_traceback=False, has_class=False),), ())
 
 
-def _matches(piece: Piece, index: SignatureIndex) -> Iterator[tuple[int, str, SignatureMatch]]:
-    """Yield each text in a piece with its line; one that is torn is in the piece's lines together."""
-    ids: set[str] = set()
-    for number, text in piece:
-        for match in index.find_texts(text) if index.may_match(text) else ():
-            ids.add(match.entry.repro.id)
-            yield number, text.strip(), match
-    joined = " ".join(text.strip() for _, text in piece)
-    for match in index.find_texts(joined):
-        if match.entry.repro.id not in ids:
-            yield piece[0][0], joined, match
+class _Search:
+    """A search for texts that passes over what it has searched before."""
+
+    def __init__(self, index: SignatureIndex) -> None:
+        self._index = index
+        self._seen: set[str] = set()
+
+    def find(self, piece: Piece) -> Iterator[tuple[int, str, SignatureMatch]]:
+        """Yield each text in a piece with its line; one that is torn is in the piece's lines together."""
+        joined = " ".join(text.strip() for _, text in piece)
+        if not self._is_new(joined):
+            return
+        ids: set[str] = set()
+        for number, text in piece:
+            for match in self._index.find_texts(text) if self._is_new(text.strip()) else ():
+                ids.add(match.entry.repro.id)
+                yield number, text.strip(), match
+        for match in self._index.find_texts(joined):
+            if match.entry.repro.id not in ids:
+                yield piece[0][0], joined, match
+
+    def _is_new(self, text: str) -> bool:
+        """Whether a text may have a message and was not searched before."""
+        if not self._index.may_match(text):
+            return False
+        if text in self._seen:
+            return False
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(text)
+        return True
 
 
 def _pieces(lines: Iterable[tuple[int, str]]) -> Iterator[Piece]:
