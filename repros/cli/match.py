@@ -24,7 +24,7 @@ FOUND, NOT_FOUND = 0, 1
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")
 @click.option("--confirm", is_flag=True, help="Run the failing variants of the candidates on --python's environment.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment for --confirm.")
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment for --confirm; it has the versions that the log does not state.")
 @json_option
 @catalogue_option
 def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
@@ -36,7 +36,8 @@ def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_
 
     `certain`: all of these agree, or the traceback contains the repro's own script. `likely`: class and message agree,
     and the stack if the repro names frames. `possible`: less is in the log (a part of the message, no class, no
-    traceback), or other failures have this message too, or the versions are not affected.
+    traceback, a warning), or other failures have this message too, or the versions are not affected. `ruled out`: a
+    line of the log contradicts it.
 
     Exit code: 0 if a repro was found, 1 if none was, 2 if FILE cannot be read as a log.
     """

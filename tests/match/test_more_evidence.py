@@ -196,6 +196,16 @@ def test_a_warning_leads_to_a_silent_failure(lines: int) -> None:
     assert "repros watch -- python train.py" in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [("rpr-0006-failing-auto-hand-current", "RPR-0006"), ("rpr-0026-failing-auto-hand-2023-12", "RPR-0026")],
+)
+def test_a_warning_of_a_real_run_is_enough(name: str, id_: str) -> None:
+    """The log of a silent failure's script without the assertion by which the script notices it."""
+    printed = golden(name).partition("Traceback")[0]
+    assert [candidate.repro.id for candidate in found(printed).candidates] == [id_]
+
+
 def test_a_log_without_an_exception_leads_to_the_watch() -> None:
     shown = format_match(found("Epoch 1: loss 2.3\nEpoch 2: loss 2.3\n"), 100).plain
     assert shown == (
