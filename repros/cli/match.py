@@ -24,7 +24,12 @@ FOUND, NOT_FOUND = 0, 1
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")
 @click.option("--confirm", is_flag=True, help="Run the failing variants of the candidates on --python's environment.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment for --confirm; it has the versions that the log does not state.")
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Environment for --confirm; it has the versions that the log does not state.",
+)
 @json_option
 @catalogue_option
 def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
