@@ -24,7 +24,12 @@ FOUND, NOT_FOUND = 0, 1
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")
 @click.option("--confirm", is_flag=True, help="Run the failing variants of the candidates on --python's environment.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment for --confirm.")
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Environment for --confirm; it has the versions that the log does not state.",
+)
 @json_option
 @catalogue_option
 def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
@@ -36,7 +41,8 @@ def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_
 
     `certain`: all of these agree, or the traceback contains the repro's own script. `likely`: class and message agree,
     and the stack if the repro names frames. `possible`: less is in the log (a part of the message, no class, no
-    traceback), or other failures have this message too, or the versions are not affected.
+    traceback, a warning), or other failures have this message too, or the versions are not affected. `ruled out`: a
+    line of the log contradicts it.
 
     Exit code: 0 if a repro was found, 1 if none was, 2 if FILE cannot be read as a log.
     """
@@ -45,10 +51,14 @@ def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_
             "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
         )
     catalogue = load_catalogue(places)
-    found = match_log(log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input"), catalogue)
+    lines = log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input")
+    environment = None
+    if python is not None:
+        from repros.cli.shared.confirm import describe, run_candidates  # noqa: PLC0415 - nothing else needs the engine
+
+        environment = describe(python)
+    found = match_log(lines, catalogue, environment)
     ids = [candidate.repro.id for candidate in found.candidates]
-    if confirm:
-        from repros.cli.shared.confirm import run_candidates  # noqa: PLC0415 - nothing else here needs the engine
     if as_json:
         confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
         echo_json({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})})

@@ -2,8 +2,9 @@
 
 The steps, each linear in the log's length: `log` decodes bytes into lines, `wrappers` removes the prefixes of lines,
 `tracebacks` reads exception chains, `find` merges them into failures, `index` finds the signatures that they match, and
-`candidates` decides how certain a match is. `pasted` searches a short log without exceptions for messages. `hints`
-reads `match.toml`, which decides between repros with the same message. `text` and `json_format` present the result.
+`sightings` weighs what the stack says and names the line that contradicts a repro, and `candidates` decides how certain
+a match is. `pasted` searches for messages outside of exceptions. `hints` reads `match.toml`, which decides between
+repros with the same message. `text` and `json_format` present the result.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from repros.match.affected import AffectedState
-from repros.match.candidates import Candidate, Confidence, RuledOut, Sighting, find_candidates
+from repros.match.candidates import Candidate, Confidence, find_candidates, sort_candidates
 from repros.match.failures import Failure, Link
 from repros.match.find import find_failures
 from repros.match.index import SignatureIndex
 from repros.match.log import LogLines
 from repros.match.pasted import find_messages
-from repros.match.versions import find_versions
-from repros.model import Repro
+from repros.match.sightings import Against, Contradiction, RuledOut, Sighting
+from repros.match.versions import find_versions, installed_versions
+from repros.model import Environment, Repro
 
 __all__ = [
     "AffectedState",
+    "Against",
     "Candidate",
     "Confidence",
+    "Contradiction",
     "Failure",
     "Link",
     "LogMatch",
@@ -42,24 +46,36 @@ class LogMatch:
     candidates: tuple[Candidate, ...]
     """The most certain first; empty: no known repro."""
     ruled_out: tuple[RuledOut, ...]
-    """Repros whose message is in the log, but none of whose frames are."""
+    """Repros whose message is in the log, each with the line that contradicts it."""
     failures: tuple[Failure, ...]
     """Every failure in the log, in its order."""
     versions: Mapping[str, tuple[str, ...]]
-    """The versions that the log states, of the packages that the catalogue names."""
+    """The versions that the log states, or else those of the environment, of the packages that the catalogue names."""
     notes: tuple[str, ...]
     """A sentence for each thing that was left out."""
 
 
-def match_log(log: LogLines, repros: Iterable[Repro]) -> LogMatch:
-    """Compare a log with the catalogue."""
+def match_log(log: LogLines, repros: Iterable[Repro], environment: Environment | None = None) -> LogMatch:
+    """Compare a log with the catalogue.
+
+    Args:
+        log: the log.
+        repros: the catalogue.
+        environment: where the log's program runs: it has the versions that the log does not state.
+    """
     catalogue = tuple(repros)
-    failures, notes = find_failures(log)
-    packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
-    versions = find_versions(log, packages)
     index = SignatureIndex(catalogue)
+    failures, notes = find_failures(log, index.ids_of)
+    packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
+    stated = find_versions(log, packages)
+    versions = {**(installed_versions(environment, packages) if environment else {}), **stated}
+    if environment and versions.keys() - stated.keys():
+        notes += (f"The versions that the log does not state are those of {environment.name}.",)
     candidates, ruled_out = find_candidates(failures, index, versions, log)
-    if not candidates and not ruled_out and log.is_short:
-        messages = tuple(find_messages(log, index))
-        candidates, ruled_out = find_candidates(messages, index, versions, log)
+    judged = {candidate.repro.id for candidate in candidates} | {out.entry.repro.id for out in ruled_out}
+    messages = tuple(find_messages(log, index, judged))
+    if messages:
+        more, out = find_candidates(messages, index, versions, log)
+        candidates = sort_candidates((*candidates, *(found for found in more if found.repro.id not in judged)))
+        ruled_out += tuple(found for found in out if found.entry.repro.id not in judged)
     return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))

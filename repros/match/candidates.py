@@ -1,22 +1,20 @@
 """Decide which repros the failures in a log may be, how certain that is, and why.
 
-First each exception's class and message are compared with the signatures. Then the frames: if a repro names functions
-that are on the stack of its failure, a whole traceback without any of them is a different failure. Then the versions
-that the log states.
+First each exception's class and message are compared with the signatures. Then its stack: see `sightings`. Then the
+versions that the log states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from repros.engine.consequences import is_consequence
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
-from repros.match.failures import Failure, Link
+from repros.match.failures import Failure
 from repros.match.hints import hints_of
-from repros.match.index import SignatureEntry, SignatureIndex, SignatureMatch
-from repros.match.squash import squash
+from repros.match.index import SignatureIndex
+from repros.match.sightings import RuledOut, Sighting, judge_sightings, rule_out_by_scripts
 from repros.match.stack import Stack
 from repros.model import Repro
 
@@ -33,62 +31,6 @@ class Confidence(StrEnum):
     POSSIBLE = "possible"
     """The message agrees, but the log has no line with its class, only a part of it, or no frames; another repro or
     many other causes have this message too; or the versions in the log are not affected."""
-
-
-@dataclass(frozen=True)
-class Sighting:
-    """An exception in the log that matches a repro's signature."""
-
-    failure: Failure
-    link: Link
-    match: SignatureMatch
-    frames: tuple[str, ...]
-    """The functions named by the repro that are on its stack."""
-    in_own_script: bool
-    """Whether its traceback contains the repro's own script."""
-    has_call: bool = False
-    """Whether its stack has a call that speaks for the repro, though the repro does not name it."""
-    rivals: frozenset[str] = frozenset()
-    """Ids of the other repros that this exception may be."""
-
-    @property
-    def repro(self) -> Repro:
-        """The repro whose signature it matches."""
-        return self.match.entry.repro
-
-    @property
-    def names_frames(self) -> bool:
-        """Whether the repro names functions that are on the stack of its failure."""
-        return bool(self.match.entry.signature.frames)
-
-    @property
-    def frames_agree(self) -> bool:
-        """Whether the stack has a function that the repro names, or the repro names none."""
-        return bool(self.frames) or not self.names_frames
-
-    @property
-    def is_ruled_out(self) -> bool:
-        """Whether the stack shows another failure, or the message alone is no evidence."""
-        if self.frames:
-            return False
-        if is_consequence(self.link.raised):
-            return True
-        if self.has_call:
-            return False
-        is_seen = self.link.has_traceback and not _is_below_python(self.link)
-        is_elsewhere = is_seen and (self.names_frames or bool(hints_of(self.repro).calls))
-        return is_elsewhere or (bool(self.link.raised.frames) and self.match.is_common)
-
-    @property
-    def is_own_message(self) -> bool:
-        """Whether nothing else prints the message."""
-        own = hints_of(self.repro).own_message
-        return bool(own) and squash(own) in squash(self.link.raised.message)
-
-    @property
-    def sort_key(self) -> tuple[bool, bool, bool, int]:
-        """Better evidence first."""
-        return (not self.in_own_script, not (self.frames or self.has_call), not self.link.has_traceback, self.link.line)
 
 
 @dataclass(frozen=True)
@@ -119,21 +61,13 @@ class Candidate:
         return (certainty, -length, is_free, -self.words, state.order, is_unusual, self.repro.id)
 
 
-@dataclass(frozen=True)
-class RuledOut:
-    """A repro whose message is in the log, but none of whose frames are."""
-
-    entry: SignatureEntry
-    link: Link
-
-
 def find_candidates(
     failures: Iterable[Failure],
     index: SignatureIndex,
     versions: Mapping[str, tuple[str, ...]],
     lines: Iterable[tuple[int, str]] = (),
 ) -> tuple[tuple[Candidate, ...], tuple[RuledOut, ...]]:
-    """Return the repros that the failures may be, the most certain first, and those ruled out by their frames.
+    """Return the repros that the failures may be, the most certain first, and those that a line contradicts.
 
     Args:
         failures: the failures in the log.
@@ -142,75 +76,41 @@ def find_candidates(
         lines: the log, whose words decide between repros with the same message.
     """
     sightings: dict[str, list[Sighting]] = {}
-    ruled_out: dict[str, RuledOut] = {}
+    ruled_out: list[RuledOut] = []
     for failure in failures:
         stack = Stack(failure)
         for link in failure.links:
-            matches = list(index.find_matches(link.raised))
-            for sighting in _sightings(failure, link, matches, stack):
+            kept, out = judge_sightings(failure, link, tuple(index.find_matches(link.raised)), stack)
+            ruled_out += out
+            for sighting in kept:
                 sightings.setdefault(sighting.repro.id, []).append(sighting)
-            for match in matches if is_consequence(link.raised) else (m for m in matches if m.entry.signature.frames):
-                ruled_out.setdefault(match.entry.repro.id, RuledOut(match.entry, link))
+    own = [sighting for group in sightings.values() for sighting in group if sighting.in_own_script]
     log_words = _find_words(sightings, lines)
-    groups = (_that_words_allow(group, log_words) for group in sightings.values())
-    candidates = _drop_rivals_of_own([_candidate(group, versions, log_words) for group in groups if group])
-    return (
-        tuple(sorted(candidates, key=lambda candidate: candidate.sort_key)),
-        tuple(out for id_, out in ruled_out.items() if id_ not in sightings),
-    )
+    candidates = []
+    for group in sightings.values():
+        kept, out = rule_out_by_scripts(_that_words_allow(group, log_words), own)
+        ruled_out += out
+        if kept:
+            candidates.append(_candidate(kept, versions, log_words))
+    found = {candidate.repro.id for candidate in candidates}
+    by_id = {out.entry.repro.id: out for out in reversed(ruled_out) if out.entry.repro.id not in found}
+    return sort_candidates(candidates), tuple(reversed(by_id.values()))
+
+
+def sort_candidates(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return the candidates, the most certain first."""
+    return tuple(sorted(candidates, key=lambda candidate: candidate.sort_key))
 
 
 def _that_words_allow(sightings: Iterable[Sighting], log_words: frozenset[str]) -> list[Sighting]:
-    """Leave out common messages without a call and without a word that speaks for the repro."""
+    """Leave out common messages and symptoms without a call and without a word that speaks for the repro."""
     return [
         sighting
         for sighting in sightings
-        if not sighting.match.is_common
-        or sighting.has_call
+        if not (sighting.match.is_common or (sighting.match.is_symptom and sighting.hints.needs_more))
+        or sighting.evidence
         or (not sighting.names_frames and _count_words(sighting.repro, log_words))
     ]
-
-
-def _drop_rivals_of_own(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Leave out the rivals of each repro whose own script failed.
-
-    The same message in a summary, where it has no frames, is that script's too.
-    """
-    own = {candidate.repro.id for candidate in candidates if candidate.sightings[0].in_own_script}
-    return [
-        candidate for candidate in candidates if candidate.repro.id in own or not own.intersection(candidate.rivals)
-    ]
-
-
-def _sightings(failure: Failure, link: Link, matches: Sequence[SignatureMatch], stack: Stack) -> list[Sighting]:
-    """Return the sightings that the stack does not rule out; in a repro's own script, only that repro's."""
-    sightings = [_sighting(failure, link, match, stack) for match in matches]
-    own = [sighting for sighting in sightings if sighting.in_own_script]
-    remaining = own or _that_the_stack_allows(sightings)
-    ids = frozenset(sighting.repro.id for sighting in remaining)
-    return [replace(sighting, rivals=ids - {sighting.repro.id}) for sighting in remaining]
-
-
-def _that_the_stack_allows(sightings: Sequence[Sighting]) -> list[Sighting]:
-    """Leave out what the stack rules out, and, if it speaks for one, those that it could speak for and does not."""
-    allowed = [sighting for sighting in sightings if not sighting.is_ruled_out]
-    if not any(sighting.frames or sighting.has_call for sighting in allowed):
-        return allowed
-    return [sighting for sighting in allowed if sighting.frames or sighting.has_call or not sighting.names_frames]
-
-
-def _sighting(failure: Failure, link: Link, match: SignatureMatch, stack: Stack) -> Sighting:
-    frames = tuple(name for name in match.entry.signature.frames if stack.has_name(name))
-    has_call = any(map(stack.has_call, match.entry.hints.calls))
-    return Sighting(failure, link, match, frames, stack.has_script(match.entry.repro.path.name), has_call)
-
-
-def _is_below_python(link: Link) -> bool:
-    """Whether the error was raised in C++ below autograd's engine, where no frame tells what was running."""
-    innermost = link.raised.frames[-1] if link.raised.frames else ""
-    return innermost.endswith((" backward", " _engine_run_backward")) and "torch/autograd/" in innermost.replace(
-        "\\", "/"
-    )
 
 
 def _candidate(
@@ -246,6 +146,8 @@ def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
         return Confidence.CERTAIN
     is_decided = best.frames_agree or best.is_own_message
     if best.rivals or not is_decided or affected.state is AffectedState.NOT_AFFECTED:
+        return Confidence.POSSIBLE
+    if best.match.is_symptom:
         return Confidence.POSSIBLE
     is_part = not best.link.has_class or not (best.match.is_documented or best.is_own_message)
     if is_part or hints_of(best.repro).common_message:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from repros.match.failures import Failure, Link, PartialException
 from repros.match.tracebacks import TracebackReader
 from repros.match.wrappers import repeatable, survey_lines, unwrap_lines
+from repros.model import Raised
 
 MOST_FAILURES = 1_000
+"""Distinct failures that match the same repros, or none: of more, the first and the last half are kept."""
 MOST_READERS = 10_000
 """Writers whose lines are read side by side; one more, and the one that has been silent for longest is forgotten."""
 _MOST_COMPARED = 100
 
 
-def find_failures(lines: Iterable[tuple[int, str]]) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
-    """Return the failures in the order of the log, and a note if there are more than :data:`MOST_FAILURES`.
+def find_failures(
+    lines: Iterable[tuple[int, str]], ids_of: Callable[[Raised], frozenset[str]] = lambda _: frozenset()
+) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
+    """Return the failures in the order of the log, and a note for what was left out.
 
     Args:
         lines: the log, which is read three times.
+        ids_of: the ids of the repros that an exception matches. Failures are counted apart for each set of repros, so
+            that any number of other exceptions drops none that is documented.
     """
-    found = _MergedFailures()
+    found = _MergedFailures(ids_of)
     for label, chain in _label_chains(repeatable(lines)):
         found.add(label, tuple(exception.to_link() for exception in chain))
-    note = f"Of {found.count:,} exceptions the first {MOST_FAILURES:,} were read."
-    notes = (note,) if found.count > MOST_FAILURES else ()
-    return tuple(_drop_summaries(found.in_order())), notes
+    return tuple(_drop_summaries(found.in_order())), tuple(found.notes)
 
 
 def _label_chains(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, Sequence[PartialException]]]:
@@ -49,33 +53,70 @@ def _label_chains(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, Seque
 
 
 class _MergedFailures:
-    """The first distinct failures, each with the labels of all that wrote it, and the number of all of them."""
+    """Distinct failures, each with the labels of all that wrote it; of a group that is too large, both ends."""
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], tuple[tuple[Link, ...], dict[str, None]]] = {}
-        self._others: set[int] = set()
+    def __init__(self, ids_of: Callable[[Raised], frozenset[str]]) -> None:
+        self._ids_of = ids_of
+        self._groups: dict[frozenset[str], _BothEnds] = {}
 
     def add(self, label: str, links: tuple[Link, ...]) -> None:
-        """Add a chain; of equal ones the earliest is kept."""
+        """Add a chain to the group of those that the same repros document; of equal ones the earliest is kept."""
         key = tuple(link.raised for link in links)
-        known = self._kept.get(key)
-        if known is None and len(self._kept) >= MOST_FAILURES:
-            self._others.add(hash(key))
-            return
-        kept, labels = known or (links, {})
+        group = next((group for group in self._groups.values() if group.find(key)), None)
+        if group is None:
+            group = self._groups.setdefault(frozenset[str]().union(*map(self._ids_of, key)), _BothEnds())
+        kept, labels = group.find(key) or (links, {})
         if label:
             labels[label] = None
-        self._kept[key] = (min(kept, links, key=lambda one: one[0].line), labels)
+        group.keep(key, (min(kept, links, key=lambda chain: chain[0].line), labels))
 
     @property
-    def count(self) -> int:
-        """The number of distinct failures."""
-        return len(self._kept) + len(self._others)
+    def notes(self) -> Iterator[str]:
+        """A sentence for each group of which a part was left out."""
+        for ids, group in self._groups.items():
+            if group.dropped:
+                whose = f"that match {' and '.join(sorted(ids))}" if ids else "that no repro documents"
+                number = len(group.values) + group.dropped
+                yield f"Of {number:,} exceptions {whose} the first and the last {MOST_FAILURES // 2:,} were read."
 
     def in_order(self) -> list[Failure]:
         """Return those that were kept, in the order of the log."""
-        failures = (Failure(links, tuple(labels)) for links, labels in self._kept.values())
-        return sorted(failures, key=lambda failure: failure.links[0].line)
+        kept = (value for group in self._groups.values() for value in group.values)
+        return sorted(
+            (Failure(links, tuple(labels)) for links, labels in kept), key=lambda failure: failure.links[0].line
+        )
+
+
+_Key = tuple[Raised, ...]
+_Merged = tuple[tuple[Link, ...], dict[str, None]]
+
+
+class _BothEnds:
+    """The first and the last values that were kept under different keys, and how many between them were dropped."""
+
+    def __init__(self) -> None:
+        self._first: dict[_Key, _Merged] = {}
+        self._last: dict[_Key, _Merged] = {}
+        self._dropped: set[int] = set()
+
+    def find(self, key: _Key) -> _Merged | None:
+        return self._first.get(key) or self._last.get(key)
+
+    def keep(self, key: _Key, value: _Merged) -> None:
+        ends = self._first if key in self._first or len(self._first) < MOST_FAILURES // 2 else self._last
+        ends[key] = value
+        if len(self._last) > MOST_FAILURES // 2:
+            oldest = next(iter(self._last))
+            del self._last[oldest]
+            self._dropped.add(hash(oldest))
+
+    @property
+    def dropped(self) -> int:
+        return len(self._dropped - {hash(key) for key in self._last})
+
+    @property
+    def values(self) -> list[_Merged]:
+        return [*self._first.values(), *self._last.values()]
 
 
 def _drop_summaries(failures: list[Failure]) -> list[Failure]:

@@ -32,6 +32,9 @@ class Hints:
     without a stack if one of `words` is there."""
     other_texts: tuple[str, ...] = ()
     """Parts of the message that show another cause."""
+    symptoms: tuple[str, ...] = ()
+    """What libraries print where it happens, and elsewhere too, of whatever class: a warning as it begins, or an error
+    that follows from it. If the repro has `calls` or `words`, one of them must be there."""
     own_message: str = ""
     """The part of its message that nothing else prints, so that it is likely without a stack."""
     calls: tuple[str, ...] = ()
@@ -39,12 +42,19 @@ class Hints:
     `:` and how the function begins."""
     words: tuple[str, ...] = ()
     """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
+    elsewhere: str = ""
+    """What to say if the stack has one of `calls` and none of the functions that its signature names."""
     other_causes: tuple[str, ...] = ()
     """Causes of the message that are not documented here, each with the call to look at."""
     usual_cause: bool = False
     """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides."""
     common_message: bool = False
     """Whether many other causes have its message, so that the message alone makes it no more than possible."""
+
+    @property
+    def needs_more(self) -> bool:
+        """Whether a symptom counts only with a call or a word."""
+        return bool(self.calls or self.words)
 
 
 def _list(expected: str, convert: Callable[[Any], Any]) -> Key:
@@ -55,9 +65,11 @@ _KEYS: Mapping[str, Key] = {
     "texts": _list("further parts of the message", match_text),
     "common_texts": _list("wordings that other errors have too", match_text),
     "other_texts": _list("parts of a message that show another cause", match_text),
+    "symptoms": _list("warnings and errors that it may lead to", match_text),
     "own_message": Key("the part of the message that is its own", match_text),
     "calls": _list("calls such as optim:step", text),
     "words": _list("words in lower case", lower_case),
+    "elsewhere": Key("a sentence without its full stop", text),
     "other_causes": _list("sentences with the call to look at", text),
     "usual_cause": Key("true or false", boolean),
     "common_message": Key("true or false", boolean),

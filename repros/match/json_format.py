@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from repros.match import Candidate, Failure, Link, LogMatch
-from repros.match.reasons import confidence_reason, next_commands, other_causes, shown_variants
+from repros.match.reasons import confidence_reason, next_commands, other_causes, ruled_out_reason, shown_variants
 from repros.model import Role, Variant
 
 SCHEMA = 2
@@ -81,10 +81,11 @@ class CandidateJson(TypedDict):
 
 
 class RuledOutJson(RaisedJson):
-    """A repro whose message is in the log, but none of whose frames are."""
+    """A repro whose message is in the log, and the line that contradicts it."""
 
     id: str
     frames: list[str]
+    why: str
 
 
 class MatchJson(TypedDict):
@@ -104,7 +105,12 @@ def match_to_json(found: LogMatch) -> MatchJson:
         "schema": SCHEMA,
         "candidates": [_candidate_to_json(candidate) for candidate in found.candidates],
         "ruled_out": [
-            {"id": out.entry.repro.id, "frames": list(out.entry.signature.frames), **_raised_to_json(out.link)}
+            {
+                "id": out.entry.repro.id,
+                "frames": list(out.entry.signature.frames),
+                "why": ruled_out_reason(out),
+                **_raised_to_json(out.link),
+            }
             for out in found.ruled_out
         ],
         "exceptions": [_exception_to_json(failure, link) for failure in found.failures for link in failure.links],

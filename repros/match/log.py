@@ -24,7 +24,6 @@ LONGEST_LINE = 20_000
 """Characters; :mod:`repros.engine.signature` looks at no more of a message."""
 _LONGEST_LINE_BYTES = 10 * LONGEST_LINE
 """Bytes of one line that are decoded: characters of several bytes, and terminal escapes that are removed."""
-MOST_PASTED_LINES = 2_000
 _BLOCK = 2**20
 _BINARY_SHARE = 0.1
 """A file is binary if more than this share of its characters does not occur in text ..."""
@@ -64,11 +63,6 @@ class LogLines:
             start = end.end()
             number += not is_part
         yield number, _decode_line(self.raw[start : start + _LONGEST_LINE_BYTES].rstrip(b"\r"))[:LONGEST_LINE]
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is as short as what people paste; a longer log is a file, and has its exceptions' lines."""
-        return len(self.raw) <= _BLOCK and self.raw.count(b"\n") < MOST_PASTED_LINES
 
 
 def read_file(path: Path) -> bytes:
@@ -161,11 +155,26 @@ def _start_of_last_lines(raw: bytes) -> int:
 
 def _count_longer_lines(raw: bytes) -> int:
     """Return how many lines have more than :data:`LONGEST_LINE` characters."""
-    longer = re.finditer(rb"[^\r\n]{%d,}" % (LONGEST_LINE + 1), raw)
-    spans = (found.span() for found in longer)
     return sum(
-        end - start > _LONGEST_LINE_BYTES or len(_decode_line(raw[start:end])) > LONGEST_LINE for start, end in spans
+        end - start > _LONGEST_LINE_BYTES or len(_decode_line(raw[start:end])) > LONGEST_LINE
+        for start, end in _longer_lines(raw)
     )
+
+
+def _longer_lines(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each line with more than :data:`LONGEST_LINE` bytes; each byte is looked at twice at most.
+
+    All lines that end within so many bytes of a line's begin are shorter: the search goes on behind the last of them.
+    """
+    start = 0
+    while len(raw) - start > LONGEST_LINE:
+        reach = start + LONGEST_LINE + 1
+        last = max(raw.rfind(b"\n", start, reach), raw.rfind(b"\r", start, reach))
+        if last < 0:
+            found = _LINE_END.search(raw, reach)
+            last = found.start() if found else len(raw)
+            yield start, last
+        start = last + 1
 
 
 def _decode_line(line: bytes) -> str:

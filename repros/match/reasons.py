@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from repros.match import AffectedState, Candidate, Confidence
+from repros.match import AffectedState, Against, Candidate, Confidence, LogMatch, RuledOut, Sighting
 from repros.match.hints import hints_of
 from repros.model import Repro, Role, Variant
 
@@ -15,6 +15,8 @@ def confidence_reason(candidate: Candidate) -> str:
     best = candidate.sightings[0]
     if best.in_own_script:
         return f"the traceback contains the repro's own script, {candidate.repro.path.name}"
+    if best.match.is_symptom:
+        return _symptom_reason(candidate)
     words = ["message"] if not best.link.has_class else ["class", "message"]
     agreeing = [*words, *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
     if candidate.confidence is Confidence.CERTAIN:
@@ -27,8 +29,7 @@ def confidence_reason(candidate: Candidate) -> str:
     if hints_of(candidate.repro).common_message:
         doubts.append("this message has many other causes")
     if not best.frames_agree and best.link.has_class:
-        frames = best.link.raised.frames
-        doubts.append("the traceback is incomplete" if frames else "the log lacks its traceback")
+        doubts.append(_missing_frames(best))
     if candidate.rivals:
         doubts.append(
             f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"
@@ -37,6 +38,41 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("the versions in the log are not affected")
     reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
     return f"{reason}, but {join_words(doubts)}" if doubts else reason
+
+
+def _symptom_reason(candidate: Candidate) -> str:
+    silence = "this failure raises nothing itself" if candidate.repro.silent else "this failure may lead to it"
+    affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
+    doubt = "" if affected else "; the versions in the log are not affected"
+    return f"{silence}, and the library prints this where it happens, but elsewhere too{doubt}"
+
+
+def _missing_frames(best: Sighting) -> str:
+    """Return why the stack of a sighting has none of the functions that its repro names."""
+    if best.evidence:
+        names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in best.match.entry.signature.frames))
+        return best.hints.elsewhere or f"the stack has no {names}"
+    return "the traceback is incomplete" if best.link.raised.frames else "the log lacks its traceback"
+
+
+def ruled_out_reason(out: RuledOut) -> str:
+    """Return which line of the log contradicts a repro, in the log's own words."""
+    against, quote, id_ = out.contradiction.against, out.contradiction.quote, out.contradiction.repro_id
+    names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in out.entry.signature.frames))
+    return {
+        Against.CONSEQUENCE: "this error means that another process failed first",
+        Against.OTHER_TEXT: f"there it says {quote!r}, which another cause prints",
+        Against.OTHER_CALL: f"{_call_text(quote)} raises it, and the stack has no {names or 'call that speaks for it'}",
+        Against.OTHER_REPRO: f"{_call_text(quote)} is on the stack, which speaks for {id_}",
+        Against.OTHER_SCRIPT: f"{_call_text(quote)} is on the stack, the script of {id_}",
+    }[against]
+
+
+def _call_text(frame: str) -> str:
+    """Return a frame as it is in a traceback, which readers can search for."""
+    location, _, function = frame.rpartition(" ")
+    file, _, line = location.rpartition(":")
+    return f'File "{file}", line {line}, in {function},'
 
 
 def other_causes(candidate: Candidate) -> tuple[str, ...]:
@@ -60,11 +96,22 @@ def join_words(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
+WATCH = "repros watch -- python train.py"
+"""The command for a program that raises nothing."""
+
+
 def next_commands(repro: Repro) -> list[str]:
     """Return the commands to run next."""
     where = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
     return [
         f"repros show {repro.id}{where}",
+        *([WATCH] if repro.silent and repro.finds else []),
         f"repros run {repro.id} --python PATH{where}",
         f"repros report {repro.id} --python PATH{where}",
     ]
+
+
+def next_without_candidates(found: LogMatch) -> list[str]:
+    """Return what to run next if no repro was found."""
+    silent = [] if found.failures else [f"{WATCH} (the program as you run it: failures that raise nothing)"]
+    return [*silent, "repros list", "repros new NAME (to document it)"]

@@ -15,25 +15,30 @@ class Stack:
         self._failure = failure
 
     @cached_property
-    def _files(self) -> dict[str, dict[str, None]]:
-        """The files of each function, with a slash before them, and slashes for a Windows path's backslashes."""
-        files: dict[str, dict[str, None]] = {}
+    def _frames(self) -> dict[str, dict[str, str]]:
+        """The frames of each function by their files, with a slash before them and for a Windows path's backslashes."""
+        frames: dict[str, dict[str, str]] = {}
         for frame in self._failure.frames:
             location, _, function = frame.rpartition(" ")
             file = "/" + location.rpartition(":")[0].replace("\\", "/")
-            files.setdefault(function, {})[file] = None
-        return files
+            frames.setdefault(function, {}).setdefault(file, frame)
+        return frames
 
-    def has_name(self, name: str) -> bool:
-        """Whether the function `new_forward`, or `accelerate/hooks.py:new_forward`, is on it."""
+    def find_name(self, name: str) -> str:
+        """Return the frame of the function `new_forward`, or `accelerate/hooks.py:new_forward`; empty: it has none."""
         file, _, function = name.rpartition(":")
-        return any(not file or path.endswith(f"/{file}") for path in self._files.get(function, ()))
+        found = (
+            frame for path, frame in self._frames.get(function, {}).items() if not file or path.endswith(f"/{file}")
+        )
+        return next(found, "")
 
-    def has_script(self, name: str) -> bool:
-        """Whether a function of the file with this name is on it."""
-        return any(path.endswith(f"/{name}") for files in self._files.values() for path in files)
+    def find_script(self, name: str) -> str:
+        """Return the frame of a function of the file with this name; empty: it has none."""
+        files = (item for files in self._frames.values() for item in files.items())
+        return next((frame for path, frame in files if path.endswith(f"/{name}")), "")
 
-    def has_call(self, call: str) -> bool:
-        """Whether it has the call `part of a file's path`, or that with `:` and how the function begins."""
+    def find_call(self, call: str) -> str:
+        """Return the frame of the call `part of a file's path`, or that with `:` and how the function begins."""
         part, _, function = call.partition(":")
-        return any(name.startswith(function) and part in file for name, files in self._files.items() for file in files)
+        functions = (files for name, files in self._frames.items() if name.startswith(function))
+        return next((frame for files in functions for path, frame in files.items() if part in path), "")

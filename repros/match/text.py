@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from repros.engine.consequences import is_consequence
 from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
-from repros.match.reasons import confidence_reason, join_words, next_commands, other_causes, shown_variants
+from repros.match.reasons import (
+    confidence_reason,
+    join_words,
+    next_commands,
+    next_without_candidates,
+    other_causes,
+    ruled_out_reason,
+    shown_variants,
+)
 from repros.model import Kind, Repro, Role, Variant
 from repros.model.ranges import affected_text
 from repros.text.layout import entries, entry, heading, label_lines
@@ -31,7 +39,7 @@ def format_match(found: LogMatch, width: int) -> Text:
         lines += _unknown_lines(found, width)
     lines += entries("ruled out", map(_ruled_out_text, found.ruled_out), width)
     if not found.candidates:
-        lines += [*entries("next", ["repros list", "repros new NAME (to document it)"], width), Text()]
+        lines += [*entries("next", next_without_candidates(found), width), Text()]
     lines += [Text(line, "yellow") for note in found.notes for line in wrap(note, width)]
     while lines and not lines[-1].plain:
         lines.pop()
@@ -124,6 +132,4 @@ def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:
 
 
 def _ruled_out_text(out: RuledOut) -> str:
-    names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in out.entry.signature.frames))
-    reason = f"the stack has no {names}" if names else "this error means that another process failed first"
-    return f"{out.entry.repro.id} has the message of line {out.link.line}, but {reason}"
+    return f"{out.entry.repro.id} has the message of line {out.link.line}, but {ruled_out_reason(out)}"

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from repros.model import Environment
 from repros.model.packages import distributions_of
 
 _VERSION = re.compile(r"[vV]?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}[\w.+]{0,40})")
@@ -59,6 +60,13 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
         if known := next((found[name] for name in distributions_of(package) if name in found), None):
             versions[package] = _most_exact(known)
     return versions
+
+
+def installed_versions(environment: Environment, packages: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the versions of an environment, by package."""
+    installed = {**environment.versions, "python": environment.python_version}
+    found = {package: [name for name in distributions_of(package) if name in installed] for package in packages}
+    return {package: (installed[names[0]],) for package, names in sorted(found.items()) if names}
 
 
 _LIBRARY_SENTENCE = re.compile(r"In PyTorch \d\.\d+, we changed")

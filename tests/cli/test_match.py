@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,18 @@ def test_sixty_columns(repros: Command, log: str, monkeypatch: pytest.MonkeyPatc
     assert max(len(line) for line in out.splitlines() if "--catalogue" not in line) <= 60
 
 
+def test_a_log_without_an_exception_leads_to_the_watch(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, b"Epoch 1: loss 2.3")
+    code, out, _ = repros("match", "--catalogue", RAISES)
+    assert (code, out.splitlines()[2:4]) == (
+        1,
+        [
+            "next      repros watch -- python train.py (the program as you run it: failures that raise nothing)",
+            "          repros list",
+        ],
+    )
+
+
 def test_no_known_repro(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, b"[rank1]: ValueError: another one\n[rank0]: RuntimeError: [a.cc:1] Connection closed by peer")
     code, out, err = repros("match", "--catalogue", RAISES)
@@ -115,6 +128,26 @@ def test_confirm(repros: Command, log: str) -> None:
     assert "reproduced  RPR-9001 failing plain cpu" in out
     assert read_verdicts(".repros/match.jsonl") == ["failing reproduced"]
     assert not Path(".repros/latest.jsonl").exists()
+
+
+def test_confirm_has_the_versions_of_the_environment(repros: Command, here: Path) -> None:
+    script = Path(RAISES).read_text("utf-8").replace("affected = []", 'affected = ["packaging>=1 or torch>=2"]', 1)
+    long = f"the documented failure on cuda:0 {'and more of it ' * 80}"
+    script = script.replace('match = "the documented failure on cuda:0"', f'match = "{long.strip()}"')
+    script = script.replace('ValueError("the documented failure on cuda:1")', f'ValueError("{long}")')
+    (here / "toys").mkdir()
+    (here / "toys" / "raises.py").write_text(script, "utf-8")
+    (here / "train.log").write_text(f"ValueError: {long}", "utf-8")
+    words = ("match", "train.log", "--catalogue", "toys")
+    _, out, _ = repros(*words)
+    assert "versions  unknown: the log does not state the version of packaging, torch" in out
+    code, out, _ = repros(*words, "--confirm", "--python", sys.executable)
+    assert code == 0
+    assert f"versions  affected: packaging {version('packaging')} (packaging>=1 or torch>=2)" in out
+    assert f"The versions that the log does not state are those of {sys.executable}." in out.replace("\n", " ")
+    confirmed = out.partition("\nconfirming RPR-9001\n")[2]
+    assert "reproduced  RPR-9001 failing plain cpu" in confirmed
+    assert [line for line in confirmed.splitlines() if len(line) > 100 and sys.prefix not in line] == []
 
 
 def test_confirm_json(repros: Command, log: str) -> None:

@@ -70,11 +70,11 @@ def test_versions(stated: Mapping[str, tuple[str, ...]], confidence: Confidence)
 
 def test_two_with_the_same_message_are_possible_and_the_affected_one_is_first() -> None:
     plain = Signature("RuntimeError", ("the documented failure",))
-    newer, older = one("RPR-0001", plain, "torch>=2.8"), one("RPR-0003", plain, "torch<2.1")
+    newer, older = one("RPR-9001", plain, "torch>=2.8"), one("RPR-9003", plain, "torch<2.1")
     found, _ = find_candidates([seen("a.py:1 f")], SignatureIndex([newer, older]), {"torch": ("2.0.1",)})
     assert [(c.repro.id, c.confidence, c.rivals) for c in found] == [
-        ("RPR-0003", Confidence.POSSIBLE, ("RPR-0001",)),
-        ("RPR-0001", Confidence.POSSIBLE, ("RPR-0003",)),
+        ("RPR-9003", Confidence.POSSIBLE, ("RPR-9001",)),
+        ("RPR-9001", Confidence.POSSIBLE, ("RPR-9003",)),
     ]
 
 
@@ -86,8 +86,8 @@ def test_frames_distinguish_two_with_the_same_message() -> None:
 def test_a_repros_own_script_decides_also_for_its_summary() -> None:
     plain = Signature("RuntimeError", ("the documented failure",))
     own = seen("/x/toy_0002.py:1 main")
-    found = decided([own, seen(has_traceback=False)], one("RPR-0002", plain), one("RPR-0003", plain))
-    assert found == ([("RPR-0002", Confidence.CERTAIN)], [])
+    found = decided([own, seen(has_traceback=False)], one("RPR-0002", plain), one("RPR-9003", plain))
+    assert found == ([("RPR-0002", Confidence.CERTAIN)], ["RPR-9003"])
 
 
 def test_a_consequence_of_another_failure_matches_only_with_its_frames() -> None:

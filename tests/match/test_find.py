@@ -188,8 +188,16 @@ def test_a_traceback_without_a_last_line_is_not_a_failure() -> None:
     assert failures(PLAIN.replace("ValueError: no", "")) == ()
 
 
-def test_only_the_first_failures_are_read_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_failures_both_ends_are_read_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[find_failures.__module__], "MOST_FAILURES", 10)
     found, notes = find_failures((number, f"RuntimeError: {number}") for number in range(1, 1201))
-    assert len(found) == 10
-    assert notes == ("Of 1,200 exceptions the first 10 were read.",)
+    assert [failure.links[0].line for failure in found] == [1, 2, 3, 4, 5, 1196, 1197, 1198, 1199, 1200]
+    assert notes == ("Of 1,200 exceptions that no repro documents the first and the last 5 were read.",)
+
+
+def test_a_documented_failure_is_kept_among_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[find_failures.__module__], "MOST_FAILURES", 4)
+    lines = ((number, f"RuntimeError: {number}") for number in range(1, 31))
+    found, notes = find_failures(lines, lambda raised: frozenset({"A"} if raised.message in {"9", "20"} else ()))
+    assert [failure.links[0].line for failure in found] == [1, 2, 9, 20, 29, 30]
+    assert notes == ("Of 28 exceptions that no repro documents the first and the last 2 were read.",)

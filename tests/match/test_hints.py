@@ -19,6 +19,8 @@ EVERY = """\
 texts = ["no backend type"]
 common_texts = ["two devices"]
 other_texts = ["which is output"]
+symptoms = ["a warning of the library"]
+elsewhere = "the failure is DDP's own"
 own_message = "It looks like"
 calls = ["optim:step"]
 words = ["lr_find"]
@@ -39,6 +41,8 @@ def test_a_script_has_the_hints_of_its_catalogue(tmp_path: Path, family: str) ->
         texts=("no backend type",),
         common_texts=("two devices",),
         other_texts=("which is output",),
+        symptoms=("a warning of the library",),
+        elsewhere="the failure is DDP's own",
         own_message="It looks like",
         calls=("optim:step",),
         words=("lr_find",),

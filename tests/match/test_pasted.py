@@ -6,7 +6,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.match import Confidence, LogMatch, match_log
-from repros.match.log import MOST_PASTED_LINES, decode_lines
+from repros.match.log import decode_lines
 from repros.match.reasons import confidence_reason
 from repros.match.text import format_match
 
@@ -46,8 +46,19 @@ def test_a_message_that_a_sentence_only_quotes_is_not_found() -> None:
     assert ids(f'I wonder whether the sentence "{SKIPPED}" could be improved.') == []
 
 
-def test_a_long_log_is_not_searched_for_messages() -> None:
-    assert ids("step done\n" * MOST_PASTED_LINES + SKIPPED) == []
+@pytest.mark.parametrize("torn", [SKIPPED, SKIPPED.replace(" by ", "\nby "), SKIPPED.replace(" in ", " \n     in ")])
+@pytest.mark.parametrize(("before", "after"), [(5_000, 0), (0, 5_000), (63, 5_000)])
+def test_a_long_log_is_searched_for_messages(torn: str, before: int, after: int) -> None:
+    text = "step done\n" * before + torn + "\n" + "step done\n" * after
+    (candidate,) = found(text).candidates
+    assert candidate.repro.id == "RPR-0025"
+    if torn == SKIPPED:
+        assert candidate.sightings[0].link.line == before + 1
+
+
+def test_a_message_is_found_beside_an_exception_of_another_failure() -> None:
+    two = f"{SKIPPED}\n\nRuntimeError: Expected to mark a variable ready only once."
+    assert sorted(ids(two)) == ["RPR-0025", "RPR-0032", "RPR-0033"]
 
 
 def test_a_later_part_of_a_message_is_possible_and_words_in_the_log_decide() -> None:

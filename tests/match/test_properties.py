@@ -161,3 +161,17 @@ def test_the_cost_is_linear(kind: str) -> None:
         return large < 10 * small
 
     assert any(is_linear() for _ in range(3))  # a busy machine can spoil a measurement
+
+
+@pytest.mark.parametrize("unit", [" ", "a.", "1.2.", "[1;", "> ", "é", "torch=="])
+def test_long_lines_cost_no_more_than_short_ones(unit: str) -> None:
+    """Lines just below the limit cost less than three times what as many characters in short lines do."""
+
+    def seconds(length: int) -> float:
+        line = (unit * length)[: length - 2] + "x\n"
+        raw = (line * (1_000_000 // length)).encode()
+        started = time.process_time()
+        match_log(decode_lines(raw), CATALOGUE)
+        return time.process_time() - started
+
+    assert any(seconds(19_999) < 3 * seconds(60) for _ in range(3))  # a busy machine can spoil a measurement

@@ -30,7 +30,7 @@ def one(id_: str, signature: Signature, title: str, *affected: str, doc: str = "
 
 
 HOOKS = one(
-    "RPR-0006", COPIED, "Hooks pin inputs", "accelerate<1.13", doc="Symptom: x.\n\nApart: hooks are on the stack."
+    "RPR-9006", COPIED, "Hooks pin inputs", "accelerate<1.13", doc="Symptom: x.\n\nApart: hooks are on the stack."
 )
 OTHER = one("RPR-0012", PLAIN, "Another cause", "torch>=2.0,<2.1")
 
@@ -51,7 +51,7 @@ def test_a_certain_one() -> None:
     assert (
         shown
         == """\
-RPR-0006 Hooks pin inputs
+RPR-9006 Hooks pin inputs
 certain   class, message, the frame new_forward and versions
           agree
 seen      line 4, rank 1: RuntimeError: the documented
@@ -59,9 +59,9 @@ seen      line 4, rank 1: RuntimeError: the documented
 versions  affected: accelerate 0.25.0 (accelerate<1.13)
 works     fixed: does it otherwise (needs lightning>=2.3)
 does not  moved: to move it is enough
-next      repros show RPR-0006
-          repros run RPR-0006 --python PATH
-          repros report RPR-0006 --python PATH"""
+next      repros show RPR-9006
+          repros run RPR-9006 --python PATH
+          repros report RPR-9006 --python PATH"""
     )
 
 
@@ -70,19 +70,19 @@ def test_rivals() -> None:
     assert (
         shown
         == """\
-RPR-0006 Hooks pin inputs
+RPR-9006 Hooks pin inputs
 possible  class and message agree, but the log lacks its traceback and RPR-0012 has this message too
 seen      line 1: RuntimeError: the documented failure on cuda:1
 versions  unknown: the log does not state the version of accelerate (affected: accelerate<1.13)
 would fix fixed: does it otherwise (needs lightning>=2.3)
 would not moved: to move it is enough
 apart     hooks are on the stack.
-next      repros show RPR-0006
-          repros run RPR-0006 --python PATH
-          repros report RPR-0006 --python PATH
+next      repros show RPR-9006
+          repros run RPR-9006 --python PATH
+          repros report RPR-9006 --python PATH
 
 RPR-0012 Another cause
-possible  class and message agree, but RPR-0006 has this message too and the versions in the log are
+possible  class and message agree, but RPR-9006 has this message too and the versions in the log are
           not affected
 seen      line 1: RuntimeError: the documented failure on cuda:1
 versions  not affected: torch 2.1.2 (affected: torch>=2.0,<2.1)
@@ -100,7 +100,8 @@ def test_a_ruled_out_repro() -> None:
         == """\
 No known repro.
 exception line 4, rank 1: RuntimeError: the documented failure on cuda:1
-ruled out RPR-0006 has the message of line 4, but the stack has no new_forward
+ruled out RPR-9006 has the message of line 4, but File "/env/site-packages/lib/hooks.py", line 165,
+          in forward, raises it, and the stack has no new_forward
 next      repros list
           repros new NAME (to document it)"""
     )
@@ -149,6 +150,7 @@ def test_json() -> None:
         "versions": {},
         "missing": ["torch"],
     }
-    assert found["ruled_out"] == [{"id": "RPR-0006", "frames": ["lib/hooks.py:new_forward"], **seen}]
+    why = 'File "/env/site-packages/lib/hooks.py", line 165, in forward, raises it, and the stack has no new_forward'
+    assert found["ruled_out"] == [{"id": "RPR-9006", "frames": ["lib/hooks.py:new_forward"], "why": why, **seen}]
     assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
     assert (found["versions"], found["notes"]) == ({}, [])

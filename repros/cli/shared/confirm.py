@@ -13,10 +13,21 @@ from repros.engine import record
 from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
+from repros.engine.probe import probe
+from repros.model import Environment
 from repros.model.catalogue import Catalogue
 
 RUNS = Path(".repros/match.jsonl")
 """Results of `repros match --confirm`, kept apart from those of the latest `repros run`."""
+
+
+def describe(python: Path) -> Environment:
+    """Return the environment that the candidates are run on, with its versions.
+
+    Raises:
+        ReprosError: there is no interpreter, or it does not answer.
+    """
+    return probe(choose_interpreter(python), sim=False, needs_torch=False)
 
 
 def run_candidates(

@@ -23,7 +23,7 @@ from repros.text import table
 from repros.text.control import remove_controls
 from repros.text.explain import explain
 from repros.text.styled import Text
-from repros.text.wording import count, relative_to_cwd
+from repros.text.wording import count, relative_to_cwd, wrap
 
 
 class _SafeConsole(Console):
@@ -156,7 +156,7 @@ class LiveReporter(Observer):
             return
         show_text(self._out, self._result_line(result))
         if self._verbose and result.signature and not result.verdict.disagrees:
-            show_text(self._out, f"    {result.signature}", "dim")
+            show_text(self._out, "\n".join(wrap(result.signature, self._out.width, "    ")), "dim")
         if result.verdict.disagrees:
             show_text(self._out, f"\n{explain(result)}\n")
 

@@ -90,8 +90,8 @@ function show(found) {
     if (list.length) parts.push(element("p", "", "These exceptions were read:"), element("ul", "", ...list));
     else parts.push(element("p", "", "Neither a traceback nor the last line of one was read."));
   }
-  for (const { id, line } of found.ruled_out)
-    parts.push(element("p", "note", link(id), ` has the message of line ${line}, but was ruled out.`));
+  for (const { id, line, why } of found.ruled_out)
+    parts.push(element("p", "note", link(id), ` has the message of line ${line}, but ${why}.`));
   for (const note of found.notes) parts.push(element("p", "note", note));
   byId("answer").replaceChildren(...parts);
 }
