@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from packaging.requirements import Requirement
-from packaging.specifiers import Specifier
+from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.evidence import Evidence, measured_devices
 from repros.model import Repro
 from repros.model.affected import AnyOf
+from repros.model.requirements import format_requirement, intersection
+from repros.model.unmeasured import existence
 
 SCHEMA = "1.7.3"
 """The version of OSV's schema."""
@@ -44,7 +46,7 @@ class UpperEnd:
 
 def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     """Return the record of a repro, with the ranges of its variant `failing`."""
-    ranges = repro.failing.affected
+    ranges = (*repro.failing.affected, *(known for known in existence(repro, repro.failing) if known.only))
     packages = [canonicalize_name(package) for package in repro.packages]
     own = [
         affected_range.only
@@ -57,7 +59,7 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
         events, unexpressed = _range_events([r for r in own if canonicalize_name(r.name) == package])
         inexact += [f"{package}{bound}" for bound in unexpressed]
         affected.append(_package_entry(package, events))
-    notes = list(_limitation_notes(packages, others, inexact))
+    notes = [*_limitation_notes(packages, others, inexact), *_unmeasured_notes(repro)]
     return {
         "schema_version": SCHEMA,
         "id": f"x_{repro.id}",
@@ -67,7 +69,9 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
         "affected": affected,
         "references": list(_references(repro)),
         "database_specific": {
-            "affected": list(map(str, ranges)),
+            "affected": list(map(str, repro.failing.affected)),
+            "exists": list(map(str, repro.exists)),
+            "measured": list(repro.measurable),
             "lossy": notes,
             "kind": repro.kind.value,
             "documented": repro.documented,
@@ -87,6 +91,16 @@ def _limitation_notes(packages: Sequence[str], others: Sequence[AnyOf], inexact:
         yield f"Note: the failure needs {' and '.join(packages)} together; OSV lists each as if it were affected alone."
     if inexact:
         yield f"Note: OSV cannot express {', '.join(inexact)} exactly; the events are the nearest equivalent."
+
+
+def _unmeasured_notes(repro: Repro) -> Iterator[str]:
+    """Yield a sentence about the releases of which nothing is known, for which OSV has no word."""
+    exists = {condition.only.name: condition.only.specifier for condition in repro.exists if condition.only}
+    for measured in map(Requirement, repro.measurable):
+        there = exists.get(measured.name, SpecifierSet())
+        if intersection([there, measured.specifier]) != there:  # some that have what fails cannot run the script
+            known = format_requirement(measured)
+            yield f"Note: measured with {known} only; whether other releases of {measured.name} fail is unknown."
 
 
 def _package_entry(name: str, events: Sequence[Event]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _versions_line(report: IssueReport) -> Iterator[str]:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         yield f"{_code(versions or 'unknown')} on {_environment_name(environment)}"
     ranges = ", ".join(map(_code, report.failure.affected))
-    yield f"Documented as affected: {ranges or every_release_of(report.failure.packages)}."
+    yield f"Documented as affected: {ranges or every_release_of(report.failure.measurable)}."
 
 
 def _steps(report: IssueReport) -> Iterator[str]:

@@ -78,7 +78,7 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
 
 def affected_text(repro: Repro) -> str:
     """Return the affected releases on one line."""
-    return ", ".join(map(str, repro.affected)) or every_release_of(repro.packages)
+    return ", ".join(map(str, repro.affected)) or every_release_of(repro.measurable)
 
 
 def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:

@@ -34,10 +34,11 @@ def describe(repro: Repro, width: int) -> Text:
 
 def _heading_lines(repro: Repro, width: int) -> Iterator[Text]:
     yield from heading(repro.id, repro.title, width)
-    ranges = ", ".join(map(str, repro.affected)) or every_release_of(repro.packages)
+    ranges = ", ".join(map(str, repro.affected)) or every_release_of(repro.measurable)
     entries = {
         "kind": kind_text(repro.kind, repro.documented),
         "affects": f"{ranges}; exact on stack {repro.home}",
+        **({"exists": f"in {', '.join(map(str, repro.exists))}, see {repro.exists_source}"} if repro.exists else {}),
         "runs": f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}, {count(repro.processes, 'rank')}",
         "needs": ", ".join(dict.fromkeys(map(format_requirement, [*repro.dependencies, *repro.requires]))),
         "shows": f"{repro.failing.signature}{' (silent: the script asserts on it)' if repro.silent else ''}",

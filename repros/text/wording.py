@@ -22,13 +22,13 @@ def count(number: int, noun: str) -> str:
 
 
 def every_release_of(packages: Iterable[str]) -> str:
-    """Return `every release of torch, lightning`: the range of a failure that no known release is free of."""
+    """Return `every release of torch>=2.4`: the range of a failure that no release with which it was run is free of."""
     return f"every release of {', '.join(packages)}"
 
 
 def own_requirements(repro: Repro, variant: Variant) -> list[str]:
     """Return the requirements of a variant that its repro does not have."""
-    return [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
+    return list(map(format_requirement, repro.own_requirements(variant)))
 
 
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:

@@ -16,10 +16,10 @@ TEMPLATE = [
     "line 23: replace the template's text 'what this variant does, in one line'",
     "line 29: replace the template's text 'what it does differently'",
     "line 30: replace the template's text 'ORGANISATION/REPOSITORY'",
-    "line 36: replace the template's text 'What the user does, in one sentence'",
-    "line 38: replace the template's text 'What the user sees, with the text of the error'",
-    "line 40: replace the template's text 'Which call does what, and since which release'",
-    "line 42: replace the template's text 'What to do instead, and since which release'",
+    "line 38: replace the template's text 'What the user does, in one sentence'",
+    "line 40: replace the template's text 'What the user sees, with the text of the error'",
+    "line 42: replace the template's text 'Which call does what, and since which release'",
+    "line 44: replace the template's text 'What to do instead, and since which release'",
 ]
 
 
@@ -71,6 +71,9 @@ def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
             "choose another home: torch<2.0 does not hold",
         ),
         ("affected = []", 'affected = ["lightning<3"]', "add lightning to dependencies, or take it out"),
+        ("# home", '# exists = ["numpy>=2"]\n# exists_source = "https://a.b"\n# home', "take numpy out of exists, or add it"),
+        ("# home", '# exists = ["no torch<9"]\n# exists_source = "https://a.b"\n# home', "write exists = 'no torch<9'"),
+        ("# home", '# exists = ["torch<2"]\n# exists_source = "https://a.b"\n# home', "choose another home: torch<2 does not"),
         ('strategy="auto"', 'strategy="ddp"', "give main these defaults: variant='failing', a strategy out of auto"),
     ],
 )

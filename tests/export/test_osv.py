@@ -74,6 +74,8 @@ def test_the_whole_record() -> None:
         ],
         "database_specific": {
             "affected": ["lightning>=2.1,<2.4", "torch>=2.1"],
+            "exists": [],
+            "measured": ["lightning"],
             "lossy": [note],
             "kind": "bug",
             "documented": None,
