@@ -46,6 +46,9 @@ def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
     assert not remove_comments(script)
 
 
+EXISTS = '# exists = ["{}"]\n# exists_source = "https://a.b"\n# home'
+
+
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
@@ -71,9 +74,9 @@ def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
             "choose another home: torch<2.0 does not hold",
         ),
         ("affected = []", 'affected = ["lightning<3"]', "add lightning to dependencies, or take it out"),
-        ("# home", '# exists = ["numpy>=2"]\n# exists_source = "https://a.b"\n# home', "take numpy out of exists, or add it"),
-        ("# home", '# exists = ["no torch<9"]\n# exists_source = "https://a.b"\n# home', "write exists = 'no torch<9'"),
-        ("# home", '# exists = ["torch<2"]\n# exists_source = "https://a.b"\n# home', "choose another home: torch<2 does not"),
+        ("# home", EXISTS.format("numpy>=2"), "take numpy out of exists, or add it to packages"),
+        ("# home", EXISTS.format("no torch<9"), "write exists = 'no torch<9' without 'no'"),
+        ("# home", EXISTS.format("torch<2"), "choose another home: torch<2 does not hold"),
         ('strategy="auto"', 'strategy="ddp"', "give main these defaults: variant='failing', a strategy out of auto"),
     ],
 )

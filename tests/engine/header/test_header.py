@@ -86,7 +86,8 @@ def test_releases_without_what_fails_are_named_with_upstreams_address(script: Pa
         ["lightning<1.4 or lightning>=2.1"],
         "https://a.b/pull/1",
     )
-    assert (read_text(script, replaced("", "")).exists, read_text(script, replaced("", "")).exists_source) == ((), None)
+    without = read_text(script, VALID)
+    assert (without.exists, without.exists_source) == ((), None)
 
 
 def test_what_fails_is_found_by_the_checks_of_its_repro_unless_it_has_its_own(script: Path) -> None:
