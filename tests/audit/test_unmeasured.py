@@ -156,11 +156,11 @@ def test_without_the_package_no_release_of_another_matters() -> None:
 
 def test_a_range_may_allow_releases_that_were_not_measured() -> None:
     resume = found(documented("RPR-0044"), {"torch": ">=2.0"})
-    assert (resume.status, reasons(resume)) == (
-        Status.POSSIBLE,
-        "torch >=2.0 (r.txt:1): every release; the script needs torch>=2.4, so some of torch >=2.0 (r.txt:1) was not "
-        + "measured",
-    )
+    assert resume.status is Status.POSSIBLE
+    assert list(map(str, resume.conditions)) == [
+        "torch >=2.0 (r.txt:1): every release",
+        "the script needs torch>=2.4, so some of torch >=2.0 (r.txt:1) was not measured",
+    ]
     shuffle = found(documented("RPR-0008"), {"lightning": ">=1.8,<2.5"})
     assert (shuffle.status, reasons(shuffle)) == (
         Status.UNKNOWN,
