@@ -8,13 +8,15 @@ from functools import cache, partial
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.audit.assessment import Assessment, Condition, Status
+from repros.audit.assessment import Aspect, Assessment, Condition, Status
 from repros.audit.evidence_summary import group_by_repro, summarise_evidence
-from repros.audit.subject import Subject
+from repros.audit.subject import Constraint, Location, Subject
 from repros.audit.unaffected import find_unaffected
 from repros.evidence import Evidence
 from repros.model import Outcome, Repro, Role, Variant
 from repros.model.affected import AnyOf, Overlap, Term, all_overlap
+from repros.model.requirements import format_requirement, intersection
+from repros.model.unmeasured import Gap, existence, find_gaps, settle
 
 _STATUSES = {
     Overlap.ALL: Status.AFFECTED,
@@ -22,38 +24,97 @@ _STATUSES = {
     Overlap.NONE: Status.CLEAR,
     Overlap.UNKNOWN: Status.UNKNOWN,
 }
+Answers = list[tuple[AnyOf, Overlap]]
 
 
 def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Assessment]:
     """Yield an assessment for every repro, in the catalogue's order."""
     measured = group_by_repro(evidence)
     for repro in repros:
-        conditions = [*repro.affected, *_present_packages(repro)]
-        answers = [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
-        status = _STATUSES[all_overlap(overlap for _, overlap in answers)]
+        status, conditions = _judge(repro, subject)
         unaffected = find_unaffected(repro.affected, subject)
         yield Assessment(
             repro=repro,
             status=status,
-            conditions=tuple(_explanation(answers, status, subject)),
-            fixed=unaffected.newer,
-            unaffected=unaffected.older,
+            conditions=conditions,
+            fixed=tuple(_that_clear(repro, unaffected.newer)),
+            unaffected=tuple(_that_clear(repro, unaffected.older)),
             workarounds=tuple(_usable_workarounds(repro, subject)),
             exceptions=tuple(_exceptions(repro, status, subject)),
             evidence=summarise_evidence(repro, subject, measured.get(repro.id, {})),
         )
 
 
-def _present_packages(repro: Repro) -> Iterator[AnyOf]:
-    """Yield a condition for each package that the failure is in and that no range of its own requires.
+def _judge(repro: Repro, subject: Subject) -> tuple[Status, tuple[Condition, ...]]:
+    """Return whether a failure concerns a subject, and the conditions that explain it."""
 
-    The repro's own requirement says from which release on the failure of such a package is documented.
-    """
+    def answers(conditions: Iterable[AnyOf]) -> Answers:
+        return [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
+
+    affected = answers([*repro.affected, *_present_packages(repro)])
+    exists = answers(existence(repro, repro.failing))
+    absent = all_overlap(overlap for _, overlap in answers(map(_presence, repro.packages))) is Overlap.NONE
+    found = all_overlap(overlap for _, overlap in (*affected, *exists))
+    there = Overlap.NONE if absent else all_overlap(overlap for _, overlap in exists)
+    gaps = find_gaps(repro, repro.failing, subject.meets)
+    settled = settle(found, there, gaps)
+    status = _STATUSES[settled]
+    explained = [
+        *(_explanation(affected, status, subject) if absent or there is not Overlap.NONE else ()),
+        *(_explanation(_telling(exists, repro, subject), status, subject, Aspect.EXISTS, repro.exists_source)),
+        *(_gap_conditions(gaps, subject) if settled is not found else ()),
+    ]
+    return status, tuple(explained)
+
+
+def _telling(exists: Answers, repro: Repro, subject: Subject) -> Iterator[tuple[AnyOf, Overlap]]:
+    """Yield the answers about what exists that say more than those about the affected ranges do."""
+    for condition, overlap in exists:
+        listed = any(subject.find_name(term.package) for term in condition.terms)
+        if overlap is Overlap.NONE or (overlap is not Overlap.ALL and listed and condition not in repro.affected):
+            yield condition, overlap
+
+
+def _gap_conditions(gaps: Iterable[Gap], subject: Subject) -> Iterator[Condition]:
+    """Yield a condition for each requirement of the script that the subject does not meet."""
+    for gap in gaps:
+        package = subject.find_name(canonicalize_name(gap.requirement.name))
+        assert package is not None  # the releases of no other are known
+        yield Condition(gap.requirement, gap.overlap, package, subject.constraints[package], aspect=Aspect.NEEDED)
+
+
+def _that_clear(repro: Repro, texts: Iterable[str]) -> Iterator[str]:
+    """Yield the ranges that are known to be free of a failure; without the releases that were not measured."""
+    for text in texts:
+        narrowed = [text, " with ".join(_narrow(repro, part) for part in text.split(" with "))]
+        yield from [candidate for candidate in narrowed if _clears(repro, candidate)][:1]
+
+
+def _narrow(repro: Repro, text: str) -> str:
+    """Return the part of a range on which the script runs."""
+    requirement = _requirement(text)
+    name = canonicalize_name(requirement.name)
+    needed = (needed.specifier for needed in repro.needs(repro.failing) if canonicalize_name(needed.name) == name)
+    return format_requirement(_requirement(f"{requirement.name}{intersection([requirement.specifier, *needed])}"))
+
+
+def _clears(repro: Repro, text: str) -> bool:
+    """Return whether a failure does not concern a subject with the releases of a range and nothing else."""
+    needed = map(_requirement, text.split(" with "))
+    constraints = {r.name: (Constraint(str(r.specifier), Location(""), releases=r.specifier),) for r in needed}
+    status, _ = _judge(repro, Subject("", constraints, complete=False))
+    return status is Status.CLEAR
+
+
+def _present_packages(repro: Repro) -> Iterator[AnyOf]:
+    """Yield a condition for each package that the failure is in and that no range of its own requires."""
     with_range = {canonicalize_name(condition.only.name) for condition in repro.affected if condition.only}
-    for package in repro.packages:
-        if canonicalize_name(package) not in with_range:
-            own = [r.specifier for r in repro.requires if canonicalize_name(r.name) == canonicalize_name(package)]
-            yield AnyOf((Term(_requirement(f"{package}{own[0] if own else ''}")),))
+    return (_presence(package) for package in repro.packages if canonicalize_name(package) not in with_range)
+
+
+def _presence(package: str) -> AnyOf:
+    """Return the condition that a package is there."""
+    return AnyOf((Term(_requirement(package)),))
 
 
 @cache
@@ -72,7 +133,13 @@ def _compare(subject: Subject, term: Term) -> Overlap:
     return subject.overlap_with(term.package, term.requirement.specifier)
 
 
-def _explanation(answers: Iterable[tuple[AnyOf, Overlap]], status: Status, subject: Subject) -> Iterator[Condition]:
+def _explanation(
+    answers: Iterable[tuple[AnyOf, Overlap]],
+    status: Status,
+    subject: Subject,
+    aspect: Aspect = Aspect.AFFECTED,
+    source: str | None = None,
+) -> Iterator[Condition]:
     """Yield the terms that explain a status, of the conditions that decide it.
 
     That a package is there explains nothing where a range of it does.
@@ -88,7 +155,7 @@ def _explanation(answers: Iterable[tuple[AnyOf, Overlap]], status: Status, subje
                 package = subject.find_name(term.package)
                 constraints = subject.constraints[package] if package else ()
                 found = _compare(subject, term)
-                yield Condition(term.requirement, found, package, constraints, negated=term.negated)
+                yield Condition(term.requirement, found, package, constraints, term.negated, aspect, source)
 
 
 def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Variant]:
@@ -97,18 +164,20 @@ def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Vari
     if status not in {Status.AFFECTED, Status.CLEAR}:
         return
     compare = partial(_compare, subject)
-    present = all_overlap(condition.evaluate(compare) for condition in _present_packages(repro))
+    present = all_overlap(_presence(package).evaluate(compare) for package in repro.packages)
     for variant in repro.variants:
-        needed = all_overlap(_compare(subject, Term(required)) for required in variant.requires)
+        if variant.outcome is not Outcome.FAILS or variant.affected == repro.affected:
+            continue
+        needed = all_overlap(_compare(subject, Term(required)) for required in repro.own_requirements(variant))
         own = all_overlap([present, *(condition.evaluate(compare) for condition in variant.affected)])
-        differs = variant.outcome is Outcome.FAILS and variant.affected != repro.affected
-        if differs and needed is Overlap.ALL and own is documented.opposite:
+        measured = not find_gaps(repro, variant, subject.meets)
+        if measured and needed is Overlap.ALL and own is documented.opposite:
             yield variant
 
 
 def _usable_workarounds(repro: Repro, subject: Subject) -> Iterator[Variant]:
     """Yield the variants that are a fix or a workaround and whose requirements the subject may meet."""
     for variant in repro.variants:
-        overlaps = {_compare(subject, Term(required)) for required in variant.requires}
+        overlaps = {_compare(subject, Term(required)) for required in repro.own_requirements(variant)}
         if variant.role is Role.WORKS and Overlap.NONE not in overlaps:
             yield variant

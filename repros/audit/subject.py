@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.audit.overlap import compare_ranges
@@ -91,3 +93,10 @@ class Subject:
         # A marker may apply nowhere, and a `-c` line installs nothing; the entries of a lock are installed.
         certain = self.complete or any(constraint.required and not constraint.marker for constraint in constraints)
         return Overlap.SOME if only is Overlap.ALL and not certain else only
+
+    def meets(self, requirement: Requirement) -> Overlap:
+        """Return how many of a package's known releases meet a requirement; all if it is not listed, or no release."""
+        name = self.find_name(canonicalize_name(requirement.name))
+        found = {constraint.overlap_with(requirement.specifier) for constraint in self.constraints.get(name or "", ())}
+        known = found - {Overlap.UNKNOWN}
+        return Overlap.SOME if len(known) > 1 else next(iter(known), Overlap.ALL)

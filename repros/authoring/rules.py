@@ -18,8 +18,9 @@ from packaging.utils import canonicalize_name
 from repros.engine.difference import difference
 from repros.engine.signature import normalise
 from repros.model import Outcome, Repro
-from repros.model.affected import AnyOf, Overlap, Term
+from repros.model.affected import AnyOf, Overlap, Term, packages_of
 from repros.model.catalogue import Catalogue
+from repros.model.unmeasured import own_packages
 from repros.settings import PACKAGE, Places
 from repros.stacks import load_stacks
 
@@ -195,7 +196,7 @@ def has_a_home(script: Script) -> Iterator[str]:
         return Overlap.ALL if holds else Overlap.NONE
 
     needed = [AnyOf((Term(requirement),)) for requirement in (*repro.dependencies, *repro.failing.requires)]
-    for condition in (*needed, *repro.failing.affected):
+    for condition in (*needed, *repro.failing.affected, *repro.exists):
         if condition.evaluate(compare) is Overlap.NONE:
             names = sorted({term.package for term in condition.terms} & pinned.keys())
             has = f"stack {repro.home} has {', '.join(f'{name} {pinned[name]}' for name in names) or 'no such package'}"
@@ -213,6 +214,18 @@ def names_its_dependencies(script: Script) -> Iterator[str]:
     for name in dict.fromkeys((*named, *repro.packages)):
         if canonicalize_name(name) not in known:
             yield f"add {name} to dependencies, or take it out of packages and affected"
+
+
+def knows_what_exists(script: Script) -> Iterator[str]:
+    """Check that `exists` is about the packages that the failure is in: no other can be without what fails."""
+    repro = script.repro
+    own = own_packages(repro, repro.failing)
+    for name in packages_of(repro.exists):
+        if name not in own:
+            yield f"take {name} out of exists, or add it to packages: the failure is not in it"
+    for condition in repro.exists:
+        if any(term.negated for term in condition.terms):
+            yield f"write exists = {str(condition)!r} without 'no': it names the releases that have what fails"
 
 
 def runs_bare(script: Script) -> Iterator[str]:
@@ -256,6 +269,7 @@ RULES: tuple[Rule, ...] = (
     names_where_a_claim_is_made,
     has_a_home,
     names_its_dependencies,
+    knows_what_exists,
     runs_bare,
     dispatches_every_variant,
 )

@@ -105,6 +105,8 @@ _COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.M
 _REMARK = """\
 # # Further variants may have strategies, devices, affected and requires of their own. A documented fix that does
 # # not work is one, too: outcome = "fails" and `claim`, what it promises. `frames` names functions on the stack.
+# # Releases that do not have what fails, such as those without its function, are told by `exists = ["torch>=2.4"]`
+# # with `exists_source`, upstream's address.
 # # A variant that passes without being a fix, such as one on a single rank, has `contrast = true`.
 """
 
@@ -122,7 +124,7 @@ _TEMPLATE = Template('''\
 # upstream.fixed_by = []                     # also introduced_by, unreleased_fix (merged), related
 # packages = ["$package"]                       # the packages with the failure
 # affected = []                              # releases measured to fail: ["lightning>=2.1,<2.4"]; [] means all
-# requires = []                              # releases that the script needs to run
+# requires = []                              # releases that the script needs to run; elsewhere nothing is known
 # home = "$home"                           # the stack on which it fails as documented: see `repros stacks`
 # strategies = ["$strategy"]                       # ddp, ddp_spawn, fused_adamw, ...: those that matter
 # devices = ["cpu"]                          # cuda, sim, cpu; two ranks on sim need requires = ["torch>=2.1"]

@@ -18,13 +18,14 @@ from repros.errors import refuse_unknown
 from repros.matrix.spans import describe_stacks
 from repros.model import Kind, Repro
 from repros.model.catalogue import Catalogue
+from repros.model.ranges import affected_text
 from repros.settings import CATALOGUE, Places
 from repros.stacks import load_stacks
 from repros.text import json_values
 from repros.text.layout import HANGING, heading
 from repros.text.styled import Text
 from repros.text.threads import kind_note
-from repros.text.wording import every_release_of, relative_to_cwd, wrap
+from repros.text.wording import relative_to_cwd, wrap
 
 _SHORTEST_TITLE = 90
 """Columns that titles keep beside other columns; almost all fit."""
@@ -146,7 +147,7 @@ def _print_lines(repros: Sequence[Repro], places: Places) -> None:
 
 def _more_columns(repros: Sequence[Repro], places: Places) -> Iterator[list[str]]:
     """Yield what is worth a column: the releases with each failure, then the stacks that were measured."""
-    yield [", ".join(map(str, repro.affected)) or every_release_of(repro.packages) for repro in repros]
+    yield [affected_text(repro.affected, repro.measurable) for repro in repros]
     known, stacks = evidence.read(places=places), [*load_stacks(places).values()]
     yield [describe_stacks(repro, stacks, known) for repro in repros]
 

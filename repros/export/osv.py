@@ -15,6 +15,8 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -22,6 +24,8 @@ from repros.evidence import Evidence, measured_devices
 from repros.model import Repro
 from repros.model.affected import AnyOf, packages_of
 from repros.model.ranges import FIRST, Interval, affected_intervals, alternatives_of, unaffected_releases
+from repros.model.requirements import format_requirement, intersection
+from repros.model.unmeasured import existence
 
 SCHEMA = "1.7.3"
 """The version of OSV's schema."""
@@ -32,9 +36,10 @@ Event = dict[str, str]
 
 def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     """Return the record of a repro, with the ranges of its variant `failing`."""
-    conditions = repro.failing.affected
+    # Alternatives of what exists would say nothing about one package alone.
+    conditions = (*repro.failing.affected, *(known for known in existence(repro, repro.failing) if known.only))
     packages = [str(canonicalize_name(package)) for package in repro.packages]
-    notes = list(_limitation_notes(packages, conditions))
+    notes = [*_limitation_notes(packages, conditions), *_unmeasured_notes(repro)]
     return {
         "schema_version": SCHEMA,
         "id": f"x_{repro.id}",
@@ -44,7 +49,9 @@ def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
         "affected": [_package_entry(package, affected_intervals(conditions, package)) for package in packages],
         "references": list(_references(repro)),
         "database_specific": {
-            "affected": list(map(str, conditions)),
+            "affected": list(map(str, repro.failing.affected)),
+            "exists": list(map(str, repro.exists)),
+            "measured": list(repro.measurable),
             "lossy": notes,
             "kind": repro.kind.value,
             "documented": repro.documented,
@@ -69,6 +76,16 @@ def _limitation_notes(packages: Sequence[str], conditions: Iterable[AnyOf]) -> I
             yield f"Note: {names} is affected only with {others}, which OSV cannot express."
     if len(packages) > 1:
         yield f"Note: the failure needs {' and '.join(packages)} together; OSV lists each as if it were affected alone."
+
+
+def _unmeasured_notes(repro: Repro) -> Iterator[str]:
+    """Yield a sentence about the releases of which nothing is known, for which OSV has no word."""
+    exists = {condition.only.name: condition.only.specifier for condition in repro.exists if condition.only}
+    for measured in map(Requirement, repro.measurable):
+        there = exists.get(measured.name, SpecifierSet())
+        if intersection([there, measured.specifier]) != there:  # some that have what fails cannot run the script
+            known = format_requirement(measured)
+            yield f"Note: measured with {known} only; whether other releases of {measured.name} fail is unknown."
 
 
 def _package_entry(name: str, affected: Sequence[Interval]) -> dict[str, Any]:
@@ -105,7 +122,7 @@ def _references(repro: Repro) -> Iterator[dict[str, str]]:
         "REPORT": upstream.reports,
         "INTRODUCED": upstream.introduced_by,
         "FIX": (*upstream.fixed_by, *upstream.unreleased_fix),
-        "WEB": (*upstream.related, *([repro.documented] if repro.documented else ())),
+        "WEB": (*upstream.related, *filter(None, [repro.documented, repro.exists_source])),
     }
     seen: set[str] = set()
     for type_, urls in groups.items():

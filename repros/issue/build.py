@@ -44,6 +44,8 @@ class Failure:
     packages: tuple[str, ...]
     affected: tuple[str, ...]
     """Version ranges; empty if no release is known to be free of it."""
+    measurable: tuple[str, ...]
+    """The packages, each with the releases on which the script runs: `torch>=2.4`."""
     kind: Kind
     documented: str | None
     """The address that documents the behaviour, if it is no bug."""
@@ -149,6 +151,7 @@ def _describe_failure(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping
         path=_public_path(repro),
         packages=repro.packages,
         affected=tuple(map(str, repro.affected)),
+        measurable=repro.measurable,
         kind=repro.kind,
         documented=repro.documented,
         upstream=repro.upstream,

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from repros.model import Repro, Variant
 from repros.model.affected import AnyOf, Overlap, Term, evaluate, packages_of
+from repros.model.unmeasured import Gap, existence, find_gaps, settle
 
 
 class AffectedState(StrEnum):
@@ -38,11 +43,15 @@ class AffectedCheck:
     """If these versions are not affected: variants with the same message for which they are."""
     all_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The versions that the log states for any package."""
+    gaps: tuple[Gap, ...] = ()
+    """If that is why the state is unknown: what the script needs and these versions do not meet."""
+    exists: tuple[AnyOf, ...] = ()
+    """If these versions are not affected because they do not have what fails: the ranges that have it."""
 
-    def allows(self, variant: Variant) -> bool:
-        """Whether the versions in the log, as far as it states them, meet the requirements of a variant."""
-        conditions = [AnyOf((Term(requirement),)) for requirement in variant.requires]
-        return _state(conditions, self.all_versions) is not AffectedState.NOT_AFFECTED
+    def allows(self, repro: Repro, variant: Variant) -> bool:
+        """Whether the versions in the log, as far as it states them, meet what a variant needs beyond its repro."""
+        conditions = [AnyOf((Term(requirement),)) for requirement in repro.own_requirements(variant)]
+        return _overlap(conditions, self.all_versions) is not Overlap.NONE
 
 
 def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[str, tuple[str, ...]]) -> AffectedCheck:
@@ -53,36 +62,51 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
         variants: the variants that show the failure in the log. The failing one decides if it is among them.
         versions: the versions in the log; if it has several of one package, they must agree.
     """
-    shown = sorted(variants, key=lambda variant: variant.name != "failing")
-    ranges = shown[0].affected if shown else repro.affected
-    state = _state(ranges, versions)
+    shown = sorted(variants, key=lambda variant: variant.name != "failing") or [repro.failing]
+    ranges = shown[0].affected
+    exists, gaps = existence(repro, shown[0]), find_gaps(repro, shown[0], partial(_met, versions))
+    found, there = _overlap(ranges, versions), _overlap(exists, versions)
+    settled = settle(found, there, gaps)
+    state = _STATES.get(settled, AffectedState.UNKNOWN)
     others = [
         variant.name
         for variant in shown[1:]
-        if variant.affected != ranges and _state(variant.affected, versions) is AffectedState.AFFECTED
+        if variant.affected != ranges and _overlap(variant.affected, versions) is Overlap.ALL
     ]
-    names = packages_of(ranges)
+    names = packages_of((*ranges, *exists))
     return AffectedCheck(
         state,
         ranges,
         {name: versions[name] for name in names if name in versions},
-        tuple(name for name in names if name not in versions),
+        tuple(name for name in packages_of(ranges) if name not in versions),
         tuple(others) if state is AffectedState.NOT_AFFECTED else (),
         versions,
+        gaps if settled is not found and state is AffectedState.UNKNOWN else (),
+        exists if there is Overlap.NONE else (),
     )
 
 
-def _state(conditions: Iterable[AnyOf], versions: Mapping[str, tuple[str, ...]]) -> AffectedState:
+def _overlap(conditions: Iterable[AnyOf], versions: Mapping[str, tuple[str, ...]]) -> Overlap:
     """Return whether the versions meet all conditions; a package without a version in the log may be absent or not."""
 
     def compare(term: Term) -> Overlap:
-        stated = versions.get(term.package, ())
-        answers = {term.requirement.specifier.contains(version, prereleases=True) for version in stated}
-        if len(answers) != 1:
-            return Overlap.UNKNOWN
-        return Overlap.ALL if True in answers else Overlap.NONE
+        answers = _answers(term.requirement, versions)
+        return _ANSWERED.get(frozenset(answers), Overlap.UNKNOWN)
 
-    return _STATES.get(evaluate(conditions, compare), AffectedState.UNKNOWN)
+    return evaluate(conditions, compare)
 
 
+def _met(versions: Mapping[str, tuple[str, ...]], requirement: Requirement) -> Overlap:
+    """Return how many of a package's versions meet a requirement; what the log does not say counts as met."""
+    answers = _answers(requirement, versions)
+    return Overlap.SOME if len(answers) > 1 else _ANSWERED.get(frozenset(answers), Overlap.ALL)
+
+
+def _answers(requirement: Requirement, versions: Mapping[str, tuple[str, ...]]) -> set[bool]:
+    """Return whether the versions of a package that the log states are in a range: true, false, both or neither."""
+    stated = versions.get(canonicalize_name(requirement.name), ())
+    return {requirement.specifier.contains(version, prereleases=True) for version in stated}
+
+
+_ANSWERED = {frozenset({True}): Overlap.ALL, frozenset({False}): Overlap.NONE}
 _STATES = {Overlap.ALL: AffectedState.AFFECTED, Overlap.NONE: AffectedState.NOT_AFFECTED}

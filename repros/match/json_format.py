@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TypedDict
 
 from repros.match import Candidate, Failure, Link, LogMatch
-from repros.match.reasons import confidence_reason, next_commands, other_causes, ruled_out_reason, shown_variants
+from repros.match.reasons import (
+    confidence_reason,
+    next_commands,
+    other_causes,
+    ruled_out_reason,
+    shown_variants,
+    versions_reason,
+)
 from repros.model import Role, Variant
 
 SCHEMA = 2
@@ -39,6 +46,7 @@ class AffectedJson(TypedDict):
 
     state: str
     """`affected`, `unknown` or `not affected`."""
+    why: str
     ranges: list[str]
     versions: dict[str, list[str]]
     missing: list[str]
@@ -149,6 +157,7 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
         "apart": repro.sections.get("Apart"),
         "affected": {
             "state": check.state.value,
+            "why": versions_reason(candidate),
             "ranges": list(map(str, check.ranges)),
             "versions": {name: list(versions) for name, versions in check.versions.items()},
             "missing": list(check.missing),

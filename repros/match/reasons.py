@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from packaging.utils import canonicalize_name
 
 from repros.match import AffectedState, Against, Candidate, Confidence, LogMatch, RuledOut, Sighting
 from repros.match.hints import hints_of
 from repros.model import Repro, Role, Variant
+from repros.model.ranges import affected_text, every_release_of
+from repros.model.unmeasured import Gap, not_measured
 
 
 def confidence_reason(candidate: Candidate) -> str:
@@ -75,6 +80,37 @@ def _call_text(frame: str) -> str:
     return f'File "{file}", line {line}, in {function},'
 
 
+def versions_reason(candidate: Candidate) -> str:
+    """Return whether the versions in the log are affected, and what decides it."""
+    check = candidate.affected
+    ranges = affected_text(check.ranges)
+    versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
+    match check.state:
+        case AffectedState.UNKNOWN if check.gaps:
+            return f"unknown: {'; '.join(_gap_text(gap, check.all_versions) for gap in check.gaps)}"
+        case AffectedState.UNKNOWN if check.missing:
+            return f"unknown: the log does not state the version of {', '.join(check.missing)} (affected: {ranges})"
+        case AffectedState.UNKNOWN:
+            return f"unknown: the log states {versions} (affected: {ranges})"
+        case AffectedState.NOT_AFFECTED:
+            why = f"affected: {ranges}"
+            if check.exists:
+                why = f"what fails is in {affected_text(check.exists)}: {candidate.repro.exists_source}"
+            others = join_words(check.affected_variants)
+            return f"not affected: {versions} ({why}){f'; affected with the variant {others}' if others else ''}"
+        case AffectedState.AFFECTED if not check.ranges:
+            return f"{every_release_of(candidate.repro.measurable)} is affected"
+        case AffectedState.AFFECTED:
+            return f"affected: {versions} ({ranges})"
+        case _:
+            assert_never(check.state)
+
+
+def _gap_text(gap: Gap, versions: Mapping[str, Sequence[str]]) -> str:
+    name = canonicalize_name(gap.requirement.name)
+    return not_measured(gap.requirement, gap.overlap, f"{name} {' and '.join(versions[name])}")
+
+
 def other_causes(candidate: Candidate) -> tuple[str, ...]:
     """Return the causes of the message that are not documented here, each with the call to look at."""
     return hints_of(candidate.repro).other_causes if candidate.confidence is Confidence.POSSIBLE else ()
@@ -85,10 +121,10 @@ def shown_variants(candidate: Candidate, role: Role) -> list[Variant]:
 
     None if these versions do not have the failure; without those that need other versions than the log states.
     """
-    check = candidate.affected
+    check, repro = candidate.affected, candidate.repro
     if check.state is AffectedState.NOT_AFFECTED and not check.affected_variants:
         return []
-    return [variant for variant in candidate.repro.variants if variant.role is role and check.allows(variant)]
+    return [variant for variant in repro.variants if variant.role is role and check.allows(repro, variant)]
 
 
 def join_words(parts: Sequence[str]) -> str:

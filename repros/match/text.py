@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from repros.engine.consequences import is_consequence
-from repros.match import AffectedState, Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
+from repros.match import Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
 from repros.match.reasons import (
     confidence_reason,
-    join_words,
     next_commands,
     next_without_candidates,
     other_causes,
     ruled_out_reason,
     shown_variants,
+    versions_reason,
 )
 from repros.model import Kind, Repro, Role, Variant
-from repros.model.ranges import affected_text
 from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.styled import Text
 from repros.text.threads import kind_text
@@ -51,29 +50,12 @@ def distinguishing_text(repro: Repro) -> str:
     return repro.sections.get("Apart") or "nothing in the log; run it with --confirm --python PATH"
 
 
-def versions_text(candidate: Candidate) -> str:
-    """Return whether the versions in the log are affected, and the range that decides it."""
-    check = candidate.affected
-    ranges = affected_text(check.ranges)
-    versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
-    if not check.ranges:
-        return "every release is affected"
-    if check.state is AffectedState.AFFECTED:
-        return f"affected: {versions} ({ranges})"
-    if check.state is AffectedState.NOT_AFFECTED:
-        others = f"; affected with the variant {join_words(check.affected_variants)}" if check.affected_variants else ""
-        return f"not affected: {versions} (affected: {ranges}){others}"
-    if check.missing:
-        return f"unknown: the log does not state the version of {', '.join(check.missing)} (affected: {ranges})"
-    return f"unknown: the log states {versions} (affected: {ranges})"
-
-
 def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     repro, confidence = candidate.repro, candidate.confidence
     yield from heading(repro.id, repro.title, width)
     yield from entry(confidence.value, confidence_reason(candidate), width, style=_STYLES[confidence])
     yield from entry("seen", _sightings_text(candidate.sightings), width)
-    yield from entry("versions", versions_text(candidate), width)
+    yield from entry("versions", versions_reason(candidate), width)
     if repro.kind is not Kind.BUG:
         yield from entry("kind", kind_text(repro.kind, repro.documented), width)
     labels = _POSSIBLE_ROLE_LABELS if confidence is Confidence.POSSIBLE else _ROLE_LABELS

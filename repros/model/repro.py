@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from repros.model.affected import AnyOf, packages_of
 from repros.model.observation import Ending
+from repros.model.requirements import format_requirement, intersection
 from repros.settings import OWN, Origin
 
 
@@ -208,6 +209,10 @@ class Repro:
     """The script's docstring: symptom, cause, fix."""
     finds: tuple[str, ...] = ()
     """Names of the checks of `repros watch` that find the variants that fail, except those with their own."""
+    exists: tuple[AnyOf, ...] = ()
+    """The releases that have what fails, as upstream documents it; all must hold. Empty: not documented."""
+    exists_source: str | None = None
+    """The https:// address that documents it."""
     origin: Origin = OWN
     """The catalogue that the script is of."""
 
@@ -234,6 +239,24 @@ class Repro:
             (*self.affected, *(condition for variant in self.variants for condition in variant.affected))
         )
         return frozenset(map(canonicalize_name, (*self.packages, *affected, *(r.name for r in needed))))
+
+    @cached_property
+    def measurable(self) -> tuple[str, ...]:
+        """The packages that the failure is in, each with the releases on which the script runs: `torch>=2.4`."""
+        return tuple(self._measurable(package) for package in self.packages)
+
+    def _measurable(self, package: str) -> str:
+        name = canonicalize_name(package)
+        needed = intersection(r.specifier for r in self.needs(self.failing) if canonicalize_name(r.name) == name)
+        return format_requirement(Requirement(f"{package}{needed}"))
+
+    def needs(self, variant: Variant) -> tuple[Requirement, ...]:
+        """Return what the script needs to run a variant; elsewhere nothing is known of the failure."""
+        return (*variant.requires, *self.requires, *self.dependencies)
+
+    def own_requirements(self, variant: Variant) -> tuple[Requirement, ...]:
+        """Return the requirements of a variant that its repro does not have."""
+        return tuple(needed for needed in variant.requires if needed not in self.requires)
 
     def variant(self, name: str) -> Variant | None:
         """Return the variant of that name, or None."""

@@ -125,7 +125,7 @@ def _first_days(source: Source) -> dict[str, dt.date]:
 
 def affected_text(repro: Repro) -> str:
     """Return the affected releases on one line."""
-    return ranges.affected_text(repro.affected, repro.packages)
+    return ranges.affected_text(repro.affected, repro.measurable)
 
 
 def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:

@@ -37,7 +37,8 @@ def _heading_lines(repro: Repro, width: int) -> Iterator[Text]:
     yield from heading(repro.id, repro.title, width)
     entries = {
         "kind": kind_text(repro.kind, repro.documented),
-        "affects": f"{affected_text(repro.affected, repro.packages)}; exact on stack {repro.home}",
+        "affects": f"{affected_text(repro.affected, repro.measurable)}; exact on stack {repro.home}",
+        **({"exists": f"in {affected_text(repro.exists)}, see {repro.exists_source}"} if repro.exists else {}),
         "runs": f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}, {count(repro.processes, 'rank')}",
         "needs": ", ".join(dict.fromkeys(map(format_requirement, [*repro.dependencies, *repro.requires]))),
         "shows": f"{repro.failing.signature}{' (silent: the script asserts on it)' if repro.silent else ''}",

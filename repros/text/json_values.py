@@ -23,6 +23,8 @@ def repro_summary(repro: Repro) -> dict[str, Any]:
         "silent": repro.silent,
         "packages": list(repro.packages),
         "affected": list(map(str, repro.affected)),
+        "exists": list(map(str, repro.exists)),
+        "exists_source": repro.exists_source,
         "strategies": list(repro.strategies),
         "devices": [device.value for device in repro.devices],
         "home": repro.home,

@@ -31,6 +31,9 @@ _WIDE = ("variant", "strategy", "device", "stack", "verdict", "seconds")
 _NARROW = ("variant", "strategy", "dev", "stack", "verdict", "sec")
 _INDENT = 2
 _DOES_NOT_FIX = "does not fix"
+_FOUND = " (found "
+"""A part of each reason that names a release on which a script cannot run."""
+_SAYS_NOTHING = "A script that cannot run on a release says nothing about its failure there; repros audit does."
 
 
 def summary_table(lines: Iterable[RecordLine], width: int, *, verbose: bool = False) -> Text:
@@ -244,4 +247,6 @@ def _unavailable_lines(lines: Iterable[RecordLine], width: int) -> Iterator[Text
     for (device, reason), number in counts.most_common():
         row = f"{number:>4}  {device}: {reason} ({', '.join(repros[device, reason])})"
         yield from (Text(part, "dim") for part in wrap(row, width, hanging=" " * 6))
+    if any(_FOUND in reason for _, reason in counts):
+        yield from (Text(part, "dim") for part in wrap(_SAYS_NOTHING, width))
     yield Text()

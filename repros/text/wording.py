@@ -22,7 +22,7 @@ def count(number: int, noun: str) -> str:
 
 def own_requirements(repro: Repro, variant: Variant) -> list[str]:
     """Return the requirements of a variant that its repro does not have."""
-    return [format_requirement(needed) for needed in variant.requires if needed not in repro.requires]
+    return list(map(format_requirement, repro.own_requirements(variant)))
 
 
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:

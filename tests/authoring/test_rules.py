@@ -16,10 +16,10 @@ TEMPLATE = [
     "line 23: replace the template's text 'what this variant does, in one line'",
     "line 29: replace the template's text 'what it does differently'",
     "line 30: replace the template's text 'ORGANISATION/REPOSITORY'",
-    "line 36: replace the template's text 'What the user does, in one sentence'",
-    "line 38: replace the template's text 'What the user sees, with the text of the error'",
-    "line 40: replace the template's text 'Which call does what, and since which release'",
-    "line 42: replace the template's text 'What to do instead, and since which release'",
+    "line 38: replace the template's text 'What the user does, in one sentence'",
+    "line 40: replace the template's text 'What the user sees, with the text of the error'",
+    "line 42: replace the template's text 'Which call does what, and since which release'",
+    "line 44: replace the template's text 'What to do instead, and since which release'",
 ]
 
 
@@ -44,6 +44,9 @@ def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
     assert "# minimum = 1  # one GPU shows it\n" in script.read_text()
     assert script.read_text().count("  # ") == 1
     assert not remove_comments(script)
+
+
+EXISTS = '# exists = ["{}"]\n# exists_source = "https://a.b"\n# home'
 
 
 @pytest.mark.parametrize(
@@ -71,6 +74,9 @@ def test_the_comments_of_the_template_go_and_others_stay(script: Path) -> None:
             "choose another home: torch<2.0 does not hold",
         ),
         ("affected = []", 'affected = ["lightning<3"]', "add lightning to dependencies, or take it out"),
+        ("# home", EXISTS.format("numpy>=2"), "take numpy out of exists, or add it to packages"),
+        ("# home", EXISTS.format("no torch<9"), "write exists = 'no torch<9' without 'no'"),
+        ("# home", EXISTS.format("torch<2"), "choose another home: torch<2 does not hold"),
         ('strategy="auto"', 'strategy="ddp"', "give main these defaults: variant='failing', a strategy out of auto"),
     ],
 )

@@ -73,6 +73,8 @@ def test_as_json(repros: Command) -> None:
         "silent": False,
         "packages": ["torch"],
         "affected": [],
+        "exists": [],
+        "exists_source": None,
         "strategies": ["plain"],
         "devices": ["cpu"],
         "home": "current",

@@ -24,7 +24,7 @@ FOUND = """\
 RPR-9001 A plain exception
 likely    class and message agree
 seen      line 4: ValueError: the documented failure on cuda:3 torch==2.13.0
-versions  every release is affected
+versions  every release of torch is affected
 works     fixed: returns
           not_a_fix: is documented as a fix and raises all the same
 """
@@ -116,7 +116,8 @@ def test_json(repros: Command, log: str) -> None:
         "class and message agree",
     )
     assert candidate["seen"][0]["line"] == 4
-    assert candidate["affected"] == {"state": "affected", "ranges": [], "versions": {}, "missing": []}
+    why = "every release of torch is affected"
+    assert candidate["affected"] == {"state": "affected", "why": why, "ranges": [], "versions": {}, "missing": []}
     assert "confirmed" not in found
 
 

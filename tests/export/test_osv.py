@@ -20,6 +20,7 @@ from repros import evidence
 from repros.engine.catalogue import load
 from repros.export.osv import osv_record
 from repros.model import Repro, Upstream
+from repros.model.unmeasured import existence
 from tests import factories as make
 from tests.evidence.samples import MEASUREMENT
 from tests.model.test_ranges import CONDITIONS, VERSIONS, meets
@@ -76,6 +77,8 @@ def test_the_whole_record() -> None:
         ],
         "database_specific": {
             "affected": ["lightning>=2.1,<2.4", "torch>=2.1"],
+            "exists": [],
+            "measured": ["lightning"],
             "lossy": [note],
             "kind": "bug",
             "documented": None,
@@ -165,7 +168,8 @@ def test_the_events_list_the_versions_of_the_ranges(texts: list[str]) -> None:
 def test_the_catalogue_s_events_are_the_conditions_on_each_package_alone(repro: Repro) -> None:
     for entry in osv_record(repro, KNOWN)["affected"]:
         name = entry["package"]["name"]
-        alone = [text for text in map(str, repro.failing.affected) if {*packages_in(text)} == {name}]
+        conditions = map(str, (*repro.failing.affected, *existence(repro, repro.failing)))
+        alone = [text for text in conditions if {*packages_in(text)} == {name}]
         for version in VERSIONS:
             if not version.is_prerelease:
                 wanted = meets([text.replace(name, "lightning") for text in alone], version)
@@ -203,6 +207,32 @@ def test_alternatives_of_several_packages_list_every_release_that_may_be_affecte
     assert made["affected"][0]["ranges"][0]["events"] == events
     assert made["database_specific"]["affected"] == list(ranges)
     assert made["database_specific"]["lossy"] == [note]
+
+
+@pytest.mark.parametrize(
+    ("exists", "introduced", "note"),
+    [
+        ((), "0", "Note: measured with lightning>=2.0 only; whether other releases of lightning fail is unknown."),
+        (
+            ("lightning>=1.8",),
+            "1.8",
+            "Note: measured with lightning>=2.0 only; whether other releases of lightning fail is unknown.",
+        ),
+        (("lightning>=2.0",), "2.0", ""),
+        (("lightning>=2.1",), "2.1", ""),
+    ],
+)
+def test_a_record_begins_where_what_fails_exists(exists: tuple[str, ...], introduced: str, note: str) -> None:
+    repro = replace(
+        affected("lightning<2.4"),
+        dependencies=make.requirements("torch>=2.0", "lightning>=2.0"),
+        exists=make.conditions(*exists),
+        exists_source="https://a.b/1" if exists else None,
+    )
+    made = osv_record(repro, KNOWN)
+    assert made["affected"][0]["ranges"][0]["events"] == [{"introduced": introduced}, {"fixed": "2.4"}]
+    assert made["database_specific"]["lossy"] == ([note] if note else [])
+    assert ({"type": "WEB", "url": "https://a.b/1"} in made["references"]) is bool(exists)
 
 
 def test_a_failure_of_two_packages_together_has_a_note() -> None:

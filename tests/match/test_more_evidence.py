@@ -198,7 +198,7 @@ def test_a_warning_leads_to_a_silent_failure(lines: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "id_"),
-    [("rpr-0006-failing-auto-hand-current", "RPR-0006"), ("rpr-0026-failing-auto-hand-2023-12", "RPR-0026")],
+    [("rpr-0006-failing-auto-hand-2026-07", "RPR-0006"), ("rpr-0026-failing-auto-hand-2023-12", "RPR-0026")],
 )
 def test_a_warning_of_a_real_run_is_enough(name: str, id_: str) -> None:
     """The log of a silent failure's script without the assertion by which the script notices it."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from repros.match import LogMatch, match_log
 from repros.match.json_format import match_to_json
 from repros.match.log import decode_lines
-from repros.match.text import format_match, versions_text
+from repros.match.reasons import versions_reason
+from repros.match.text import format_match
 from repros.model import Outcome, Repro, Signature
 from tests.factories import conditions, repro, requirements, variant
 
@@ -110,7 +111,27 @@ next      repros list
 def test_versions_that_disagree_are_unknown() -> None:
     found = of("RuntimeError: the documented failure\n\ntorch 2.0.1, then torch 2.1.2", OTHER)
     (candidate,) = found.candidates
-    assert versions_text(candidate) == "unknown: the log states torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
+    assert versions_reason(candidate) == "unknown: the log states torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
+
+
+def test_what_is_known_of_versions_on_which_the_script_cannot_run() -> None:
+    ranges = conditions("torch<2.9")
+    needy = repro(
+        "RPR-0012",
+        affected=ranges,
+        dependencies=requirements("torch>=2.4"),
+        exists=conditions("torch>=2.3"),
+        exists_source="https://a.b/pull/1",
+        variants=(variant(signature=PLAIN, affected=ranges),),
+    )
+    texts = {}
+    for version in ("2.3.1", "2.2.2"):
+        (candidate,) = of(f"RuntimeError: the documented failure\n\ntorch {version}", needy).candidates
+        texts[version] = versions_reason(candidate)
+    assert texts == {
+        "2.3.1": "unknown: the script needs torch>=2.4, so torch 2.3.1 was not measured",
+        "2.2.2": "not affected: torch 2.2.2 (what fails is in torch>=2.3: https://a.b/pull/1)",
+    }
 
 
 def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
@@ -120,7 +141,7 @@ def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
         "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0012", affected=old, variants=variants)
     )
     (candidate,) = found.candidates
-    assert versions_text(candidate) == (
+    assert versions_reason(candidate) == (
         "not affected: torch 2.1.2 (affected: torch<2.1); affected with the variant moved"
     )
 
@@ -146,6 +167,7 @@ def test_json() -> None:
     ]
     assert found["candidates"][0]["affected"] == {
         "state": "unknown",
+        "why": "unknown: the log does not state the version of torch (affected: torch>=2.0,<2.1)",
         "ranges": ["torch>=2.0,<2.1"],
         "versions": {},
         "missing": ["torch"],

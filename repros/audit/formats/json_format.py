@@ -68,6 +68,8 @@ def _condition(one: Condition) -> dict[str, Any]:
         "listed": one.package is not None,
         "range": format_requirement(one.requirement) if one.requirement.specifier else None,
         "negated": one.negated,
+        "aspect": one.aspect.value,
+        "source": one.source,
         "overlap": one.overlap.value,
         "constraints": [
             {

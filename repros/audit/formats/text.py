@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from repros.audit.assessment import Assessment, Condition, Status
+from repros.audit.assessment import Aspect, Assessment, Condition, Status
 from repros.audit.formats.remedy import describe_workaround, fixed_in
 from repros.audit.report import AuditReport
 from repros.model import Kind
@@ -104,9 +104,15 @@ def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterato
             yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
     for problem in report.subject.unparsed:
         yield from map(Text, wrap(f"not understood: {problem}", width, "  ", "    "))
-    hint = "audit the installed environment to know: repros audit --python PATH"
-    yield from map(Text, wrap(hint, width, "  ", "    "))
+    if report.subject.unparsed or any(map(_lacks_fact, unknown)):
+        hint = "audit the installed environment to know: repros audit --python PATH"
+        yield from map(Text, wrap(hint, width, "  ", "    "))
     yield Text()
+
+
+def _lacks_fact(assessment: Assessment) -> bool:
+    """Return whether the subject leaves something unsaid, so that not only a measurement is missing."""
+    return any(condition.aspect is not Aspect.NEEDED for condition in assessment.conditions)
 
 
 def _missing_fact(condition: Condition) -> str:

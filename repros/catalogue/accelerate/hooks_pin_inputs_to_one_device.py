@@ -11,6 +11,8 @@
 # packages = ["accelerate", "lightning"]
 # affected = ["accelerate<1.13 or no bitsandbytes>=0.48"]
 # requires = ["torch>=2.1", "lightning>=2.1", "accelerate>=0.20"]
+# exists = ["accelerate>=0.8"]
+# exists_source = "https://github.com/huggingface/accelerate/pull/345"
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cuda", "sim"]

@@ -14,6 +14,8 @@
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21436"]
 # packages = ["lightning"]
 # affected = []
+# exists = ["lightning>=1.8.1"]
+# exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/15555"
 # home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]

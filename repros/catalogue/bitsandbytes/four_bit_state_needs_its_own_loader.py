@@ -19,6 +19,8 @@
 # ]
 # packages = ["bitsandbytes"]
 # affected = []
+# exists = ["bitsandbytes>=0.39"]
+# exists_source = "https://github.com/bitsandbytes-foundation/bitsandbytes/blob/0.45.1/CHANGELOG.md"
 # home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]

@@ -11,6 +11,8 @@
 # upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
 # affected = []
+# exists = ["bitsandbytes>=0.38"]
+# exists_source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
 # home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]

@@ -11,6 +11,8 @@
 # packages = ["lightning"]
 # affected = ["lightning>=2.1"]
 # requires = ["torch>=2.1"]
+# exists = ["lightning<1.4 or lightning>=2.1"]
+# exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/17334"
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cuda", "sim"]

@@ -11,6 +11,8 @@
 # packages = ["lightning"]
 # affected = []
 # requires = ["lightning>=2.1", "torch>=2.1"]
+# exists = ["lightning>=2.1"]
+# exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/18004"
 # home = "2023-12"
 # strategies = ["ddp", "ddp_spawn"]
 # cold = ["ddp_spawn"]

@@ -15,6 +15,8 @@
 # upstream.related = ["https://github.com/CUNY-CL/yoyodyne/issues/305"]
 # packages = ["lightning"]
 # affected = ["lightning!=2.4.*,!=2.5.*", "torch>=2.6"]
+# exists = ["torch>=2.6"]
+# exists_source = "https://pytorch.org/docs/stable/notes/serialization.html"
 # home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu"]

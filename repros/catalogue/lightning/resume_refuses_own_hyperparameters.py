@@ -19,6 +19,8 @@
 # ]
 # packages = ["lightning"]
 # affected = ["lightning!=2.4.*,!=2.5.*", "torch>=2.6"]
+# exists = ["torch>=2.6"]
+# exists_source = "https://pytorch.org/docs/stable/notes/serialization.html"
 # home = "2026-07"
 # strategies = ["auto"]
 # devices = ["cpu"]

@@ -11,6 +11,8 @@
 # upstream.related = ["https://github.com/ultralytics/ultralytics/pull/25375"]
 # packages = ["torch"]
 # affected = []
+# exists = ["torch>=1.13"]
+# exists_source = "https://github.com/pytorch/pytorch/pull/81705"
 # home = "2026-07"
 # strategies = ["fused_adamw"]
 # devices = ["cpu", "cuda"]

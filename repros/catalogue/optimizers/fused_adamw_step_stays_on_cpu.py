@@ -17,6 +17,8 @@
 # packages = ["torch"]
 # affected = ["torch>=2.0,<2.1"]
 # requires = ["torch>=2.0"]
+# exists = ["torch>=1.13"]
+# exists_source = "https://github.com/pytorch/pytorch/pull/81705"
 # home = "2023-05"
 # strategies = ["fused_adamw"]
 # devices = ["cuda", "sim"]

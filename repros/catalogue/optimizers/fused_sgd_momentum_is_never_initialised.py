@@ -9,6 +9,8 @@
 # upstream.reports = ["https://github.com/LibreYOLO/libreyolo/pull/771"]
 # packages = ["torch"]
 # affected = []
+# exists = ["torch>=2.3"]
+# exists_source = "https://github.com/pytorch/pytorch/pull/116585"
 # home = "2026-07"
 # strategies = ["fused_sgd"]
 # devices = ["cpu", "cuda"]

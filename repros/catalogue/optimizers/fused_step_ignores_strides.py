@@ -14,6 +14,8 @@
 # ]
 # packages = ["torch"]
 # affected = []
+# exists = ["torch>=2.4"]
+# exists_source = "https://docs.pytorch.org/docs/2.3/generated/torch.optim.AdamW.html"
 # home = "2026-07"
 # strategies = ["fused_sgd"]
 # devices = ["cpu"]

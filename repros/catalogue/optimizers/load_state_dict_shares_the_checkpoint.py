@@ -10,6 +10,8 @@
 # upstream.introduced_by = ["https://github.com/pytorch/pytorch/pull/106082"]
 # packages = ["torch"]
 # affected = ["torch>=2.1"]
+# exists = ["torch>=2.1"]
+# exists_source = "https://github.com/pytorch/pytorch/pull/106082"
 # home = "2023-12"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]

@@ -109,6 +109,12 @@ def _check_together(block: Block, at: str, values: Mapping[str, Any]) -> None:
         kind = values["kind"].value
         problem = f"a failure that is {kind!r} lacks 'documented'; expected the address that documents it"
         raise block.error(at, "kind", problem)
+    if values["exists"] and values["exists_source"] is None:
+        problem = "exists lacks 'exists_source'; expected the address at which upstream says which releases have this"
+        raise block.error(at, "exists", problem)
+    if values["exists_source"] and not values["exists"]:
+        problem = "exists_source lacks 'exists'; expected the releases that have what fails"
+        raise block.error(at, "exists_source", problem)
     if values["minimum"] > values["processes"]:
         problem = f"minimum = {values['minimum']} in [{at}]; expected at most processes = {values['processes']}"
         raise block.error(at, "minimum", problem)

@@ -94,6 +94,8 @@ REPRO: Mapping[str, Key] = {
     "packages": Key("a list of package names", list_of(text, empty=False), required=True, decides=False),
     "affected": Key(_CONDITIONS, list_of(_condition), required=True),
     "requires": Key(_RANGES, list_of(_version_range), default=()),
+    "exists": Key(_CONDITIONS, list_of(_condition), default=(), decides=False),
+    "exists_source": Key(_A_LINK, _matching(_LINK), decides=False),
     "home": Key("the name of a stack", text, required=True, decides=False),
     "strategies": Key(_NAMES, list_of(_matching(NAME), empty=False), required=True),
     "cold": Key(_NAMES, list_of(_matching(NAME)), default=()),

@@ -53,21 +53,13 @@ function seen({ line, ranks, type, message }) {
   return [`${where}: `, code([type, message].filter(Boolean).join(": "))];
 }
 
-function versions({ state: affected, versions: stated, ranges, missing }) {
-  const found = Object.entries(stated).map(([name, each]) => `${name} ${each.join(" and ")}`);
-  if (!ranges.length) return "every release is affected";
-  if (affected === "unknown" && missing.length)
-    return `unknown: the log does not state the version of ${missing.join(", ")} (affected: ${ranges.join(", ")})`;
-  return `${affected}: ${found.join(", ")} (affected: ${ranges.join(", ")})`;
-}
-
 function candidate(one) {
   const facts = element(
     "dl",
     "summary",
     fact("Why", one.why),
     fact("Seen", [...seen(one.seen[0]), one.seen.length > 1 ? ` and ${one.seen.length - 1} more` : ""]),
-    fact("Versions", versions(one.affected)),
+    fact("Versions", one.affected.why),
   );
   if (one.works.length)
     facts.append(fact("Works", ...one.works.map(({ variant, about }) => [code(variant), ` ${about}`])));

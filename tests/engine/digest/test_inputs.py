@@ -105,6 +105,8 @@ def test_no_verdict_depends_on_these_keys() -> None:
         "home",
         "silent",
         "finds",
+        "exists",
+        "exists_source",
     }
     harmless = {"about", "claim", "contrast", "source", "frames", "finds"}
     assert {key for key, rule in VARIANT.items() if not rule.decides} == harmless

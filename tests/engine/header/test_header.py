@@ -79,6 +79,17 @@ def test_a_failure_by_design_names_what_documents_it(script: Path) -> None:
     assert (repro.kind, repro.documented) == (Kind.BY_DESIGN, "https://a.b/docs")
 
 
+def test_releases_without_what_fails_are_named_with_upstreams_address(script: Path) -> None:
+    given = '# exists = ["lightning<1.4 or lightning>=2.1"]\n# exists_source = "https://a.b/pull/1"\n# home'
+    repro = read_text(script, replaced("# home", given))
+    assert (list(map(str, repro.exists)), repro.exists_source) == (
+        ["lightning<1.4 or lightning>=2.1"],
+        "https://a.b/pull/1",
+    )
+    without = read_text(script, VALID)
+    assert (without.exists, without.exists_source) == ((), None)
+
+
 def test_what_fails_is_found_by_the_checks_of_its_repro_unless_it_has_its_own(script: Path) -> None:
     text = replaced("# deadline = 90", '# deadline = 90\n# finds = ["devices", "ranks"]')
     failing, fixed, checked = read_text(script, text).variants

@@ -91,6 +91,26 @@ REFUSED = [
     ),
     (
         'requires = ["torch>=2.1"]',
+        'requires = ["torch>=2.1"]\n# exists = ["lightning>=2.1"]',
+        "script.py:13: exists lacks 'exists_source'; expected the address at which upstream says which releases have",
+    ),
+    (
+        'requires = ["torch>=2.1"]',
+        'requires = ["torch>=2.1"]\n# exists_source = "https://a.b"',
+        "script.py:13: exists_source lacks 'exists'; expected the releases that have what fails",
+    ),
+    (
+        'requires = ["torch>=2.1"]',
+        'requires = ["torch>=2.1"]\n# exists = ["lightning>=2.1"]\n# exists_source = "a.b"',
+        "script.py:14: exists_source = 'a.b' in [tool.repro]; expected an https:// link",
+    ),
+    (
+        'requires = ["torch>=2.1"]',
+        'requires = ["torch>=2.1"]\n# exists = ["lightning"]\n# exists_source = "https://a.b"',
+        "script.py:13: exists = ['lightning'] in [tool.repro]; expected a list of version ranges such as",
+    ),
+    (
+        'requires = ["torch>=2.1"]',
         "requires = 2",
         "script.py:12: requires = 2 in [tool.repro]; expected a list of version",
     ),
