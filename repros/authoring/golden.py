@@ -14,7 +14,6 @@ from repros.model import Device, Outcome, Repro
 from repros.settings import CATALOGUE
 
 
-
 @dataclass(frozen=True)
 class Golden:
     """The golden log of a repro's failing variant on one stack."""

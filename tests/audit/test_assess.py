@@ -89,6 +89,7 @@ def test_unaffected_ranges_are_the_complement_of_the_affected_ones() -> None:
     assert found(holes, subject()).unaffected == ("lightning==2.4.*", "lightning==2.5.*")
 
 
+@pytest.mark.of_all_scripts
 def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
     for repro in load():
         for raw in (*found(repro, subject()).fixed, *found(repro, subject()).unaffected):

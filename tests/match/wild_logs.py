@@ -101,8 +101,8 @@ class Figures:
 
 def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
     """Return the figures of the matcher on these logs."""
-    catalogue = tuple(repros)
-    answers = [(log, match_log(decode_lines(log.text.encode()), catalogue).candidates) for log in logs]
+    found = _answers(tuple(repros))
+    answers = [(log, found[log.name]) for log in logs]
     positives = [(log, found) for log, found in answers if log.kind is Kind.POSITIVE]
     confusable = [found for log, found in answers if log.kind is Kind.CONFUSABLE]
     others = [found for log, found in answers if log.kind is Kind.OTHER]
@@ -114,6 +114,12 @@ def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
         certain_right=_count(_are_right(answers, Confidence.CERTAIN)),
         likely_right=_count(_are_right(answers, Confidence.LIKELY)),
     )
+
+
+@cache
+def _answers(catalogue: tuple[Repro, ...]) -> dict[str, tuple[Candidate, ...]]:
+    """Return the candidates of each log, by name."""
+    return {log.name: match_log(decode_lines(log.text.encode()), catalogue).candidates for log in read_wild_logs()}
 
 
 def second_reader_agreement(*, is_counted: bool) -> tuple[int, int]:

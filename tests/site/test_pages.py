@@ -55,6 +55,7 @@ def pages(site: Path) -> dict[str, Page]:
     return read_pages(site)
 
 
+@pytest.mark.of_all_scripts
 def test_no_address_is_lost(site: Path, source: Source) -> None:
     ids = {repro.id for repro in source.catalogue}
     wanted = {address.replace("ID", id_) for address in ADDRESSES for id_ in (ids if "ID" in address else [""])}
@@ -62,12 +63,14 @@ def test_no_address_is_lost(site: Path, source: Source) -> None:
     assert {address for address in wanted - OF_THE_MATCHER if not (site / address).is_file()} == set()
 
 
+@pytest.mark.of_all_scripts
 def test_every_file_is_on_the_list(site: Path) -> None:
     files = {file.relative_to(site).as_posix() for file in site.rglob("*") if file.is_file()}
     found = {re.sub(r"RPR-\d{4}", "ID", name) for name in files if not name.startswith("assets/")}
     assert found - set(ADDRESSES) == set(), "add them to addresses.txt"
 
 
+@pytest.mark.of_all_scripts
 def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> None:
     reached, new = {"404.html"}, {"index.html"}
     while new:
@@ -77,6 +80,7 @@ def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> Non
     assert set(pages) - reached == set()
 
 
+@pytest.mark.of_all_scripts
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
     wrong = []
     for address, page in pages.items():
@@ -93,10 +97,12 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page
     assert wrong == []
 
 
+@pytest.mark.of_all_scripts
 def test_ids_are_unique_within_a_page(pages: dict[str, Page]) -> None:
     assert {address: page.ids for address, page in pages.items() if len(page.ids) != len(set(page.ids))} == {}
 
 
+@pytest.mark.of_all_scripts
 def test_no_page_has_code_inside_or_loads_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
     assert {address: page.inline for address, page in pages.items() if page.inline} == {}
     for address, page in pages.items():
@@ -106,10 +112,12 @@ def test_no_page_has_code_inside_or_loads_from_elsewhere(site: Path, pages: dict
     assert [file for file in files if loaded.search(file.read_text("utf-8"))] == []
 
 
+@pytest.mark.of_all_scripts
 def test_every_page_of_the_menu_exists(pages: dict[str, Page]) -> None:
     assert {address for _, address in MENU} - OF_THE_MATCHER <= set(pages)
 
 
+@pytest.mark.of_all_scripts
 def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pages: dict[str, Page]) -> None:
     for repro in source.catalogue:
         page = pages[f"failures/{repro.id}.html"]
@@ -125,6 +133,7 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pa
             assert section.lower() in page.ids, repro.id
 
 
+@pytest.mark.of_all_scripts
 def test_a_failure_runs_by_one_copied_line(source: Source, site: Path) -> None:
     for repro in source.catalogue:
         text = (site / f"failures/{repro.id}.html").read_text("utf-8")
@@ -134,17 +143,20 @@ def test_a_failure_runs_by_one_copied_line(source: Source, site: Path) -> None:
         assert (without_gpu in text) == (Device.CPU not in repro.devices)
 
 
+@pytest.mark.of_all_scripts
 def test_no_markup_is_shown_as_text(site: Path) -> None:
     shown = re.compile(r"&lt;/?(?:pre|code|ul|li|span)\b")
     assert {file.name for file in site.rglob("*.html") if shown.search(file.read_text("utf-8"))} == set()
 
 
+@pytest.mark.of_all_scripts
 def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
     here = str(Path(__file__).parents[2])
     texts = {file for file in site.rglob("*") if file.suffix in {".html", ".json", ".txt", ".atom", ".py"}}
     assert {file for file in texts if here in file.read_text("utf-8")} == set()
 
 
+@pytest.mark.slow
 def test_a_hundred_failures_are_built_in_time_and_their_index_is_small(source: Source, tmp_path: Path) -> None:
     repros = source.catalogue.repros
     many = Catalogue(tuple(replace(repros[n % len(repros)], id=f"RPR-{n + 1:04}") for n in range(100)))
