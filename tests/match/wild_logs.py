@@ -27,6 +27,8 @@ SECOND_READER = Path(__file__).with_name("wild_second_reader.toml")
 """The answer of a second reader to some of the logs, by name: an id, or `none`."""
 NOTES = Path(__file__).with_name("wild_notes.toml")
 """Searches for failures without a log, and the reasons for what remains wrong."""
+SEARCHES = Path(__file__).with_name("wild_searches")
+"""Further searches: a file for each failure, so that branches with a new one each can be merged."""
 
 
 class Kind(StrEnum):
@@ -193,7 +195,9 @@ def fill_page(page: str, repros: Iterable[Repro]) -> str:
 
 def read_notes() -> dict[str, Any]:
     """Return the tables `remaining`, a reason for each log by name, and `search`."""
-    return tomllib.loads(NOTES.read_text("utf-8"))
+    notes = tomllib.loads(NOTES.read_text("utf-8"))
+    further = [tomllib.loads(file.read_text("utf-8"))["search"] for file in sorted(SEARCHES.glob("*.toml"))]
+    return notes | {"search": [*notes["search"], *(search for searches in further for search in searches)]}
 
 
 def _remaining_rows() -> Iterator[str]:
