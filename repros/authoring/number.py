@@ -103,7 +103,7 @@ def _replace_ids(file: Path, chosen: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Number the scripts of this checkout, write the pages, and say what has changed."""
+    """Give the scripts of this checkout their final ids, write the pages, and say what has changed."""
     try:
         chosen = number()
     except ReprosError as error:

@@ -26,8 +26,10 @@ FILES = (
     "tests/engine/test_difference.py",
     "tests/export/test_minimal.py",
     "tests/export/test_osv.py",
+    "tests/export/test_script.py",
     "tests/match/test_golden.py",
     "tests/match/test_hints.py",
+    "tests/match/test_pasted.py",
     "tests/match/test_wild.py",
     "tests/matrix/test_ranges.py",
     "tests/matrix/test_vacuous.py",
@@ -38,6 +40,7 @@ FILES = (
     "tests/watch/test_identify.py",
     "tests/watch/test_measured.py",
     "tests/watch/test_names.py",
+    "tests/watch/test_report.py",
 )
 """The files with such tests; no other is collected, which takes a quarter of a minute for all."""
 QUICK = "not torch and not slow"
@@ -55,7 +58,7 @@ class Ran:
     @property
     def last_line(self) -> str:
         """Their number, and how many failed; if pytest could not begin, why."""
-        return self.output.strip().rpartition("\n")[2]
+        return self.output.strip().rpartition("\n")[2].removeprefix("E ").strip()
 
 
 def pytest_words(repros: Sequence[Repro]) -> list[str]:

@@ -89,6 +89,7 @@ def ids_of(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_two_branches_are_merged_and_numbered(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path)
     on_main = ids_of(checkout)

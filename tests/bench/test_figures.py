@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+import pytest
+
 from repros.engine.cells import JOBS
 from repros.engine.digest.inputs import SIM
 from repros.model import Signature
@@ -79,6 +81,7 @@ def test_the_accelerators_page_has_the_kept_figures() -> None:
     assert "| an epoch of 50 batches, convolutions | " in page
 
 
+@pytest.mark.slow
 def test_each_command_answers() -> None:
     assert {len(samples) for samples in time_startup(1).values()} == {1}
 

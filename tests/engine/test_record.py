@@ -256,6 +256,7 @@ def write_many(out: Path, writer: int, count: int) -> None:
         record.append(out, result(f"{writer} {number} " + "x" * 5000))
 
 
+@pytest.mark.slow
 def test_several_processes_append_to_one_file(tmp_path: Path) -> None:
     out, spawn = tmp_path / "results.jsonl", multiprocessing.get_context("spawn")
     writers = [spawn.Process(target=write_many, args=(out, number, 25)) for number in range(4)]
@@ -271,6 +272,7 @@ def test_several_processes_append_to_one_file(tmp_path: Path) -> None:
         assert [n for w, n in found if w == str(number)] == [str(n) for n in range(25)]
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_complete_lines_and_no_lock(tmp_path: Path) -> None:
     out, spawn = tmp_path / "results.jsonl", multiprocessing.get_context("spawn")
     writer = spawn.Process(target=write_many, args=(out, 0, 100_000))

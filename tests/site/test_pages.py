@@ -167,6 +167,7 @@ def test_a_hundred_failures_are_built_in_time_and_their_index_is_small(source: S
     assert sum((tmp_path / "site" / name).stat().st_size for name in asked) < MOST_INDEX_BYTES
 
 
+@pytest.mark.slow
 def test_two_builds_are_equal(source: Source, site: Path, tmp_path: Path) -> None:
     from tests.site.conftest import PLACE
 

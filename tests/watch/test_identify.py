@@ -10,6 +10,8 @@ from repros.watch.finding import Finding
 from repros.watch.identify import checks_of, identify
 from tests.tools.watch_table import UNSEEN
 
+pytestmark = pytest.mark.of_all_scripts
+
 CATALOGUE = catalogue.load().repros
 
 
@@ -44,7 +46,6 @@ def test_accelerates_hooks_work_without_its_accelerator() -> None:
     assert find("copy_runs_original", accelerate="0.19.0") == [("RPR-0013", Confidence.LIKELY)]
 
 
-@pytest.mark.of_all_scripts
 def test_every_silent_failure_names_the_checks_that_find_it_or_has_a_reason() -> None:
     silent = [repro for repro in CATALOGUE if repro.silent and (repro.id, "failing") not in UNSEEN]
     remedy = "name the check that finds it in `finds` of the header, or say in tests/watch/reasons.toml why none can"
