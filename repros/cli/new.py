@@ -66,7 +66,7 @@ def new(slug: str | None, family: str | None, template: str | None, issue: Path 
     folders = [place for place in settings.catalogue if place.is_dir()]
     catalogue = catalogue or (relative_to_cwd(folders[0]) if folders else CHECKOUT)
     own = catalogue == CHECKOUT or catalogue.resolve().is_relative_to(CATALOGUE)
-    if own:
+    if own and catalogue.is_dir():
         refuse_unknown(family)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     places = find_places([catalogue])

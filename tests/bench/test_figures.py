@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 import pytest
+from rich.console import Console
 
 from repros.engine.cells import JOBS
 from repros.engine.digest.inputs import SIM

@@ -272,7 +272,6 @@ def test_several_processes_append_to_one_file(tmp_path: Path) -> None:
         assert [n for w, n in found if w == str(number)] == [str(n) for n in range(25)]
 
 
-@pytest.mark.slow
 def test_a_killed_writer_leaves_complete_lines_and_no_lock(tmp_path: Path) -> None:
     out, spawn = tmp_path / "results.jsonl", multiprocessing.get_context("spawn")
     writer = spawn.Process(target=write_many, args=(out, 0, 100_000))
