@@ -30,7 +30,8 @@ ROOT = CATALOGUE.parents[1]
 
 def choose_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return the final id of each provisional one: those after the highest that is final, in the order of the ids."""
-    taken, chosen = [*ids], {}
+    taken = [*ids]
+    chosen: dict[str, str] = {}
     for id_ in sorted(filter(is_provisional, taken)):
         chosen[id_] = next_id([*taken, *chosen.values()])
     return chosen
