@@ -40,13 +40,13 @@ def has_checkout(repros: Sequence[Repro]) -> bool:
 
 
 def problems_of_style(repro: Repro) -> list[str]:
-    """Format a script, and return a sentence for each rule of the linter that it breaks."""
+    """Repair the style of a script, and return a sentence for each rule of the linter that it still breaks."""
     if not has_checkout([repro]):
         return []
     if find_spec("ruff") is None:
         return [f"install ruff, which checks the style: {INSTALL}"]
+    checked = _run("ruff", "check", "--fix", "--quiet", "--output-format", "concise", str(repro.path))
     _run("ruff", "format", "--quiet", str(repro.path))
-    checked = _run("ruff", "check", "--quiet", "--output-format", "concise", str(repro.path))
     return [f"fix the style: {line}" for line in (checked.stdout + checked.stderr).splitlines()]
 
 
