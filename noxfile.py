@@ -128,8 +128,10 @@ def unit(session: nox.Session) -> None:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--repro", action="append", default=[])
     chosen, others = parser.parse_known_args(session.posargs)
+    if chosen.repro and others:
+        session.error(f"--repro stands alone; leave out {' '.join(others)}")
     if chosen.repro:
-        session.run("python", "-m", "repros.authoring.script_tests", *chosen.repro, *others)
+        session.run("python", "-m", "repros.authoring.script_tests", *chosen.repro)
     else:
         session.run("pytest", *PYTEST, "-m", "not torch and not slow", *others)
 

@@ -36,7 +36,7 @@ class Tested(NamedTuple):
 
 def has_checkout(repros: Sequence[Repro]) -> bool:
     """Return whether these are scripts of the package, in a checkout."""
-    return (ROOT / "tests").is_dir() and all(repro.origin.folder is None for repro in repros)
+    return (ROOT / "docs/failures.md").is_file() and all(repro.origin.folder is None for repro in repros)
 
 
 def problems_of_style(repro: Repro) -> list[str]:
