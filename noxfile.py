@@ -13,7 +13,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import runpy
 import shutil
 import sys
@@ -28,7 +30,15 @@ nox.options.reuse_venv = "yes"
 HERE = Path(__file__).parent
 # nox's own Python, unless it is too old; then uv provides one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
-STRATEGIES = ["ddp", "ddp_spawn", "ddp_fork", "adamw", "fused_adamw", "fused_sgd", "auto"]
+STRATEGIES = sorted(
+    {
+        name
+        for file in HERE.glob("repros/catalogue/*/*.py")
+        for names in re.findall(r"^# strategies = (\[.*\])$", file.read_text("utf-8"), re.MULTILINE)
+        for name in json.loads(names)
+    }
+)
+"""Those that the scripts name, so that a new one has its session."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "2", "--timeout", "300"]
@@ -119,9 +129,17 @@ def browser(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def unit(session: nox.Session) -> None:
-    """Run the fast tests that need no torch, in under a minute [-- pytest's options]."""
+    """Run the fast tests that need no torch, all or those of one script [-- --repro ID, or pytest's options]."""
     install(session, "tests")
-    session.run("pytest", *PYTEST, "-m", "not torch and not slow", *session.posargs)
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--repro", action="append", default=[])
+    chosen, others = parser.parse_known_args(session.posargs)
+    if chosen.repro and others:
+        session.error(f"--repro stands alone; leave out {' '.join(others)}")
+    if chosen.repro:
+        session.run("python", "-m", "repros.authoring.script_tests", *chosen.repro)
+    else:
+        session.run("pytest", *PYTEST, "-m", "not torch and not slow", *others)
 
 
 @nox.session(python=PYTHON, default=False)

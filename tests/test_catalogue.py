@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from repros.authoring.ids import is_provisional
 from repros.authoring.rules import RULES, Rule, Script, find_unnamed_rivals
 from repros.engine import header
 from repros.engine.catalogue import load
@@ -23,6 +26,21 @@ def test_ids_are_unique_and_slugs_are_too() -> None:
     assert catalogue.clashes == ()
     assert len(list(catalogue)) == len(SCRIPTS) == len({repro.slug for repro in catalogue})
     assert all(repro.id.startswith("RPR-") for repro in catalogue)
+
+
+@pytest.mark.of_all_scripts
+@pytest.mark.parametrize("branch", ["main", "origin/main"])
+def test_ids_on_main_are_final_and_stay(branch: str) -> None:
+    """Whoever merges gives them: python -m repros.authoring.number."""
+    words = ["git", "grep", "--extended-regexp", '^# id = "RPR-', branch, "--", "repros/catalogue"]
+    found = subprocess.run(words, cwd=CATALOGUE.parents[1], capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip(f"there is no branch {branch} here")
+    on_main = dict(re.findall(r":repros/catalogue/(\S+):# id = \"(RPR-\d{4})\"", found.stdout))
+    assert on_main
+    assert [id_ for id_ in on_main.values() if is_provisional(id_)] == []
+    here = {path.relative_to(CATALOGUE).as_posix(): read(path).id for path in SCRIPTS}
+    assert {path: here[path] for path in on_main.keys() & here.keys() if here[path] != on_main[path]} == {}
 
 
 @pytest.mark.of_each_script

@@ -50,6 +50,7 @@ def test_every_session_runs_once_and_its_time_is_printed(tmp_path: Path) -> None
     assert re.search(r"closing lines:\noutput of tests\n== 7 passed in 1.00s ==\n", done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_that_fails_is_named_and_not_run_again(name: str, tmp_path: Path) -> None:
     done = run(tmp_path, failing=name)

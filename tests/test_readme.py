@@ -17,7 +17,6 @@ from repros.docs import readme
 from repros.engine.catalogue import load
 from repros.model import Category, Verdict
 from repros.stacks import load_stacks
-from tests.match.golden_logs import read_golden_logs
 
 KNOWN = load_commands()
 
@@ -100,10 +99,9 @@ def test_the_sample_of_audit_is_its_output(tmp_path: Path) -> None:
     requirements = re.findall(r"^\$ cat requirements.txt\n((?:[a-z]+==.+\n)+)", README, re.MULTILINE)[0]
     (tmp_path / "requirements.txt").write_text(requirements, encoding="utf-8")
     output = _output(["audit", "requirements.txt"], tmp_path)
-    sample = _sample("repros audit requirements.txt")
-    assert output.startswith(sample.partition("\n...\n")[0])
-    assert output.endswith(sample.rpartition("\n...\n")[2])
-    _check_parts(sample, output)
+    # Further ids and the totals are left out: they change with each new failure.
+    output = re.sub(r"(is not listed: RPR-\d{4}).*(?:\n {4,}.*)*", r"\1, ...", output)
+    _check_parts(_sample("repros audit requirements.txt"), output)
 
 
 def test_the_sample_of_a_verbose_audit_is_in_its_output(tmp_path: Path) -> None:
@@ -121,16 +119,17 @@ def _check_parts(sample: str, output: str) -> None:
         rest = f"\n{after}"
 
 
-def test_the_figures_in_the_text_are_those_of_the_files() -> None:
-    stacks = load_stacks()
-    sizes = [stacks[name].cuda for name in {"current", *(repro.home for repro in load().repros)}]
-    download, unpacked = (sum(getattr(size, kind) for size in sizes) / 1e9 for kind in ("download", "unpacked"))
-    logs = [*read_golden_logs()]
-    captured = sum(bool(log.script) for log in logs)
-    text = " ".join(README.split())
-    for page in (text, " ".join(USAGE.split())):
-        assert f"{len(logs)} golden logs of `tests/match/golden`, {captured} of them captured" in page
-    assert f"up to {download:.1f} GB to download and {unpacked:.1f} GB on disk" in text
+def test_the_sizes_in_the_text_are_those_of_the_stacks() -> None:
+    sizes = [stack.cuda for stack in load_stacks().values() if stack.cuda]
+    assert sizes
+    assert "The CUDA builds of a stack are 2 to 5 GB to download and 4 to 8 GB on disk" in " ".join(README.split())
+    assert all(2e9 <= size.download <= 5e9 and 4e9 <= size.unpacked <= 8e9 for size in sizes)
+
+
+def test_the_text_counts_nothing_that_grows_with_the_catalogue() -> None:
+    """Two branches with a new failure each would change the same line."""
+    prose = re.sub(r"^```.*?^```$", "", README + USAGE, flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"\d+ (?:documented failures|failures|repros|scripts|golden logs|logs|measurements)", prose)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

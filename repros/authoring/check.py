@@ -1,24 +1,21 @@
-"""Everything that a new script needs before a pull request; `repros check` shows it."""
+"""Everything that new scripts need before a pull request; `repros check` shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from repros import environments, evidence
+from repros.authoring import checkout
 from repros.authoring.golden import Golden, capture, golden_folder, has_golden_log
 from repros.authoring.rules import RULES, Script, find_unnamed_rivals
-from repros.authoring.script_tests import run_tests
 from repros.authoring.template import remove_comments
 from repros.bisect.ask import ask, choose_cell, claimed_packages
 from repros.bisect.bisection import Bisection, run_bisection
 from repros.bisect.record import keep, kept_record
-from repros.docs.readme import write_pages
-from repros.engine.catalogue import load
 from repros.engine.pipeline import Observer
 from repros.engine.plan import Selection, select
 from repros.evidence import Measurement
@@ -29,7 +26,6 @@ from repros.matrix.ranges import find_contradictions
 from repros.matrix.worklist import build_worklist
 from repros.model import Repro, Result, Stack, Verdict
 from repros.model.catalogue import Catalogue
-from repros.settings import CATALOGUE
 from repros.stacks import stack
 
 RESULTS = Path(".repros/check.jsonl")
@@ -43,6 +39,8 @@ class Step(NamedTuple):
     """A sentence for each thing that is left to do."""
     fine: str = ""
     """What to say when nothing is."""
+    stops: bool = False
+    """Whether the steps that follow would be wasted."""
 
 
 class CheckObserver(Protocol):
@@ -75,73 +73,106 @@ class CheckObserver(Protocol):
 
 @dataclass
 class Check:
-    """A script to check, the catalogue that it is in, and the stacks to run it on."""
+    """Scripts to check, the catalogue that they are in, and the stacks to run them on."""
 
     catalogue: Catalogue
-    repro: Repro
+    repros: Sequence[Repro]
     stacks: Sequence[Stack]
     observer: CheckObserver
     results: list[Result] = field(default_factory=list)
     """Of the cells that the check has run."""
 
-    def run(self) -> list[str]:
-        """Do all steps, and return what is left to do."""
+    def run(self, *, rules_only: bool = False) -> list[str]:
+        """Do all steps, or the first alone, and return what is left to do.
+
+        What a step finds may stop the check: a script that breaks a rule is not measured, and what is measured while a
+        cell disagrees would be measured again.
+        """
         names = ", ".join(stack.name for stack in self.stacks) or "no stack"
-        steps = {
+        steps: dict[str, Callable[[Check], Step]] = {
             "Rules": _check_rules,
             f"Runs on {names}": _measure,
-            "Log of a run by hand": _capture_log,
+            "Log of a run by hand": lambda check: _of_each(check, _capture_log),
+            "Runs under the watch": _watch,
             "Affected range": _check_range,
-            "Ends of the range": _bisect,
-            "Documentation": _write_tables,
-            "Tests of this script": _run_tests,
+            "Ends of the range": lambda check: _of_each(check, _bisect),
+            "Documentation": lambda check: Step(*checkout.write_documents(check.repros)),
+            "Tests of the catalogue": _run_tests,
         }
         to_do: list[str] = []
-        for title, do in steps.items():
+        for title, do in [*steps.items()][: 1 if rules_only else None]:
             self.observer.begun(title)
             step = do(self)
             self.observer.ended(step)
             to_do += step.to_do
+            if step.stops:
+                break
         return to_do
+
+    def has_run(self, repro: Repro) -> bool:
+        """Return whether the check has run cells of a repro: its evidence was not fresh."""
+        return any(result.cell.repro.id == repro.id for result in self.results)
+
+    def named(self, repro: Repro, sentence: str) -> str:
+        """Return a sentence on a repro, with its id in front where several are checked."""
+        return f"{repro.id}: {sentence}" if len(self.repros) > 1 else sentence
+
+
+def _of_each(check: Check, do: Callable[[Check, Repro], Step]) -> Step:
+    """Do a step for each repro in turn."""
+    steps = [(repro, do(check, repro)) for repro in check.repros]
+    to_do = [check.named(repro, sentence) for repro, step in steps for sentence in step.to_do]
+    return Step(to_do, "; ".join(dict.fromkeys(step.fine for _, step in steps)))
 
 
 def _check_rules(check: Check) -> Step:
-    if remove_comments(check.repro.path):
-        check.observer.say("the template's comments were removed from the header")
-    script = Script(check.repro, check.catalogue.places)
-    sentences = [sentence for rule in RULES for sentence in rule(script)]
-    return Step([*sentences, *find_unnamed_rivals(check.repro, check.catalogue)], f"all {len(RULES) + 1} hold")
+    to_do = []
+    for repro in check.repros:
+        if remove_comments(repro.path):
+            check.observer.say(check.named(repro, "the template's comments were removed from the header"))
+        script = Script(repro, check.catalogue.places)
+        sentences = [sentence for rule in RULES for sentence in rule(script)]
+        sentences += [*find_unnamed_rivals(repro, check.catalogue), *checkout.problems_of_style(repro)]
+        to_do += [check.named(repro, sentence) for sentence in sentences]
+    return Step(to_do, f"all {len(RULES) + 2} hold", stops=bool(to_do))
 
 
 def _measure(check: Check) -> Step:
-    """Run every variant on every stack, and keep the evidence that agrees."""
-    repro = check.repro
+    """Run every variant of all repros on every stack, and keep the evidence that agrees."""
     by_name = {stack.name: stack for stack in check.stacks}
+    by_id = {repro.id: repro for repro in check.repros}
     known = evidence.read(places=check.catalogue.places)
-    worklist = build_worklist(select(Catalogue((repro,)), Selection()), check.stacks, known)
+    worklist = build_worklist(select(Catalogue(tuple(check.repros)), Selection()), check.stacks, known)
+
+    def folder(measurement: Measurement) -> Path:
+        return evidence.folder_for(by_id[measurement.unit.repro], by_name[measurement.unit.stack])
 
     def store(measurement: Measurement) -> None:
         # Whatever disagrees is to be fixed first; kept, it would pass for a fact about these versions.
         if not any(variant.verdict.disagrees for variant in measurement.variants.values()):
-            evidence.write([measurement], evidence.folder_for(repro, by_name[measurement.unit.stack]))
+            evidence.write([measurement], folder(measurement))
 
     for outdated in worklist.obsolete:
-        evidence.remove(outdated.unit, evidence.folder_for(repro, by_name[outdated.unit.stack]))
+        evidence.remove(outdated.unit, folder(outdated))
     with check.observer.cells(RESULTS) as cells:
         for result in measure(worklist, RESULTS, cells, store, keep_environments=True):
             check.observer.finished(result)
             check.results.append(result)
     judged = [result for result in check.results if result.observation and result.verdict is not Verdict.INFRA]
-    check.observer.failing([result for result in judged if result.cell.variant.name == "failing"])
+    for repro in check.repros:
+        failing = [result for result in judged if result.cell.repro is repro and result.cell.variant.name == "failing"]
+        check.observer.failing(failing)
     number = len(check.results)
     fine = f"{number} cells agree" if number else f"the evidence of all {len(worklist.entries)} units is fresh"
-    return Step([*problems_of_runs(repro, check.stacks, check.results)], fine)
+    stops = any(result.verdict.disagrees for result in check.results)
+    return Step([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
 
 
-def problems_of_runs(repro: Repro, stacks: Sequence[Stack], results: Sequence[Result]) -> Iterator[str]:
+def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[Result]) -> Iterator[str]:
     """Yield a sentence for each cell that does not agree, and for a home stack on which nothing was run."""
-    if repro.home not in [stack.name for stack in stacks]:
-        yield f"run it on its home: repros check {repro.id} --stack {repro.home}"
+    for repro in repros:
+        if repro.home not in [stack.name for stack in stacks]:
+            yield f"run it on its home: repros check {repro.id} --stack {repro.home}"
     for result in results:
         if result.verdict is Verdict.INFRA:
             yield f"run {result.cell.label} again, which could not be judged: {result.reason}"
@@ -149,41 +180,48 @@ def problems_of_runs(repro: Repro, stacks: Sequence[Stack], results: Sequence[Re
             yield f"fix {result.cell.label}: it is {result.verdict}; its evidence is not kept"
 
 
-def _capture_log(check: Check) -> Step:
-    """Capture the log of a run by hand, unless it would not be the documented failure's."""
-    repro = check.repro
+def _capture_log(check: Check, repro: Repro) -> Step:
+    """Capture the log of a run by hand, unless it is there and no cell has run since."""
     folder = golden_folder(repro)
-    if any(result.verdict.disagrees for result in check.results):
-        return Step(["fix the cells that disagree, then check again: the log is of a run that agrees"])
     if folder is None:
         return Step([], "not captured: there is no checkout to keep it in")
     if not has_golden_log(repro):
         return Step([], "not captured: this failure leaves no message")
-    if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
-        return Step([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
-    return _capture_golden(check, Golden(repro, repro.home, folder))
+    golden = Golden(repro, repro.home, folder)
+    if check.has_run(repro) or not golden.log.is_file():
+        if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
+            return Step([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
+        home = stack(repro.home, check.catalogue.places)
+        capture(golden, environments.ensure(home, check.observer.say))
+    return _find_failure(check, golden)
 
 
-def _capture_golden(check: Check, golden: Golden) -> Step:
-    """Capture the log, and find the failure in it."""
-    repro = check.repro
-    home = stack(repro.home, check.catalogue.places)
-    text = capture(golden, environments.ensure(home, check.observer.say))
-    found = match_log(decode_lines(text.encode()), check.catalogue).candidates
+def _find_failure(check: Check, golden: Golden) -> Step:
+    """Find the failure in its log."""
+    repro = golden.repro
+    found = match_log(decode_lines(golden.log.read_bytes()), check.catalogue).candidates
     certain = [candidate.repro.id for candidate in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
     ids = ", ".join(f"{candidate.repro.id} ({candidate.confidence})" for candidate in found) or "no failure"
     problem = f"{golden.log}: 'repros match' finds {ids}; expected {repro.id} alone and certain: fix match and frames"
     return Step([] if certain else [problem], f"{golden.log.name} leads to {repro.id}")
 
 
+def _watch(check: Check) -> Step:
+    """Run the variants under the watch, on the stacks whose findings the documentation shows."""
+    ready = [stack.name for stack in check.stacks if environments.ready(stack)]
+    again = [repro for repro in check.repros if check.has_run(repro)]
+    return Step(*checkout.watch_runs(check.repros, again, ready, check.observer.say))
+
+
 def _check_range(check: Check) -> Step:
-    contradictions = find_contradictions(Catalogue((check.repro,)), evidence.read(places=check.catalogue.places))
+    known = evidence.read(places=check.catalogue.places)
+    contradictions = find_contradictions(Catalogue(tuple(check.repros)), known)
     return Step([str(contradiction) for contradiction in contradictions], "agrees with the evidence")
 
 
-def _bisect(check: Check) -> Step:
+def _bisect(check: Check, repro: Repro) -> Step:
     """Bisect every package whose range has an end, unless that was done before."""
-    repro, packages = check.repro, claimed_packages(check.repro)
+    packages = claimed_packages(repro)
     for package in [package for package in packages if kept_record(repro, package) is None]:
         if not check.observer.wants_bisection(package):
             continue
@@ -199,23 +237,8 @@ def _bisect(check: Check) -> Step:
     return Step([f"measure both ends of {name}: {command}" for name, command in commands.items()], fine)
 
 
-def _write_tables(check: Check) -> Step:
-    """Write the tables of the documentation, in a checkout and for a script of the package."""
-    root = CATALOGUE.parents[1]
-    if check.repro.origin.folder is not None or not (root / "docs/failures.md").is_file():
-        return Step([], "none to write: the script is not one of a checkout")
-    changed = write_pages(root, load())
-    return Step([], f"written: {', '.join(changed)}" if changed else "the tables are up to date")
-
-
 def _run_tests(check: Check) -> Step:
-    """Run the checkout's tests that concern this script."""
-    repro, root = check.repro, CATALOGUE.parents[1]
-    if repro.origin.folder is not None or not (root / "tests").is_dir():
-        return Step([], f"none here; as tests of your own: python -m pytest {repro.path.parent} --repro {repro.id}")
-    if find_spec("pytest") is None:
-        return Step(["install pytest to run the tests, or run nox -s unit"])
-    ran = run_tests(repro, root)
-    if not ran.passed:
+    ran = checkout.run_script_tests(check.repros)
+    if ran.to_do and ran.output:
         check.observer.say(ran.output)
-    return Step([] if ran.passed else [f"fix the tests: {ran.last_line}"], ran.last_line)
+    return Step(ran.to_do, ran.fine)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from repros.authoring.by_hand import run_script
 from repros.model import Device, Outcome, Repro
 from repros.settings import CATALOGUE
-
-INDEX = "index.toml"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Golden:
         """The file."""
         return self.folder / f"{self.name}.log"
 
+    @property
+    def index(self) -> Path:
+        """The file with the entries of the repro's logs; `index.toml` has older ones and those that no script made."""
+        return self.folder / f"{self.repro.id.lower()}.toml"
+
 
 def golden_folder(repro: Repro) -> Path | None:
     """Return the folder for a repro's golden logs: that of its catalogue, or that of the checkout's tests.
@@ -60,24 +65,28 @@ def has_golden_log(repro: Repro) -> bool:
 
 
 def capture(golden: Golden, python: Path) -> str:
-    """Run the failing variant by hand, write its log and the log's entry in the index, and return the log."""
+    """Run the failing variant by hand, write its log and the log's entry, and return the log."""
     repro = golden.repro
     text = run_script(python, repro.path, golden.arguments, repro.processes)
     golden.folder.mkdir(parents=True, exist_ok=True)
     golden.log.write_text(text, encoding="utf-8")
-    index = golden.folder / INDEX
-    known = index.read_text(encoding="utf-8") if index.exists() else ""
-    entries = tomllib.loads(known).get("log", [])
-    if not any(entry["name"] == golden.name for entry in entries):
-        index.write_text(_with_entry(known, golden), encoding="utf-8")
+    if not any(entry["name"] == golden.name for entry in read_entries(golden.folder)):
+        # A file for each repro: in one for all, every second branch with a new repro would conflict.
+        with golden.index.open("a", encoding="utf-8") as index:
+            index.write(f"\n{_entry(golden)}" if index.tell() else _entry(golden))
     return text
 
 
-def _with_entry(known: str, golden: Golden) -> str:
-    """Return an index with the log's entry, behind the last of the repros before it, else at the end."""
+def read_entries(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a folder's logs, file by file."""
+    for file in sorted(folder.glob("*.toml")):
+        yield from tomllib.loads(file.read_text(encoding="utf-8"))["log"]
+
+
+def _entry(golden: Golden) -> str:
+    """Return a log's entry."""
     id_ = json.dumps(golden.repro.id)
-    entry = (
+    return (
         f"[[log]]\nname = {json.dumps(golden.name)}\nscript = {id_}\narguments = {json.dumps(golden.arguments)}\n"
         f'how = "hand"\nstack = {json.dumps(golden.stack)}\nexpected = [{id_}]\n'
     )
-    return f"{known.rstrip()}\n\n{entry}".lstrip()

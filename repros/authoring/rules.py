@@ -15,6 +15,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from repros.authoring.families import FAMILIES
 from repros.engine.difference import difference
 from repros.engine.signature import normalise
 from repros.model import Outcome, Repro
@@ -24,8 +25,6 @@ from repros.model.unmeasured import own_packages
 from repros.settings import PACKAGE, Places
 from repros.stacks import load_stacks
 
-FAMILIES = ("accelerate", "amp", "bitsandbytes", "ddp", "fabric", "lightning", "optimizers", "transformers")
-"""Folders of the package's catalogue; a private one has its own."""
 MOST_LINES = 78
 """Lines of a script below its docstring, without blank lines and without the table of variants.
 

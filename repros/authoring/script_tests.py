@@ -1,24 +1,50 @@
-"""The checkout's tests that concern one script, chosen by their markers."""
+"""The checkout's tests that concern some scripts, chosen by their markers.
+
+`python -m repros.authoring.script_tests ID ...` runs them, as `nox -s unit -- --repro ID` does.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.engine.catalogue import load
+from repros.errors import ReprosError
 from repros.model import Repro
 
 EACH, ALL = "of_each_script", "of_all_scripts"
 """Markers: a test with a case for each script, named by its slug or id; a test that reads all scripts."""
 FILES = (
+    "tests/audit/test_assess.py",
+    "tests/audit/test_formats.py",
+    "tests/audit/test_no_false_all_clear.py",
+    "tests/authoring/test_dispatch.py",
+    "tests/bisect/test_evidence.py",
+    "tests/engine/test_difference.py",
+    "tests/export/test_minimal.py",
+    "tests/export/test_osv.py",
+    "tests/export/test_script.py",
     "tests/match/test_golden.py",
+    "tests/match/test_hints.py",
+    "tests/match/test_pasted.py",
     "tests/match/test_wild.py",
     "tests/matrix/test_ranges.py",
+    "tests/matrix/test_vacuous.py",
+    "tests/site/test_machine.py",
+    "tests/site/test_pages.py",
     "tests/test_catalogue.py",
     "tests/test_readme.py",
+    "tests/watch/test_identify.py",
+    "tests/watch/test_measured.py",
+    "tests/watch/test_names.py",
+    "tests/watch/test_report.py",
 )
 """The files with such tests; no other is collected, which takes a quarter of a minute for all."""
+QUICK = "not torch and not slow"
+"""What `nox -s unit` runs."""
 
 
 @dataclass(frozen=True)
@@ -27,21 +53,38 @@ class Ran:
 
     passed: bool
     output: str
+    """What pytest wrote, to stderr last."""
 
     @property
     def last_line(self) -> str:
-        """Their number, and how many failed."""
-        return self.output.strip().rpartition("\n")[2]
+        """Their number, and how many failed; if pytest could not begin, why."""
+        return self.output.strip().rpartition("\n")[2].removeprefix("E ").strip()
 
 
-def pytest_words(repro: Repro) -> list[str]:
-    """Return the arguments with which pytest chooses the tests that concern a script."""
+def pytest_words(repros: Sequence[Repro]) -> list[str]:
+    """Return the arguments with which pytest chooses the tests that concern some scripts."""
     # A word of -k is found in the names of an item and of its markers.
-    return ["-m", f"{EACH} or {ALL}", "-k", f"{repro.slug} or {repro.id.lower()} or {ALL}", *FILES]
+    names = [name for repro in repros for name in (repro.slug, repro.id.lower())]
+    return ["-m", f"({EACH} or {ALL}) and {QUICK}", "-k", " or ".join([*names, ALL]), *FILES]
 
 
-def run_tests(repro: Repro, root: Path) -> Ran:
-    """Run the tests of a checkout that concern a script; that none was chosen is a failure, too."""
-    words = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *pytest_words(repro)]
+def run_tests(repros: Sequence[Repro], root: Path) -> Ran:
+    """Run the tests of a checkout that concern some scripts; that none was chosen is a failure, too."""
+    words = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *pytest_words(repros)]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
-    return Ran(done.returncode == 0, done.stdout)
+    return Ran(done.returncode == 0, done.stdout + done.stderr)
+
+
+def main(names: Sequence[str]) -> None:
+    """Run the tests of the scripts with these ids or slugs, in the checkout that is the working directory."""
+    try:
+        catalogue = load()
+        ran = run_tests([catalogue.find(name) for name in names] or list(catalogue), Path())
+    except ReprosError as error:
+        sys.exit(str(error))
+    sys.stdout.write(ran.output)
+    sys.exit(not ran.passed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -10,7 +10,10 @@ from string import Template
 
 from packaging.requirements import Requirement
 
-from repros.authoring.skeletons import BY_FAMILY, SKELETONS, Skeleton
+from repros.authoring.families import FAMILIES
+from repros.authoring.ids import new_id
+from repros.authoring.skeleton import Skeleton
+from repros.authoring.skeletons import SKELETONS
 from repros.engine.header import has_header, read
 from repros.errors import ReprosError
 from repros.settings import OWN_PREFIX
@@ -48,7 +51,8 @@ def write_script(
         raise ReprosError(f"{catalogue} is not a folder; go to a checkout, or name a folder with --catalogue.")
     path = catalogue / family / f"{slug}.py"
     title = slug.replace("_", " ").capitalize()
-    text = fill(_compose(next_id([catalogue, *other_catalogues], prefix), title, SKELETONS[_choose(template, family)]))
+    id_ = new_id(slug, taken_ids([catalogue, *other_catalogues]), prefix)
+    text = fill(_compose(id_, title, SKELETONS[_choose(template, family)]))
     if path.exists():
         raise ReprosError(f"{path} already exists; choose another name, or edit that file.")
     try:
@@ -63,7 +67,7 @@ def write_script(
 
 
 def _choose(template: str | None, family: str) -> str:
-    return template or BY_FAMILY.get(family, "plain")
+    return template or (FAMILIES[family].template if family in FAMILIES else "plain")
 
 
 def _compose(id_: str, title: str, skeleton: Skeleton) -> str:
@@ -93,12 +97,10 @@ def remove_comments(script: Path) -> bool:
     return after != before
 
 
-def next_id(catalogues: Iterable[Path], prefix: str = OWN_PREFIX) -> str:
-    """Return the id after the highest of a prefix. Gaps are ids that were given up; they are not used again."""
+def taken_ids(catalogues: Iterable[Path]) -> set[str]:
+    """Return the ids of all scripts below these folders."""
     scripts = {path.resolve() for catalogue in catalogues for path in catalogue.rglob("*.py") if has_header(path)}
-    ids = [read(path).id.partition("-") for path in scripts]
-    highest = max((int(number) for start, _, number in ids if start == prefix), default=0)
-    return f"{prefix}-{highest + 1:04d}"
+    return {read(path).id for path in scripts}
 
 
 _COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.MULTILINE)
@@ -117,7 +119,7 @@ _TEMPLATE = Template('''\
 # dependencies = $dependencies              # what the script imports
 #
 # [tool.repro]
-# id = "$id"                            # never changes, is never reused
+# id = "$id"                            # never changes, once the merge has replaced one from 5000 on
 # title = "$title"  # what goes wrong, in one sentence
 # kind = "bug"                               # "by design", "misuse", "limitation": with `documented`, an address
 # upstream.reports = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # users who met it; [] if none

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from repros.authoring.families import FAMILIES, refuse_unknown
 from repros.authoring.fill import fill_template
 from repros.authoring.form import FilledForm, parse_form
 from repros.authoring.skeletons import SKELETONS
@@ -25,7 +26,7 @@ from repros.text.wording import relative_to_cwd
     epilog=example("repros new lr_finder_leaves_results_on_cpu --family lightning", "repros new --from-issue issue.md"),
 )
 @click.argument("slug", required=False)
-@click.option("--family", metavar="NAME", help="Folder of the script in the catalogue, such as lightning.")
+@click.option("--family", metavar="NAME", help=f"Folder of the script in the catalogue: {', '.join(FAMILIES)}.")
 @click.option(
     "--template",
     type=click.Choice([*SKELETONS]),
@@ -46,7 +47,9 @@ from repros.text.wording import relative_to_cwd
     f"{CHECKOUT}.",
 )
 def new(slug: str | None, family: str | None, template: str | None, issue: Path | None, catalogue: Path | None) -> None:
-    """Write a new repro script from a template, with the next free id; both of its variants run.
+    """Write a new repro script from a template; both of its variants run.
+
+    Its id is provisional, and gets its final number at the merge; in a private catalogue it is the next that is free.
 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync. With
     --from-issue, slug and family come from the issue unless they are given. Values the header rejects are
@@ -63,6 +66,8 @@ def new(slug: str | None, family: str | None, template: str | None, issue: Path 
     folders = [place for place in settings.catalogue if place.is_dir()]
     catalogue = catalogue or (relative_to_cwd(folders[0]) if folders else CHECKOUT)
     own = catalogue == CHECKOUT or catalogue.resolve().is_relative_to(CATALOGUE)
+    if own and catalogue.is_dir():
+        refuse_unknown(family)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     places = find_places([catalogue])
     path = write_script(

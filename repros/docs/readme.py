@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,11 +22,8 @@ _BEGIN = "<!-- {name}: begin (python -m repros.docs.readme) -->"
 _END = "<!-- {name}: end -->"
 
 
-_GOLDEN = re.compile(r"(On\s+the\s+)\d+(\s+golden\s+logs\s+of\s+`tests/match/golden`,\s+)\d+(\s+of\s+them\s+captured)")
 PAGES = ("README.md", "docs/failures.md", "docs/articles.md")
 """The pages with tables, below the root of the checkout."""
-FIGURES = ("docs/usage.md",)
-"""Further pages, which name the number of golden logs."""
 
 
 def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
@@ -67,32 +62,21 @@ def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
 
 
 def write_pages(root: Path, catalogue: Catalogue, names: Sequence[str] = PAGES) -> list[str]:
-    """Write the tables and the figures of a checkout's pages, and return the names of those that changed.
+    """Write the tables of a checkout's pages, and return the names of those that changed.
 
     Raises:
         OSError: a page cannot be read or written.
         ValueError: a page has the marks of no table.
     """
     changed = []
-    for name in (*names, *(() if names != PAGES else FIGURES)):
+    for name in names:
         page = root / name
         before = page.read_text(encoding="utf-8")
-        tables_too = before if name in FIGURES else fill_tables(before, catalogue, "../" * (len(Path(name).parts) - 1))
-        after = _fill_figures(tables_too, root)
+        after = fill_tables(before, catalogue, "../" * (len(Path(name).parts) - 1))
         if after != before:
             page.write_text(after, encoding="utf-8")
             changed.append(name)
     return changed
-
-
-def _fill_figures(page: str, root: Path) -> str:
-    """Return the page with the number of golden logs, where it names it, counted anew."""
-    index = root / "tests/match/golden/index.toml"
-    if not index.is_file():
-        return page
-    logs = tomllib.loads(index.read_text(encoding="utf-8"))["log"]
-    captured = sum("script" in log for log in logs)
-    return _GOLDEN.sub(lambda found: f"{found[1]}{len(logs)}{found[2]}{captured}{found[3]}", page)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -50,13 +50,13 @@ def line_of(measurement: Measurement) -> dict[str, Any]:
 
 def format_ledger(stack: str, lines: Lines) -> str:
     """Return the text of a ledger."""
-    tables = [
-        f"\n[machines.{machine.name}]\nplatform = {quoted(machine.platform)}\npython = {quoted(machine.python)}\n"
-        f"builds = {inline_table({name: quoted(build) for name, build in machine.builds})}\n"
+    # A line for each, as for each unit, so that git can join the ledgers of two branches line by line.
+    machines = [
+        f"{machine.name} = {inline_table(_described(machine))}\n"
         for machine in sorted({_machine(line) for line in lines.values()})
     ]
     units = [f"{'.'.join(key)} = {inline_table(_fields(line))}\n" for key, line in sorted(lines.items())]
-    return "".join([_HEAD.format(stack=stack), *tables, "\n[units]\n", *units])
+    return "".join([_HEAD.format(stack=stack), "\n[machines]\n", *machines, "\n[units]\n", *units])
 
 
 def parse_ledger(data: Mapping[str, Any]) -> Lines:
@@ -81,6 +81,11 @@ def _with_machine(line: Mapping[str, Any], machines: Mapping[str, Any]) -> dict[
 
 def _machine(line: Mapping[str, Any]) -> _Machine:
     return _Machine(line["platform"], line["python"], tuple(sorted(line["builds"].items())))
+
+
+def _described(machine: _Machine) -> dict[str, str]:
+    builds = inline_table({name: quoted(build) for name, build in machine.builds})
+    return {"platform": quoted(machine.platform), "python": quoted(machine.python), "builds": builds}
 
 
 def _fields(line: Mapping[str, Any]) -> dict[str, str]:

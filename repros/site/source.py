@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from repros import evidence
+from repros.authoring.golden import read_entries
 from repros.engine.catalogue import load
 from repros.evidence import Evidence
 from repros.model import Repro, Stack
@@ -62,7 +62,7 @@ def read_source(root: Path = ROOT) -> Source:
 def _read_logs(folder: Path, catalogue: Catalogue) -> dict[str, str]:
     """Return a log of each repro: of its failing variant, started by hand, on its home stack, where there is one."""
     kept: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in tomllib.loads((folder / "index.toml").read_text(encoding="utf-8"))["log"]:
+    for entry in read_entries(folder):
         if entry.get("script", "").startswith("RPR-") and entry["expected"] == [entry["script"]]:
             kept.setdefault(entry["script"], []).append(entry)
 

@@ -130,6 +130,7 @@ def test_that_a_package_is_there_explains_nothing_where_a_range_of_it_does() -> 
     ]
 
 
+@pytest.mark.of_all_scripts
 def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
     for repro in load():
         for raw in (*found(repro, subject()).fixed, *found(repro, subject()).unaffected):

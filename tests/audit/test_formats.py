@@ -128,6 +128,7 @@ def test_the_schema_refuses_an_unknown_level(report: AuditReport) -> None:
     assert [error.message for error in Draft4Validator(SCHEMA).iter_errors(log)] != []
 
 
+@pytest.mark.of_all_scripts
 def test_sarif_of_an_environment_is_valid_for_the_whole_catalogue() -> None:
     here = subject(complete=True, torch="2.0", lightning="2.0", accelerate="0.20")
     done = build_report(here, assess(load(), here, {}), {}, TODAY)

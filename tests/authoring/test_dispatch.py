@@ -51,6 +51,7 @@ def is_table(value: ast.expr) -> bool:
     return is_written_out and ast.unparse(value).startswith("{v.__name__: v for v in (")
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("name", [*SCRIPTS, *TEMPLATES])
 def test_a_script_chooses_its_variant_as_all_do(name: str) -> None:
     assert list(departures({**SCRIPTS, **TEMPLATES}[name])) == []

@@ -7,10 +7,37 @@ import subprocess
 import sys
 from pathlib import Path
 
-from repros.authoring.script_tests import ALL, EACH, FILES, Ran, pytest_words
+import pytest
+
+from repros.authoring.script_tests import ALL, EACH, FILES, Ran, pytest_words, run_tests
 from repros.engine.catalogue import load
 
 ROOT = Path(__file__).parents[2]
+_SAMPLE = "takes failures that are there as samples"
+_RULE = "a rule of repros check says the same"
+_SLOW = "no part of nox -s unit"
+_OWN = "reads other scripts than the catalogue's"
+OTHERS = {
+    "tests/authoring/test_families.py": _RULE,
+    "tests/authoring/test_merge.py": _SLOW,
+    "tests/authoring/test_script_tests.py": _SAMPLE,
+    "tests/bisect/test_bisection.py": _OWN,
+    "tests/cache/test_snapshot.py": "compares two ways to read the same",
+    "tests/docs/test_articles.py": _SAMPLE,
+    "tests/engine/launch/test_equivalence.py": _SLOW,
+    "tests/issue/test_build.py": _SAMPLE,
+    "tests/match/test_hostile.py": "times texts that are no logs",
+    "tests/match/test_properties.py": "compares logs with themselves in other forms",
+    "tests/match/test_traceback_formats.py": _SAMPLE,
+    "tests/matrix/test_measure.py": _OWN,
+    "tests/site/test_browser.py": _SLOW,
+    "tests/site/test_matcher.py": "compares two ways to read the same",
+    "tests/test_noxfile.py": "the noxfile reads the headers",
+    "tests/test_sabotage.py": _SLOW,
+    "tests/test_settings.py": _SAMPLE,
+    "tests/test_walls.py": "asks for no file that a new script brings",
+}
+"""Files that read the catalogue without a test of each script, and why a new one cannot fail them."""
 
 
 def collected(*words: str) -> list[str]:
@@ -19,24 +46,51 @@ def collected(*words: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
+def files_with(pattern: str) -> set[str]:
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py")}
+    return {name for name, text in texts.items() if re.search(pattern, text)}
+
+
 def test_every_file_with_a_marked_test_is_collected() -> None:
-    files = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py")}
-    marked = {name for name, text in files.items() if re.search(rf"pytest\.mark\.({EACH}|{ALL})\b", text)}
-    assert marked == set(FILES)
+    assert files_with(rf"pytest\.mark\.({EACH}|{ALL})\b") == set(FILES)
 
 
+def test_a_file_that_reads_the_catalogue_has_marked_tests_or_a_reason() -> None:
+    """Else a new script would pass `repros check` and fail `nox -s unit`."""
+    readers = files_with(r"\bload\(\)|catalogue\.load\(|\bCATALOGUE\.r?glob\(|\bread_golden_logs\(")
+    assert readers - set(FILES) == set(OTHERS)
+
+
+@pytest.mark.slow
 def test_each_file_has_tests_of_a_script_and_other_scripts_have_their_own() -> None:
     catalogue = load()
     first, other = catalogue.find("RPR-0001"), catalogue.find("RPR-0006")
-    chosen = collected(*pytest_words(first))
+    chosen = collected(*pytest_words([first]))
     assert {name.partition("::")[0] for name in chosen} == set(FILES)
-    each = [name for name in chosen if "[" in name]
+    each = [name.lower() for name in chosen if "[" in name]
     assert any(first.slug in name for name in each)
     assert any(first.id.lower() in name for name in each)
-    assert not [name for name in chosen if other.slug in name or f"[{other.id.lower()}" in name]
+    assert not [name for name in each if other.slug in name or f"[{other.id.lower()}" in name]
     # The tables of the documents are compared: a name that was not in the -k of old left them out.
     assert any("test_the_tables_are_those_of_the_catalogue" in name for name in chosen)
 
 
-def test_the_last_line_has_the_count() -> None:
+def test_the_cases_of_several_scripts_are_chosen_at_once() -> None:
+    catalogue = load()
+    words = pytest_words([catalogue.find("RPR-0001"), catalogue.find("RPR-0006")])
+    assert words[3] == (
+        "lr_finder_leaves_results_on_cpu or rpr-0001 or eval_mode_survives_fit or rpr-0006 or of_all_scripts"
+    )
+
+
+def test_the_last_line_has_the_count_or_says_why_there_is_none() -> None:
     assert Ran(passed=True, output="....\n4 passed in 0.1s\n").last_line == "4 passed in 0.1s"
+
+
+def test_what_pytest_writes_to_stderr_is_shown(tmp_path: Path) -> None:
+    """A conftest that cannot be imported, as without `hypothesis`, leaves nothing on stdout."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    (tmp_path / "conftest.py").write_text("import no_such_library\n", "utf-8")
+    ran = run_tests([load().find("RPR-0001")], tmp_path)
+    assert not ran.passed
+    assert ran.last_line == "ModuleNotFoundError: No module named 'no_such_library'"

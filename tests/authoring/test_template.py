@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from repros.authoring.families import FAMILIES
+from repros.authoring.ids import is_provisional
 from repros.authoring.skeletons import SKELETONS
 from repros.authoring.template import write_script
 from repros.engine import header
@@ -25,7 +27,8 @@ def test_the_header_is_valid(tmp_path: Path) -> None:
     path = write_script(tmp_path, "lightning", "resume_loses_momentum")
     repro = header.read(path)
     assert path == tmp_path / "lightning/resume_loses_momentum.py"
-    assert (repro.id, repro.title) == ("RPR-0001", "Resume loses momentum")
+    assert is_provisional(repro.id)
+    assert repro.title == "Resume loses momentum"
     assert [(variant.name, variant.outcome) for variant in repro.variants] == [
         ("failing", Outcome.FAILS),
         ("fixed", Outcome.PASSES),
@@ -51,13 +54,14 @@ def test_the_variants_end_as_documented(variant: str, verdict: Verdict, tmp_path
     assert judge(cell, run(cell, tmp_path / "cell")).verdict is verdict
 
 
-def test_the_id_follows_the_highest_of_all_catalogues(tmp_path: Path) -> None:
-    for folder, number in (("own", 3), ("package", 7)):
+def test_a_private_id_follows_the_highest_of_all_catalogues(tmp_path: Path) -> None:
+    for folder, id_ in (("own", "ACME-0003"), ("package", "RPR-0007")):
         (tmp_path / folder / "family").mkdir(parents=True)
-        text = VALID.replace("RPR-0001", f"RPR-{number:04d}")
+        text = VALID.replace("RPR-0001", id_)
         (tmp_path / folder / "family" / "script.py").write_text(text, encoding="utf-8")
-    path = write_script(tmp_path / "own", "family", "slug", other_catalogues=[tmp_path / "own", tmp_path / "package"])
-    assert header.read(path).id == "RPR-0008"
+    others = [tmp_path / "own", tmp_path / "package"]
+    path = write_script(tmp_path / "own", "family", "slug", other_catalogues=others, prefix="ACME")
+    assert header.read(path).id == "ACME-0004"
     assert len(load([tmp_path / "own", tmp_path / "package"]).repros) == 3
 
 
@@ -127,5 +131,8 @@ def test_every_template_runs(name: str, tmp_path: Path, current_python: Path) ->
 
 
 def test_the_family_chooses_the_template(tmp_path: Path) -> None:
-    for family, package in {"fabric": "lightning", "accelerate": "accelerate", "optimizers": "torch"}.items():
-        assert header.read(write_script(tmp_path, family, "slug")).packages == (package,)
+    for family, described in FAMILIES.items():
+        of_family = header.read(write_script(tmp_path, family, "slug"))
+        chosen = header.read(write_script(tmp_path, "other", f"slug_of_{family}", template=described.template))
+        assert (of_family.packages, of_family.strategies) == (chosen.packages, chosen.strategies)
+        assert of_family.path.read_text().partition('"""\n\n')[2] == chosen.path.read_text().partition('"""\n\n')[2]

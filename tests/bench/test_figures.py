@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from repros.engine.cells import JOBS
@@ -79,6 +80,7 @@ def test_the_accelerators_page_has_the_kept_figures() -> None:
     assert "| an epoch of 50 batches, convolutions | " in page
 
 
+@pytest.mark.slow
 def test_each_command_answers() -> None:
     assert {len(samples) for samples in time_startup(1).values()} == {1}
 

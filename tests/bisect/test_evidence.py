@@ -50,6 +50,7 @@ def test_the_first_failures_have_a_bisection() -> None:
     assert kept >= {("RPR-0001", "lightning"), ("RPR-0002", "accelerate"), ("RPR-0004", "torch")}
 
 
+@pytest.mark.of_each_script
 @every_file
 def test_a_search_of_the_answers_gives_the_boundaries(file: Path) -> None:
     kept = read_record(file)
@@ -57,6 +58,7 @@ def test_a_search_of_the_answers_gives_the_boundaries(file: Path) -> None:
     assert (boundary_record(kept, found.begins), boundary_record(kept, found.ends)) == (kept["begins"], kept["ends"])
 
 
+@pytest.mark.of_each_script
 @every_file
 def test_a_scan_of_all_answers_agrees_with_the_search(file: Path) -> None:
     kept = read_record(file)
@@ -66,6 +68,7 @@ def test_a_scan_of_all_answers_agrees_with_the_search(file: Path) -> None:
     assert (boundary_record(kept, found.begins), boundary_record(kept, found.ends)) == (kept["begins"], kept["ends"])
 
 
+@pytest.mark.of_each_script
 @every_file
 def test_the_header_agrees_with_every_answer_or_the_file_explains_why_not(file: Path) -> None:
     kept = read_record(file)

@@ -69,6 +69,7 @@ def test_a_closed_input(tmp_path: Path) -> None:
     assert (code, err.count("\n"), "Traceback" in err) == (2, 1, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["list", "list --json", "show RPR-0005", "stacks", "audit {requirements}"])
 def test_a_reader_that_ends_early(words: str, files: dict[str, Path], tmp_path: Path) -> None:
     code, out, err = run_in_shell(f"repros {words.format(**files)} | head -c 1", tmp_path)
@@ -79,6 +80,7 @@ def test_a_reader_that_ends_early(words: str, files: dict[str, Path], tmp_path: 
     assert (code in (0, 1, 141), out, err) == (True, "", "")
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_reads_is_never_an_answer_of_audit(files: dict[str, Path], tmp_path: Path) -> None:
     line = f"(sleep 3; repros audit {files['requirements']}; echo $? >&2) | true"
     assert run_in_shell(line, tmp_path)[2] == "141\n"

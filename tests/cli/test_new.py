@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from repros.settings import CATALOGUE
 from tests.cli.command import Command
 
 
@@ -62,3 +63,10 @@ def test_refusals(repros: Command, here: Path) -> None:
     }
     for line, sentence in refused.items():
         assert repros("new", *line.split()) == (2, "", f"repros: {sentence}\n")
+
+
+def test_a_family_that_the_package_lacks_is_refused_before_anything_is_written(repros: Command) -> None:
+    code, out, err = repros("new", "it_breaks", "--family", "dataset", "--catalogue", str(CATALOGUE))
+    assert (code, out) == (2, "")
+    assert err.startswith("repros: 'dataset' is no family of the catalogue; choose one with --family, ")
+    assert not (CATALOGUE / "dataset").exists()

@@ -53,6 +53,7 @@ def test_a_line_of_wrong_types_is_passed_over(key: str, repros: Command, here: P
     assert repros("summary", "mine.jsonl")[0] == 2
 
 
+@pytest.mark.slow
 def test_the_last_line_of_each_cell_is_kept_while_reading(repros: Command, here: Path) -> None:
     repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed", "--json", "mine.jsonl")
     file = here / "mine.jsonl"

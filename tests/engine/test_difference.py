@@ -72,6 +72,7 @@ def test_empty_if_a_definition_is_missing(tmp_path: Path) -> None:
     assert difference(script(tmp_path, "def failing():\n    pass\n")) == []
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("repro", load().repros, ids=lambda repro: repro.id)
 def test_every_script_of_the_catalogue_has_a_diff(repro: Repro) -> None:
     lines = difference(repro.path)

@@ -256,6 +256,7 @@ def write_many(out: Path, writer: int, count: int) -> None:
         record.append(out, result(f"{writer} {number} " + "x" * 5000))
 
 
+@pytest.mark.slow
 def test_several_processes_append_to_one_file(tmp_path: Path) -> None:
     out, spawn = tmp_path / "results.jsonl", multiprocessing.get_context("spawn")
     writers = [spawn.Process(target=write_many, args=(out, number, 25)) for number in range(4)]

@@ -38,10 +38,8 @@ fixed = { verdict = "clean" }
 LEDGER = """\
 # When, where and from which inputs the evidence on 2023-12 was measured. Written by `repros matrix`.
 
-[machines.MACHINE]
-platform = "Linux-6.1-x86_64-with-glibc2.36"
-python = "3.11.7"
-builds = { torch = "2.1.2+cu121" }
+[machines]
+MACHINE = { platform = "Linux-6.1-x86_64-with-glibc2.36", python = "3.11.7", builds = { torch = "2.1.2+cu121" } }
 
 [units]
 RPR-0001.cuda.ddp = { inputs = "fedcba9876543210", date = 2026-11-22, machine = "MACHINE", launch = "cold", seconds = 3.4 }
@@ -80,7 +78,7 @@ def test_a_file_has_the_units_of_one_repro_on_one_stack_and_is_read_again(tmp_pa
     write([MEASUREMENT], tmp_path)
     write([real], tmp_path)
     written = texts(tmp_path)
-    (machine,) = re.findall(r"\[machines\.(\w{6})\]", written["2023-12/ledger.toml"])
+    (machine,) = re.findall(r"^(\w{6}) = ", written["2023-12/ledger.toml"], re.MULTILINE)
     assert written == {"2023-12/RPR-0001.toml": FILE, "2023-12/ledger.toml": LEDGER.replace("MACHINE", machine)}
     assert read(tmp_path) == {MEASUREMENT.unit: MEASUREMENT, real.unit: real}
 

@@ -21,17 +21,7 @@ from tests.factories import VALID
 
 PINS = Pins("a test", "3.11", ("torch==2.1.2",))
 CATALOGUE = tuple(load())
-CHOICES = {"failing": ["failing"], "fixed": ["fixed"], "both": ["failing", "fixed"]}
-
-
-def exported(folder: Path, choices: dict[str, list[str]]) -> list[Path]:
-    files = []
-    for repro in CATALOGUE:
-        for name, variants in choices.items():
-            file = folder / f"{repro.id}_{name}.py"
-            file.write_text(export_minimal(repro, PINS, variants), "utf-8")
-            files.append(file)
-    return files
+every_repro = pytest.mark.parametrize("repro", CATALOGUE, ids=[repro.id for repro in CATALOGUE])
 
 
 def ruff(*arguments: object) -> str:
@@ -42,21 +32,21 @@ def ruff(*arguments: object) -> str:
     return done.stdout + done.stderr
 
 
-def test_every_one_is_whole_needs_nothing_more_and_has_the_layout_of_the_catalogue(tmp_path: Path) -> None:
-    exported(tmp_path, CHOICES)
+@pytest.mark.of_each_script
+@every_repro
+def test_each_variant_alone_and_both_are_whole_and_have_the_layout_of_the_catalogue(
+    repro: Repro, tmp_path: Path
+) -> None:
+    choices = [["failing", "fixed"], *([variant.name] for variant in repro.variants)]
+    for variants in choices:
+        (tmp_path / f"{'_'.join(variants)}.py").write_text(export_minimal(repro, PINS, variants), "utf-8")
     assert ruff("check", "--isolated", "--select", "E9,F", tmp_path).strip() == "All checks passed!"
-    assert "already formatted" in ruff("format", "--isolated", "--line-length", "120", "--check", tmp_path)
+    layout = [tmp_path / name for name in ("failing_fixed.py", "failing.py", "fixed.py")]
+    assert "already formatted" in ruff("format", "--isolated", "--line-length", "120", "--check", *layout)
 
 
-def test_every_variant_alone_is_whole(tmp_path: Path) -> None:
-    for repro in CATALOGUE:
-        for variant in repro.variants:
-            file = tmp_path / f"{repro.id}_{variant.name}.py"
-            file.write_text(export_minimal(repro, PINS, [variant.name]), "utf-8")
-    assert ruff("check", "--isolated", "--select", "E9,F", tmp_path).strip() == "All checks passed!"
-
-
-@pytest.mark.parametrize("repro", CATALOGUE, ids=[repro.id for repro in CATALOGUE])
+@pytest.mark.of_each_script
+@every_repro
 def test_it_is_shorter_and_speaks_of_no_other_variant(repro: Repro) -> None:
     whole = repro.path.read_text("utf-8")
     alone = export_minimal(repro, PINS, ["failing"])

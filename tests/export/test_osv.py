@@ -95,6 +95,7 @@ def kept() -> evidence.Evidence:
     return evidence.read()
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
 def test_every_record_of_the_catalogue_is_valid(repro: Repro, kept: evidence.Evidence) -> None:
     VALIDATOR.validate(osv_record(repro, kept))

@@ -135,6 +135,7 @@ def test_without_its_table_the_header_has_only_the_keys_of_uv(own: Repro) -> Non
     assert '# ]\n# ///\n"""Symptom' in text
 
 
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
 def test_every_variant_of_the_catalogue_can_be_exported(repro: Repro) -> None:
     pins = pinned.pins_of_stack(repro, stack(repro.home))

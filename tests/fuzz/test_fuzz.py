@@ -32,6 +32,7 @@ def contents(name: str) -> st.SearchStrategy[bytes]:
     return words | st.binary(max_size=200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 def test_any_content_gives_a_value_or_a_sentence(
     name: str, tmp_path_factory: pytest.TempPathFactory, record_property: Callable[[str, object], None]

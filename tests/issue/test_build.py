@@ -155,6 +155,7 @@ def test_what_shows_a_failure(verdict: str, signature: str | None, shown: bool) 
     assert shows_failure(read) is shown
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(private=st.one_of(SECRETS, ADDRESSES))
 def test_a_secret_in_any_field_is_redacted(private: str, tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ def test_public_text_stays(text: str) -> None:
     assert REDACTOR.redact_text(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["/home/a ", "C:\\a\\", "\\\\a\\", "mysql ", "password ", "-[0", "a:1:", "%3A%2F%2Fa", "A" * 61, "/u/a", "@a"],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.authoring.golden import read_entries
 from tests.match.wrappers import wrap_text
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -44,7 +44,7 @@ class GoldenLog:
 
 
 def read_golden_logs() -> Iterator[GoldenLog]:
-    """Yield every golden log in the order of the index."""
-    for entry in tomllib.loads((GOLDEN / "index.toml").read_text("utf-8"))["log"]:
+    """Yield every golden log: those of `index.toml`, then those of each repro with a file of its own."""
+    for entry in read_entries(GOLDEN):
         lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
         yield GoldenLog(**entry | lists)

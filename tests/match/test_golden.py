@@ -35,6 +35,7 @@ def test_the_repros_found(log: GoldenLog) -> None:
     assert ids(found(log)) == set(log.expected)
 
 
+@pytest.mark.of_all_scripts
 def test_precision_and_recall(record_property: Callable[[str, object], None]) -> None:
     right = wrong = missed = 0
     for log in LOGS:
@@ -87,6 +88,7 @@ def test_rivals_are_at_most_possible(log: GoldenLog) -> None:
         assert set(candidate.rivals) == set(log.expected) - {candidate.repro.id}
 
 
+@pytest.mark.of_all_scripts
 def test_documented_frames_were_seen_in_a_real_run() -> None:
     """If a captured log shows a signature with `frames`, one of them is on its stack."""
     seen: dict[str, set[str]] = {}

@@ -94,6 +94,7 @@ def test_a_value_in_the_place_of_a_table_is_refused(tmp_path: Path) -> None:
         read_hints(tmp_path / NAME)
 
 
+@pytest.mark.of_all_scripts
 def test_every_table_of_the_package_s_own_is_of_a_failure_that_it_has() -> None:
     hints = read_hints(CATALOGUE / NAME)
     assert hints

@@ -10,6 +10,8 @@ from repros.match.log import decode_lines
 from repros.match.reasons import confidence_reason
 from repros.match.text import format_match
 
+pytestmark = pytest.mark.of_all_scripts
+
 CATALOGUE = tuple(load())
 READY_TWICE = "Parameter at index 55 with name lora_B.default.weight has been marked as ready twice."
 SKIPPED = "Skipping the `training_step` by returning None in distributed training is not supported."

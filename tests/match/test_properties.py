@@ -38,6 +38,7 @@ def ids(text: str) -> list[str]:
     return sorted(candidate.repro.id for candidate in found(text).candidates)
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(KNOWN),
     first=st.lists(st.sampled_from(FIRST), max_size=1),
@@ -146,6 +147,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_the_cost_is_linear(kind: str) -> None:
     def seconds(size: int) -> float:

@@ -27,6 +27,8 @@ SECOND_READER = Path(__file__).with_name("wild_second_reader.toml")
 """The answer of a second reader to some of the logs, by name: an id, or `none`."""
 NOTES = Path(__file__).with_name("wild_notes.toml")
 """Searches for failures without a log, and the reasons for what remains wrong."""
+SEARCHES = Path(__file__).with_name("wild_searches")
+"""Further searches: a file for each failure, so that branches with a new one each can be merged."""
 
 
 class Kind(StrEnum):
@@ -101,8 +103,8 @@ class Figures:
 
 def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
     """Return the figures of the matcher on these logs."""
-    catalogue = tuple(repros)
-    answers = [(log, match_log(decode_lines(log.text.encode()), catalogue).candidates) for log in logs]
+    found = _answers(tuple(repros))
+    answers = [(log, found[log.name]) for log in logs]
     positives = [(log, found) for log, found in answers if log.kind is Kind.POSITIVE]
     confusable = [found for log, found in answers if log.kind is Kind.CONFUSABLE]
     others = [found for log, found in answers if log.kind is Kind.OTHER]
@@ -114,6 +116,12 @@ def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
         certain_right=_count(_are_right(answers, Confidence.CERTAIN)),
         likely_right=_count(_are_right(answers, Confidence.LIKELY)),
     )
+
+
+@cache
+def _answers(catalogue: tuple[Repro, ...]) -> dict[str, tuple[Candidate, ...]]:
+    """Return the candidates of each log, by name."""
+    return {log.name: match_log(decode_lines(log.text.encode()), catalogue).candidates for log in read_wild_logs()}
 
 
 def second_reader_agreement(*, is_counted: bool) -> tuple[int, int]:
@@ -187,7 +195,9 @@ def fill_page(page: str, repros: Iterable[Repro]) -> str:
 
 def read_notes() -> dict[str, Any]:
     """Return the tables `remaining`, a reason for each log by name, and `search`."""
-    return tomllib.loads(NOTES.read_text("utf-8"))
+    notes = tomllib.loads(NOTES.read_text("utf-8"))
+    further = [tomllib.loads(file.read_text("utf-8"))["search"] for file in sorted(SEARCHES.glob("*.toml"))]
+    return notes | {"search": [*notes["search"], *(search for searches in further for search in searches)]}
 
 
 def _remaining_rows() -> Iterator[str]:

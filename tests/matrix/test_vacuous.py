@@ -6,6 +6,8 @@ import datetime as dt
 import json
 from functools import cache
 
+import pytest
+
 from repros import evidence
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
@@ -35,11 +37,13 @@ def was_never_run(line: str) -> bool:
     )
 
 
+@pytest.mark.of_all_scripts
 def test_every_documented_outcome_was_seen() -> None:
     unseen = unseen_outcomes(load(), measured(), recorded_bisections())
     assert [line for line in unseen if not was_never_run(line)] == []
 
 
+@pytest.mark.of_all_scripts
 def test_every_claim_has_a_source() -> None:
     assert unsourced_claims(load()) == []
 

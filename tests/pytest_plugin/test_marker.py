@@ -35,6 +35,7 @@ def project(bare_project: pytest.Pytester) -> pytest.Pytester:
     return bare_project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["alone", "xdist"])
 def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = run_pytest(project, "--junitxml=junit.xml", *workers)
@@ -49,6 +50,7 @@ def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[s
     ).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> None:
     sentences = {
         '"RPR-9005"': "unknown repro 'RPR-9005'; 'repros list' shows all, and 'repros list WORD' those with a word.",
@@ -69,12 +71,14 @@ def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> No
     run_pytest(project, "--continue-on-collection-errors").assert_outcomes(passed=2, errors=len(sentences))
 
 
+@pytest.mark.slow
 def test_pytest_lists_the_marker(project: pytest.Pytester) -> None:
     run_pytest(project, "--markers").stdout.fnmatch_lines(
         ["@pytest.mark.repro(id, ...): this test is about a failure that *"]
     )
 
 
+@pytest.mark.slow
 def test_marked_tests_can_be_selected(project: pytest.Pytester) -> None:
     project.makepyfile(test_unmarked="def test_it(): pass\n")
     run_pytest(project, "-m", "repro").assert_outcomes(passed=2, deselected=1)

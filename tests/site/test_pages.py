@@ -54,6 +54,7 @@ def pages(site: Path) -> dict[str, Page]:
     return read_pages(site)
 
 
+@pytest.mark.of_all_scripts
 def test_no_address_is_lost(site: Path, source: Source) -> None:
     ids = {repro.id for repro in source.catalogue}
     wanted = {address.replace("ID", id_) for address in ADDRESSES for id_ in (ids if "ID" in address else [""])}
@@ -61,12 +62,14 @@ def test_no_address_is_lost(site: Path, source: Source) -> None:
     assert {address for address in wanted - OF_NPM if not (site / address).is_file()} == set()
 
 
+@pytest.mark.of_all_scripts
 def test_every_file_is_on_the_list(site: Path) -> None:
     files = {file.relative_to(site).as_posix() for file in site.rglob("*") if file.is_file()}
     found = {re.sub(r"RPR-\d{4}", "ID", name) for name in files if not name.startswith("assets/")}
     assert found - set(ADDRESSES) == set(), "add them to addresses.txt"
 
 
+@pytest.mark.of_all_scripts
 def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> None:
     reached, new = {"404.html"}, {"index.html"}
     while new:
@@ -76,6 +79,7 @@ def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> Non
     assert set(pages) - reached == set()
 
 
+@pytest.mark.of_all_scripts
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
     wrong = []
     for address, page in pages.items():
@@ -92,10 +96,12 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page
     assert wrong == []
 
 
+@pytest.mark.of_all_scripts
 def test_ids_are_unique_within_a_page(pages: dict[str, Page]) -> None:
     assert {address: page.ids for address, page in pages.items() if len(page.ids) != len(set(page.ids))} == {}
 
 
+@pytest.mark.of_all_scripts
 def test_no_page_has_code_inside_or_loads_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
     assert {address: page.inline for address, page in pages.items() if page.inline} == {}
     for address, page in pages.items():
@@ -105,10 +111,12 @@ def test_no_page_has_code_inside_or_loads_from_elsewhere(site: Path, pages: dict
     assert [file for file in files if loaded.search(file.read_text("utf-8"))] == []
 
 
+@pytest.mark.of_all_scripts
 def test_every_page_of_the_menu_exists(pages: dict[str, Page]) -> None:
     assert {address for _, address in MENU} - OF_NPM <= set(pages)
 
 
+@pytest.mark.of_all_scripts
 def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pages: dict[str, Page]) -> None:
     for repro in source.catalogue:
         page = pages[f"failures/{repro.id}.html"]
@@ -124,6 +132,7 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pa
             assert section.lower() in page.ids, repro.id
 
 
+@pytest.mark.of_all_scripts
 def test_the_fix_and_the_diff_come_first(source: Source, site: Path) -> None:
     for repro in source.catalogue:
         text = (site / f"failures/{repro.id}.html").read_text("utf-8")
@@ -131,6 +140,7 @@ def test_the_fix_and_the_diff_come_first(source: Source, site: Path) -> None:
         assert anchors[:4] == ["fix", "diff", "stacks", "symptom"], repro.id
 
 
+@pytest.mark.of_all_scripts
 def test_only_a_home_of_its_own_has_the_versions_of_the_report(source: Source, site: Path) -> None:
     for repro in source.catalogue:
         text = (site / f"failures/{repro.id}.html").read_text("utf-8")
@@ -146,6 +156,7 @@ def test_a_build_without_npm_offers_neither_search_nor_matcher(site: Path, pages
         assert "best match" not in (site / name).read_text("utf-8")
 
 
+@pytest.mark.of_all_scripts
 def test_a_failure_runs_by_one_copied_line(source: Source, site: Path) -> None:
     for repro in source.catalogue:
         text = (site / f"failures/{repro.id}.html").read_text("utf-8")
@@ -155,17 +166,20 @@ def test_a_failure_runs_by_one_copied_line(source: Source, site: Path) -> None:
         assert (without_gpu in text) == (Device.CPU not in repro.devices)
 
 
+@pytest.mark.of_all_scripts
 def test_no_markup_is_shown_as_text(site: Path) -> None:
     shown = re.compile(r"&lt;/?(?:pre|code|ul|li|span)\b")
     assert {file.name for file in site.rglob("*.html") if shown.search(file.read_text("utf-8"))} == set()
 
 
+@pytest.mark.of_all_scripts
 def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
     here = str(Path(__file__).parents[2])
     texts = {file for file in site.rglob("*") if file.suffix in {".html", ".json", ".txt", ".atom", ".py"}}
     assert {file for file in texts if here in file.read_text("utf-8")} == set()
 
 
+@pytest.mark.slow
 def test_a_catalogue_of_160_is_built_in_time_and_its_index_is_small(many: Source, tmp_path: Path) -> None:
     began = time.process_time()  # other programs' load does not count
     build(many, tmp_path / "site", Place(), from_npm=False)
@@ -174,6 +188,7 @@ def test_a_catalogue_of_160_is_built_in_time_and_its_index_is_small(many: Source
     assert sum((tmp_path / "site" / name).stat().st_size for name in asked) < MOST_INDEX_BYTES
 
 
+@pytest.mark.slow
 def test_two_builds_are_equal(source: Source, site: Path, tmp_path: Path) -> None:
     from tests.site.conftest import PLACE
 

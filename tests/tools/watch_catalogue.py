@@ -148,8 +148,10 @@ def read_kept() -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def keep(line: dict[str, Any], repros: Catalogue) -> None:
-    """Put a line into the kept measurements, in the order of the catalogue."""
+    """Put a line into the kept measurements, in the order of the catalogue; those of variants that are gone go."""
     by_run = read_kept() | {(line["repro"], line["stack"], line["variant"]): line}
+    ids = {repro.id for repro in repros}
+    by_run = {key: kept for key, kept in by_run.items() if key[0] in ids and repros.find(key[0]).variant(key[2])}
 
     def place(key: tuple[str, str, str]) -> tuple[str, str, int]:
         names = [variant.name for variant in repros.find(key[0]).variants]

@@ -11,7 +11,8 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,16 @@ from tests.tools.watch_reported import read_reported
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/watch.md"
 
-UNSEEN = {
-    ("RPR-0005", "type_check"): "the script's own assertion is wrong about healthy code; the training is right",
-    ("RPR-0005", "teacher_not_moved"): "the script asserts where the teacher is before anything is trained",
-    ("RPR-0044", "without_epoch"): "a resume within epoch 0 does the same on purpose",
-    ("RPR-0044", "without_random_state"): "which draws came before the resume is not known",
-    ("RPR-0044", "without_optimizer"): "a fine-tuning begins the same way",
-}
+REASONS = ROOT / "tests/watch/reasons.toml"
+
+
+def read_reasons(table: str) -> dict[tuple[str, str], str]:
+    """Return the reasons of a table of `reasons.toml`, by repro and variant (`unseen`) or check (`elsewhere`)."""
+    lines: dict[str, str] = tomllib.loads(REASONS.read_text("utf-8"))[table]
+    return {(repro, name): reason for key, reason in lines.items() for repro, _, name in [key.partition("/")]}
+
+
+UNSEEN = read_reasons("unseen")
 """Failing variants that no check can tell from healthy programs, and why."""
 
 _WIDTH = 120
@@ -105,26 +109,27 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
 
 def sections() -> str:
     """Return a section in Markdown for each family of checks, from its contract."""
-    return "\n".join(line for family in families() for line in _section(inspect.getdoc(family) or "", family.CHECKS))
+    found_by = {
+        repro.id: {name for variant in repro.variants for name in checks_of(repro, variant)}
+        for repro in catalogue.load().repros
+    }
+    docstrings = [(inspect.getdoc(family) or "", family.CHECKS) for family in families()]
+    return "\n".join(line for docstring, checks in docstrings for line in _section(docstring, checks, found_by))
 
 
-def _section(docstring: str, checks: Iterable[Check]) -> Iterator[str]:
+def _section(docstring: str, checks: Iterable[Check], found_by: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Yield the lines of a section; `found_by` has the names of the checks that find a repro's variants, by id."""
     title, contract = docstring.split("\n\n", 1)
     yield f"### {title.rstrip('.')}\n"
     yield "| Check | What has happened | Repros |\n|---|---|---|"
-    yield from (f"| `{check.name}` | {check.about} | {', '.join(_found_by(check))} |" for check in checks)
+    for check in checks:
+        ids = [id_ for id_, names in found_by.items() if check.name in names]
+        yield f"| `{check.name}` | {check.about} | {', '.join(ids)} |"
     yield ""
     for part in re.split(r"\n(?=(?:Silent|Costs): )", contract.strip()):
         word, text = part.split(":", 1)
         yield textwrap.fill(f"* **{word}:**{text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield ""
-
-
-def _found_by(check: Check) -> Iterator[str]:
-    """Yield the ids of the repros with a variant that a check is documented to find."""
-    for repro in catalogue.load().repros:
-        if any(check.name in checks_of(repro, variant) for variant in repro.variants):
-            yield repro.id
 
 
 def reported() -> str:

@@ -58,6 +58,7 @@ def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: obje
         assert not isinstance(node, ast.Constant) or node.value in own, ast.unparse(node)
 
 
+@pytest.mark.of_all_scripts
 def test_headers_and_measurements_name_declared_checks() -> None:
     for repro in catalogue.load().repros:
         named = {*repro.finds, *(name for variant in repro.variants for name in checks_of(repro, variant))}

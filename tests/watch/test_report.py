@@ -14,6 +14,8 @@ from repros.watch.inside.observe import frames
 from repros.watch.report import Report
 from repros.watch.text import format_summary
 
+pytestmark = pytest.mark.of_all_scripts
+
 RAISED = {
     "type": "RuntimeError",
     "bases": ["RuntimeError"],

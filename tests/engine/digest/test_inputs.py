@@ -282,6 +282,7 @@ def test_the_digest_covers_the_engine() -> None:
     assert {path.parts[0] for path in left_out} == set(BESIDE_THE_VERDICT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     ["model/cell.py", "environments/store.py", "environments/uv.py", "model/lock.py", "engine/launch/environ.py"],

@@ -1,0 +1,56 @@
+"""The families of the package's catalogue: the folders of its scripts. A new one is a line here, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from repros.errors import ReprosError
+
+
+@dataclass(frozen=True)
+class Family:
+    """A part of the field that fails in its own ways."""
+
+    about: str
+    """What belongs there, in a sentence without a full stop."""
+    template: str = "plain"
+    """What its new scripts begin with, by default: a name of :data:`repros.authoring.skeletons.SKELETONS`."""
+
+
+FAMILIES: Mapping[str, Family] = {
+    "accelerate": Family("Hugging Face accelerate: its hooks, its device maps, what `prepare` returns", "accelerate"),
+    "amp": Family("mixed precision: autocast and GradScaler"),
+    "bitsandbytes": Family("quantised layers and their states"),
+    "checkpoints": Family("saving and loading with torch alone, distributed checkpoints too", "checkpoint"),
+    "compile": Family("torch.compile: Dynamo, graph breaks, compiled modules in checkpoints and wrappers"),
+    "data": Family("data loading: DataLoader, samplers, workers, iterable datasets", "loader"),
+    "ddp": Family("DistributedDataParallel and collectives called by hand", "ddp"),
+    "fabric": Family("Lightning Fabric", "fabric"),
+    "fsdp": Family("sharded training: FullyShardedDataParallel, fully_shard, DTensor", "fsdp"),
+    "lightning": Family("Lightning: Trainer, LightningModule, callbacks, loops", "trainer"),
+    "metrics": Family("torchmetrics, and metrics that ranks compute together"),
+    "optimizers": Family("torch.optim: optimizers, their states, learning rate schedulers"),
+    "peft": Family("adapters: LoRA and others of Hugging Face PEFT"),
+    "transformers": Family("Hugging Face transformers: Trainer and models", "transformers"),
+}
+"""By the name of its folder, which is made with its first script. A private catalogue has folders of its own."""
+
+
+def describe_families() -> str:
+    """Return a line for each family, with what belongs there."""
+    width = max(map(len, FAMILIES))
+    return "\n".join(f"  {name:{width}}  {family.about}" for name, family in FAMILIES.items())
+
+
+def refuse_unknown(family: str) -> None:
+    """Refuse a folder that is no family of the package's catalogue.
+
+    Raises:
+        ReprosError: it is none.
+    """
+    if family not in FAMILIES:
+        raise ReprosError(
+            f"{family!r} is no family of the catalogue; choose one with --family, or add a line with what belongs there"
+            f" to repros/authoring/families.py:\n{describe_families()}"
+        )

@@ -1,0 +1,39 @@
+"""What `repros check` calls done is done: a new script, filled in and checked in a clone, passes what reads scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from repros.engine import header
+from tests.authoring.checkouts import make_checkout, run, write_entry
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_a_new_script_is_checked_and_nothing_is_left(tmp_path: Path, current_python: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    script = write_entry(checkout, "a_sum_is_short", "optimizers", 999999)
+    script.write_text(script.read_text("utf-8").replace("import sys\n\n", "import sys\n"), "utf-8")  # is formatted
+    id_ = header.read(script).id
+    words = ("python", "-m", "repros", "check", "a_sum_is_short", "--stack", "current", "--no-bisect")
+    # The watch finds nothing, since nothing is trained: the tests say what the author has to do.
+    said = run(checkout, *words, code=1)
+    assert "or say in tests/watch/reasons.toml why none can" in said
+    assert said.endswith(f"\n{id_}: 1 to do\n")
+    reasons = checkout / "tests/watch/reasons.toml"
+    line = f'[unseen]\n"{id_}/failing" = "no training happens"\n'
+    reasons.write_text(reasons.read_text("utf-8").replace("[unseen]\n", line), "utf-8")
+    said = run(checkout, *words)
+    assert "the evidence of all 1 units is fresh" in said
+    assert said.endswith(f"\n{id_}: nothing is left to do (2 variants, 1 fail)\n")
+    assert run(checkout, "python", "-m", "ruff", "check") == "All checks passed!\n"
+    assert "already formatted" in run(checkout, "python", "-m", "ruff", "format", "--check")
+    changed = {line[3:] for line in run(checkout, "git", "status", "--short").splitlines()}
+    golden = f"tests/match/golden/{id_.lower()}"
+    assert changed == {
+        *("docs/failures.md", "docs/watch.md", "repros/evidence/current/ledger.toml", "tests/watch/measured.jsonl"),
+        *("tests/watch/reasons.toml", "repros/catalogue/optimizers/a_sum_is_short.py"),
+        *(f"repros/evidence/current/{id_}.toml", f"{golden}.toml", f"{golden}-failing-auto-hand-current.log"),
+    }
