@@ -34,7 +34,7 @@ def audit(name: str, content: str | bytes, capsys: pytest.CaptureFixture[str], *
 
 
 def test_files_that_include_one_another_are_read_once(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = audit("self.txt", "-r self.txt\n-r ./self.txt\ntorch==2.1\n-r self.txt\n", capsys)
+    code, out, _ = audit("self.txt", "-r self.txt\n-r ./self.txt\ntorch==2.1\n-r self.txt\n", capsys, "--verbose")
     assert code == 1
     assert "torch 2.1 (self.txt:3) is in" in " ".join(out.split())
     for level in range(6):
