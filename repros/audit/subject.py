@@ -49,11 +49,6 @@ class Constraint:
         notes = ", ".join(filter(None, [str(self.location), f"where {self.marker}" if self.marker else ""]))
         return f"{self.raw} ({notes})" if notes else self.raw
 
-    @property
-    def allowed(self) -> SpecifierSet:
-        """The releases that it allows, as a range; all if none is known."""
-        return SpecifierSet(f"=={self.version}") if self.version is not None else self.releases or SpecifierSet()
-
     def overlap_with(self, releases: SpecifierSet) -> Overlap:
         """Return how many of the allowed releases lie in a range."""
         if self.version is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
@@ -47,14 +48,19 @@ def _lowest_affected(package: str, free: Sequence[Interval], subject: Subject) -
     If there is none, the lowest that it allows; of a package that it does not list, it allows all.
     """
     name = subject.find_name(package)
-    ranges = [constraint.allowed for constraint in subject.constraints[name]] if name else [SpecifierSet()]
-    allowed = intervals(lambda version: any(r.contains(version, prereleases=True) for r in ranges), ranges)
-    starts = [interval.start for interval in allowed]
-    # The lowest of the allowed versions outside the free ones is where one of both begins or ends.
-    places = [*starts, *(interval.end for interval in free if interval.end is not None)]
-    outside = [
-        place
-        for place in places
-        if any(place in interval for interval in allowed) and not any(place in interval for interval in free)
-    ]
+    constraints = subject.constraints[name] if name else ()
+    pins = {constraint.version for constraint in constraints if constraint.version is not None}
+    ranges = {constraint.releases or SpecifierSet() for constraint in constraints if constraint.version is None}
+    if not constraints:
+        ranges = {SpecifierSet()}
+    allowed = [interval for releases in ranges for interval in _intervals(releases)]
+    starts = [*pins, *(interval.start for interval in allowed)]
+    # The lowest allowed version outside the free ones is where an allowed interval begins, or where a free one ends.
+    ends = [end for end in (interval.end for interval in free) if end and any(end in interval for interval in allowed)]
+    outside = [place for place in (*starts, *ends) if not any(place in interval for interval in free)]
     return min(outside, default=min(starts, default=FIRST))
+
+
+@cache
+def _intervals(releases: SpecifierSet) -> tuple[Interval, ...]:
+    return intervals(partial(releases.contains, prereleases=True), [releases])

@@ -110,7 +110,7 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert "RPR-0001 " in repros("list").stdout, "the package's own failures are listed beside it"
     assert "  repros run ACME-0001\n" in repros("show", "last_batch_is_lost").stdout
 
-    audit = repros("audit", "pyproject.toml", code=1).stdout
+    audit = repros("audit", "pyproject.toml", "--verbose", code=1).stdout
     assert "ACME-0001 The loader loses an incomplete last batch (silent)\n" in audit
     assert "measured with these versions on cpu (stack acme-2026)" in audit
 
