@@ -143,7 +143,7 @@ def test_any_number_of_handled_exceptions_hides_no_failure(count: int) -> None:
     known = golden("rpr-0001-failing-ddp-hand-2023-12")
     handled = "".join(f"ValueError: skipped sample {number}\n" for number in range(count))
     for text in (handled + known, known + handled, handled + known + handled.replace("skipped", "other")):
-        assert [(one.repro.id, one.confidence) for one in found(text).candidates] == [("RPR-0001", "certain")]
+        assert [(answer.repro.id, answer.confidence) for answer in found(text).candidates] == [("RPR-0001", "certain")]
 
 
 PLAIN_DDP = """\
