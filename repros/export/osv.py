@@ -154,7 +154,7 @@ def _references(repro: Repro) -> Iterator[dict[str, str]]:
         "REPORT": upstream.reports,
         "INTRODUCED": upstream.introduced_by,
         "FIX": (*upstream.fixed_by, *upstream.unreleased_fix),
-        "WEB": (*upstream.related, *([repro.documented] if repro.documented else ())),
+        "WEB": (*upstream.related, *filter(None, [repro.documented, repro.exists_source])),
     }
     seen: set[str] = set()
     for type_, urls in groups.items():

@@ -81,29 +81,32 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
         tuple(name for name in packages_of(ranges) if name not in versions),
         tuple(others) if state is AffectedState.NOT_AFFECTED else (),
         versions,
-        gaps if settled is not found else (),
+        gaps if settled is not found and state is AffectedState.UNKNOWN else (),
         exists if there is Overlap.NONE else (),
     )
 
 
 def _overlap(conditions: Iterable[AnyOf], versions: Mapping[str, tuple[str, ...]]) -> Overlap:
     """Return whether the versions meet all conditions; a package without a version in the log may be absent or not."""
-    return evaluate(conditions, lambda term: _compare(versions, term.requirement))
 
+    def compare(term: Term) -> Overlap:
+        answers = _answers(term.requirement, versions)
+        return _ANSWERED.get(frozenset(answers), Overlap.UNKNOWN)
 
-def _compare(versions: Mapping[str, tuple[str, ...]], requirement: Requirement) -> Overlap:
-    """Return whether the version of a package is in a range; unknown without a version, and if several disagree."""
-    stated = versions.get(canonicalize_name(requirement.name), ())
-    answers = {requirement.specifier.contains(version, prereleases=True) for version in stated}
-    if len(answers) != 1:
-        return Overlap.UNKNOWN
-    return Overlap.ALL if True in answers else Overlap.NONE
+    return evaluate(conditions, compare)
 
 
 def _met(versions: Mapping[str, tuple[str, ...]], requirement: Requirement) -> Overlap:
-    """Return whether the version of a package meets a requirement; what the log does not say counts as met."""
-    found = _compare(versions, requirement)
-    return Overlap.ALL if found is Overlap.UNKNOWN else found
+    """Return how many of a package's versions meet a requirement; what the log does not say counts as met."""
+    answers = _answers(requirement, versions)
+    return Overlap.SOME if len(answers) > 1 else _ANSWERED.get(frozenset(answers), Overlap.ALL)
 
 
+def _answers(requirement: Requirement, versions: Mapping[str, tuple[str, ...]]) -> set[bool]:
+    """Return whether the versions of a package that the log states are in a range: true, false, both or neither."""
+    stated = versions.get(canonicalize_name(requirement.name), ())
+    return {requirement.specifier.contains(version, prereleases=True) for version in stated}
+
+
+_ANSWERED = {frozenset({True}): Overlap.ALL, frozenset({False}): Overlap.NONE}
 _STATES = {Overlap.ALL: AffectedState.AFFECTED, Overlap.NONE: AffectedState.NOT_AFFECTED}

@@ -148,6 +148,32 @@ def test_the_events_name_the_same_releases_as_the_range(text: str) -> None:
         assert inside is SpecifierSet(text).contains(version), version
 
 
+@pytest.mark.parametrize(
+    ("exists", "introduced", "note"),
+    [
+        ((), "0", "Note: measured with lightning>=2.0 only; whether other releases of lightning fail is unknown."),
+        (
+            ("lightning>=1.8",),
+            "1.8",
+            "Note: measured with lightning>=2.0 only; whether other releases of lightning fail is unknown.",
+        ),
+        (("lightning>=2.0",), "2.0", ""),
+        (("lightning>=2.1",), "2.1", ""),
+    ],
+)
+def test_a_record_begins_where_what_fails_exists(exists: tuple[str, ...], introduced: str, note: str) -> None:
+    repro = replace(
+        affected("lightning<2.4"),
+        dependencies=make.requirements("torch>=2.0", "lightning>=2.0"),
+        exists=make.conditions(*exists),
+        exists_source="https://a.b/1" if exists else None,
+    )
+    made = osv_record(repro, KNOWN)
+    assert made["affected"][0]["ranges"][0]["events"] == [{"introduced": introduced}, {"fixed": "2.4"}]
+    assert made["database_specific"]["lossy"] == ([note] if note else [])
+    assert ({"type": "WEB", "url": "https://a.b/1"} in made["references"]) is bool(exists)
+
+
 def test_alternatives_list_every_release_that_may_be_affected() -> None:
     made = osv_record(affected("lightning>=2.0", "lightning<2.6 or no torch>=2.11"), KNOWN)
     assert made["affected"][0]["ranges"][0]["events"] == [{"introduced": "2.0"}]

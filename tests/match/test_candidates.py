@@ -11,7 +11,7 @@ from repros.match.affected import check_affected
 from repros.match.candidates import find_candidates
 from repros.match.failures import Failure, Link
 from repros.model import Repro, Signature
-from tests.factories import conditions, raised, repro, variant
+from tests.factories import conditions, raised, repro, requirements, variant
 
 HOOKS = Signature("RuntimeError", ("the documented failure",), frames=("new_forward", "lib/hooks.py:pre_forward"))
 
@@ -122,3 +122,42 @@ def test_a_variant_may_be_affected_where_the_failing_one_is_not() -> None:
     plain = variant(signature=HOOKS, affected=conditions("accelerate<1.13"))
     answer = check_affected(repro(), (forced, plain), {"accelerate": ("1.13.0",)})
     assert (answer.state, answer.affected_variants) == (AffectedState.NOT_AFFECTED, ("forced",))
+
+
+NEEDY = repro(
+    dependencies=requirements("torch>=2.0", "accelerate>=0.20"),
+    packages=("accelerate",),
+    affected=conditions("accelerate<1.13"),
+    requires=requirements("torch>=2.1"),
+    exists=conditions("accelerate>=0.8"),
+    exists_source="https://a.b/1",
+    variants=(variant(affected=conditions("accelerate<1.13"), requires=requirements("torch>=2.1")),),
+)
+
+
+@pytest.mark.parametrize(
+    ("stated", "state", "gaps"),
+    [
+        ({"accelerate": ("0.25.0",)}, AffectedState.AFFECTED, []),
+        ({"accelerate": ("0.19.0",)}, AffectedState.UNKNOWN, ["accelerate>=0.20"]),
+        ({"accelerate": ("0.7.1",)}, AffectedState.NOT_AFFECTED, []),
+        ({"accelerate": ("1.13.0",), "torch": ("2.1.2",)}, AffectedState.NOT_AFFECTED, []),
+        ({"accelerate": ("1.13.0",), "torch": ("2.0.1",)}, AffectedState.UNKNOWN, ["torch>=2.1"]),
+        ({"accelerate": ("0.25.0",), "torch": ("2.0.1",)}, AffectedState.AFFECTED, []),
+        # a log that states both does not say which one was used
+        ({"accelerate": ("0.19.0", "0.25.0")}, AffectedState.UNKNOWN, ["accelerate>=0.20"]),
+    ],
+)
+def test_versions_on_which_a_script_cannot_run_are_unknown(
+    stated: Mapping[str, tuple[str, ...]], state: AffectedState, gaps: list[str]
+) -> None:
+    answer = check_affected(NEEDY, NEEDY.variants, stated)
+    assert (answer.state, [str(gap.requirement) for gap in answer.gaps]) == (state, gaps)
+
+
+def test_a_workaround_needs_only_what_it_has_beyond_its_repro() -> None:
+    """The script needs torch 2.1, and not the fix that it shows."""
+    fixed = variant("fixed", requires=requirements("torch>=2.1"))
+    newer = variant("newer", requires=requirements("torch>=2.1", "lightning>=2.3"))
+    answer = check_affected(NEEDY, NEEDY.variants, {"torch": ("2.0.1",), "lightning": ("2.1.3",)})
+    assert (answer.allows(NEEDY, fixed), answer.allows(NEEDY, newer)) == (True, False)

@@ -113,6 +113,26 @@ def test_versions_that_disagree_are_unknown() -> None:
     assert versions_reason(candidate) == "unknown: the log states torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
 
 
+def test_what_is_known_of_versions_on_which_the_script_cannot_run() -> None:
+    ranges = conditions("torch<2.9")
+    needy = repro(
+        "RPR-0012",
+        affected=ranges,
+        dependencies=requirements("torch>=2.4"),
+        exists=conditions("torch>=2.3"),
+        exists_source="https://a.b/pull/1",
+        variants=(variant(signature=PLAIN, affected=ranges),),
+    )
+    texts = {}
+    for version in ("2.3.1", "2.2.2"):
+        (candidate,) = of(f"RuntimeError: the documented failure\n\ntorch {version}", needy).candidates
+        texts[version] = versions_reason(candidate)
+    assert texts == {
+        "2.3.1": "unknown: the script needs torch>=2.4, so torch 2.3.1 was not measured",
+        "2.2.2": "not affected: torch 2.2.2 (what fails is in torch>=2.3: https://a.b/pull/1)",
+    }
+
+
 def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
     old = conditions("torch<2.1")
     variants = (variant(signature=PLAIN, affected=old), variant("moved", signature=PLAIN, affected=()))

@@ -50,3 +50,12 @@ def test_a_sentence_joins_neighbouring_stacks() -> None:
         describe_stacks(REPROS[0], STACKS, KNOWN) == "fails on 2023-12 to 2024-03; clean on 2023-05; differs on 2024-06"
     )
     assert describe_stacks(REPROS[1], STACKS, KNOWN) == "not measured yet"
+
+
+def test_stacks_on_which_a_script_cannot_run_are_named() -> None:
+    needy = make.repro("RPR-0001", dependencies=make.requirements("torch>=2.1"))
+    known = {unit: measured for unit, measured in KNOWN.items() if unit.stack != "2023-05"}
+    assert describe_stacks(needy, STACKS, known) == (
+        "fails on 2023-12 to 2024-03; differs on 2024-06; cannot run on 2023-05"
+    )
+    assert describe_stacks(needy, STACKS, {}) == "not measured yet"

@@ -55,6 +55,17 @@ Run it
   python slug.py failing ddp cuda"""
 
 
+def test_a_failure_shows_where_what_fails_exists(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    given = '# exists = ["lightning>=2.1"]\n# exists_source = "https://a.b/1"\n# home'
+    script.write_text(VALID.replace("# home", given).replace('affected = ["lightning>=2.1,<2.4"]', "affected = []"))
+    lines = describe(header.read(script), 100).plain.splitlines()
+    assert lines[2:4] == [
+        "affects   every release of lightning>=2.1; exact on stack 2023-12",
+        "exists    in lightning>=2.1, see https://a.b/1",
+    ]
+
+
 def test_the_whole_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "slug.py"

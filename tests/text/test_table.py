@@ -193,6 +193,17 @@ def test_only_unavailable_cells() -> None:
     )
 
 
+def test_a_script_that_cannot_run_on_a_release_says_nothing_about_its_failure() -> None:
+    reason = "needs torch>=2.4 (found 2.1.2)"
+    assert shown([line("RPR-0044", "x", "failing auto cpu 2023-12", Verdict.UNAVAILABLE, reason=reason)], 100) == (
+        "Not run:\n"
+        "   1  cpu: needs torch>=2.4 (found 2.1.2) (RPR-0044)\n"
+        "A script that cannot run on a release says nothing about its failure there; repros audit does.\n"
+        "\n"
+        "0 agree, 0 news, 0 trouble; 1 unavailable\n"
+    )
+
+
 def test_every_verdict_has_the_colour_of_its_category() -> None:
     colours = {"green": "32", "yellow": "33", "red": "31", "dim": "2"}
     for verdict in Verdict:
