@@ -157,12 +157,14 @@ def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Vari
     if status not in {Status.AFFECTED, Status.CLEAR}:
         return
     compare = partial(_compare, subject)
-    present = all_overlap(condition.evaluate(compare) for condition in _present_packages(repro))
+    present = all_overlap(_presence(package).evaluate(compare) for package in repro.packages)
     for variant in repro.variants:
-        needed = all_overlap(_compare(subject, Term(required)) for required in variant.requires)
+        if variant.outcome is not Outcome.FAILS or variant.affected == repro.affected:
+            continue
+        needed = all_overlap(_compare(subject, Term(required)) for required in repro.own_requirements(variant))
         own = all_overlap([present, *(condition.evaluate(compare) for condition in variant.affected)])
-        differs = variant.outcome is Outcome.FAILS and variant.affected != repro.affected
-        if differs and needed is Overlap.ALL and own is documented.opposite:
+        measured = not find_gaps(repro, variant, subject.meets)
+        if measured and needed is Overlap.ALL and own is documented.opposite:
             yield variant
 
 

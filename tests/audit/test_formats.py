@@ -157,6 +157,8 @@ def test_json(report: AuditReport) -> None:
                 "listed": True,
                 "range": "lightning>=2.1,<2.4",
                 "negated": False,
+                "aspect": "affected",
+                "source": None,
                 "overlap": "all",
                 "constraints": [{"raw": "2.2", "file": "requirements.txt", "line": 1, "marker": ""}],
             }

@@ -173,6 +173,15 @@ def test_a_failure_that_turned_into_a_refusal_is_gone_and_the_refusal_is_there()
     assert (skipped.status, [variant.name for variant in skipped.exceptions]) == (Status.CLEAR, ["refused"])
 
 
+def test_a_variant_fails_all_the_same_only_where_it_was_measured() -> None:
+    finder = documented("RPR-0023")
+    measured = found(finder, {"torch": "2.1.2", "lightning": "2.1.3"})
+    assert (measured.status, [variant.name for variant in measured.exceptions]) == (Status.CLEAR, ["finder_argument"])
+    for versions in ({"torch": "1.13.1", "lightning": "2.1.3"}, {"torch": "2.1.2"}):
+        unmeasured = found(finder, versions)
+        assert (unmeasured.status, unmeasured.exceptions) == (Status.CLEAR, ())
+
+
 RANGES = make.conditions("lightning>=2.5.3")
 NEEDY = make.repro(
     packages=("lightning",),

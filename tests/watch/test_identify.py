@@ -38,7 +38,7 @@ def test_the_repros_own_script_is_certain() -> None:
 
 
 def test_accelerates_hooks_work_without_its_accelerator() -> None:
-    assert find("copy_runs_original", accelerate="0.19.0") == [("RPR-0013", Confidence.LIKELY)]
+    assert find("copy_runs_original", accelerate="0.20.3") == [("RPR-0013", Confidence.LIKELY)]
 
 
 def test_every_silent_failure_names_the_checks_that_find_it() -> None:
