@@ -36,8 +36,7 @@ Event = dict[str, str]
 
 def osv_record(repro: Repro, evidence: Evidence) -> dict[str, Any]:
     """Return the record of a repro, with the ranges of its variant `failing`."""
-    # Alternatives of what exists would say nothing about one package alone.
-    conditions = (*repro.failing.affected, *(known for known in existence(repro, repro.failing) if known.only))
+    conditions = (*repro.failing.affected, *existence(repro, repro.failing))
     packages = [str(canonicalize_name(package)) for package in repro.packages]
     notes = [*_limitation_notes(packages, conditions), *_unmeasured_notes(repro)]
     return {

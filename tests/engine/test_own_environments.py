@@ -134,7 +134,10 @@ def test_a_torch_that_is_too_old_makes_cells_unavailable(repros: Run, tmp_path: 
     fake_torch(tmp_path / "old", "1.13.1", gpus=0)
     code, out, _ = repros("run", "RPR-0017", "--variant", "failing", "--python", tmp_path / "old")
     assert code == 0
-    assert "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n\n" in out
+    assert (
+        "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n"
+        "A script that cannot run on a release says nothing about its failure there; repros audit does.\n\n"
+    ) in out
 
 
 @pytest.mark.parametrize(
