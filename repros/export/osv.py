@@ -1,8 +1,9 @@
 """A repro as an OSV record (https://ossf.github.io/osv-schema, version 1.7), for tools that read advisories.
 
 The events of a package list exactly the versions in its ranges, with one exception: `fixed` names the release with the
-fix, so its pre-releases count as affected, which PEP 440 leaves out of `<2.4`. A range that begins or ends beside a
-release has events that no release has: the series 2.6 begins at `2.6.dev0`, and `<=2.3` ends at `2.3.post0.dev0`.
+fix, so its pre-releases count as affected, which PEP 440 leaves out of `<2.4` (and OSV's `0` is below all versions). A
+range that begins or ends beside a release has events that no release has: the series 2.6 begins at `2.6.dev0`, and
+`<=2.3` ends at `2.3.post0.dev0`.
 
 OSV lists the affected releases of single packages. It cannot express a failure that needs a range of one package *and*
 a range of another, or one of several: such a record lists the package that the failure is in, with every release that

@@ -153,13 +153,13 @@ def is_listed(version: Version, events: list[dict[str, str]]) -> bool:
 
 @given(CONDITIONS)
 def test_the_events_list_the_versions_of_the_ranges(texts: list[str]) -> None:
-    """Pre-releases of the release that `fixed` names are listed beside them, and no others."""
+    """Pre-releases of the release that `fixed` names are listed beside them, and those of 0, and no others."""
     made = osv_record(affected(*texts), KNOWN)
     VALIDATOR.validate(made)
     events = [event for group in made["affected"][0]["ranges"] for event in group["events"]]
     fixed = {Version(event["fixed"]) for event in events if "fixed" in event}
     for version in VERSIONS:
-        before_a_fix = version.is_prerelease and Version(version.base_version) in fixed
+        before_a_fix = version.is_prerelease and Version(version.base_version) in {*fixed, Version("0")}
         if is_listed(version, events) is not meets(texts, version):
             assert is_listed(version, events), version
             assert before_a_fix, version
