@@ -206,9 +206,8 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def cpp(session: nox.Session) -> None:
-    """Compile the simulated accelerator's C++ with -Wall -Wextra -Werror, against the torch of the stack `2026-07`."""
-    # Not yet against that of `current`, torch 2.15: one function of dispatch/determinism.cpp is not used there.
-    run_inside(session, "2026-07", [], "repros.simulated_gpus.tools.cpp_warnings")
+    """Compile the simulated accelerator's C++ with -Wall -Wextra -Werror, against the torch of the stack `current`."""
+    run_inside(session, "current", [], "repros.simulated_gpus.tools.cpp_warnings")
 
 
 @nox.session(python=PYTHON, default=False)

@@ -34,6 +34,7 @@ import time
 import traceback
 from typing import Any
 
+from repros.inside.import_hooks import before_import
 from repros.inside.leader import lead, run_and_leave
 from repros.inside.processes import become_subreaper, kill_children, kill_session
 
@@ -58,9 +59,22 @@ def _import(names: list[str]) -> None:
     for name in names:
         try:
             importlib.import_module(name)
-        except Exception:
-            # The script will raise the same error, and there it is recorded and judged.
+        except Exception as error:
             traceback.print_exc()
+            _raise_when_imported(name, error)
+
+
+def _raise_when_imported(name: str, error: Exception) -> None:
+    """Let the script meet the error of the server's own import, so that it is recorded and judged.
+
+    A second import might raise another one: torch 2.15 refuses to be initialised twice in a process.
+    """
+
+    def raise_again(_: object) -> None:
+        _raise_when_imported(name, error)
+        raise error
+
+    before_import(name, raise_again)
 
 
 class _Server:

@@ -14,13 +14,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
-REFUSES_A_SECOND_IMPORT = pytest.mark.xfail(
-    reason="torch 2.15 refuses a second import in a process: a rank that is forked from a server whose import "
-    "failed gets `torch can only be initialized once per process` instead of the server's error",
-)
-
-
-@pytest.mark.parametrize("launch", ["cold", pytest.param("warm", marks=REFUSES_A_SECOND_IMPORT)])
+@pytest.mark.parametrize("launch", ["cold", "warm"])
 def test_no_memory_for_torch_is_a_failure_of_the_machine(launch: str, current_python: Path, tmp_path: Path) -> None:
     words = ("run", "RPR-0011", "--variant", "failing", "--device", "cpu", "--launch", launch, "--python")
     limited = f"ulimit -v 300000; exec {sys.executable} -m repros {' '.join(words)} {current_python}"

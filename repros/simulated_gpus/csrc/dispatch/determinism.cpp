@@ -58,10 +58,12 @@ bool is_maximum(const c10::FunctionSchema& schema, CallArguments arguments) {
   return argument_of(schema, arguments, "mode").toInt() == kMax;
 }
 
+#if !SIM_TORCH_AT_LEAST(2, 15)
 bool has_fractions(const c10::FunctionSchema& /*schema*/, CallArguments arguments) {
   const auto type = arguments[0].toTensor().scalar_type();
   return c10::isFloatingType(type) || c10::isComplexType(type);
 }
+#endif
 
 struct Alert {
   const char* name;
