@@ -19,13 +19,13 @@ from packaging.version import Version
 from repros.audit.assess import assess
 from repros.audit.assessment import Assessment, Status
 from repros.audit.formats import FormatName, choose_format
-from repros.audit.overlap import representative_versions
 from repros.audit.report import build_report
 from repros.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.model import Outcome, Repro
 from repros.model.affected import Overlap, Term, evaluate
+from repros.model.ranges import sample
 from repros.stacks import load_stacks
 from repros.text.styled import Text
 from tests import factories as make
@@ -76,7 +76,7 @@ def outside_of_needs(repro: Repro) -> Iterator[tuple[str, dict[str, str]]]:
         installed = {name: Version(raw).public for name, raw in locked_environment(stack).versions.items()}
         for needed in repro.needs(repro.failing):
             name = canonicalize_name(needed.name)
-            for version in representative_versions(needed.specifier):
+            for version in sample(needed.specifier):
                 if name in installed and not needed.specifier.contains(version):
                     yield stack.name, {**installed, name: str(version)}
 
@@ -100,7 +100,7 @@ def test_every_key_clears_a_release_and_names_its_source() -> None:
         home = locked_environment(load_stacks()[repro.home]).versions
         tried = 0
         for condition in repro.exists:
-            for version in representative_versions(*(term.requirement.specifier for term in condition.terms)):
+            for version in sample(*(term.requirement.specifier for term in condition.terms)):
                 versions = {**{name: Version(raw).public for name, raw in home.items()}}
                 versions[condition.terms[0].package] = str(version)
                 if not exists(repro, versions):
