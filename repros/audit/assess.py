@@ -10,12 +10,11 @@ from packaging.utils import canonicalize_name
 
 from repros.audit.assessment import Aspect, Assessment, Condition, Status
 from repros.audit.evidence_summary import group_by_repro, summarise_evidence
-from repros.audit.subject import Constraint, Location, Subject
+from repros.audit.subject import Subject
 from repros.audit.unaffected import find_unaffected
 from repros.evidence import Evidence
 from repros.model import Outcome, Repro, Role, Variant
-from repros.model.affected import AnyOf, Overlap, Term, all_overlap
-from repros.model.requirements import format_requirement, intersection
+from repros.model.affected import AnyOf, Overlap, Term, all_overlap, packages_of
 from repros.model.unmeasured import Gap, existence, find_gaps, settle
 
 _STATUSES = {
@@ -32,13 +31,14 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
     measured = group_by_repro(evidence)
     for repro in repros:
         status, conditions = _judge(repro, subject)
-        unaffected = find_unaffected(repro.affected, subject)
+        affected = (*repro.affected, *existence(repro, repro.failing))
+        unaffected = find_unaffected(affected, _possible(repro), subject)
         yield Assessment(
             repro=repro,
             status=status,
             conditions=conditions,
-            fixed=tuple(_that_clear(repro, unaffected.newer)),
-            unaffected=tuple(_that_clear(repro, unaffected.older)),
+            fixed=unaffected.newer,
+            unaffected=unaffected.older,
             workarounds=tuple(_usable_workarounds(repro, subject)),
             exceptions=tuple(_exceptions(repro, status, subject)),
             evidence=summarise_evidence(repro, subject, measured.get(repro.id, {})),
@@ -83,27 +83,17 @@ def _gap_conditions(gaps: Iterable[Gap], subject: Subject) -> Iterator[Condition
         yield Condition(gap.requirement, gap.overlap, package, subject.constraints[package], aspect=Aspect.NEEDED)
 
 
-def _that_clear(repro: Repro, texts: Iterable[str]) -> Iterator[str]:
-    """Yield the ranges that are known to be free of a failure; without the releases that were not measured."""
-    for text in texts:
-        narrowed = [text, " with ".join(_narrow(repro, part) for part in text.split(" with "))]
-        yield from [candidate for candidate in narrowed if _clears(repro, candidate)][:1]
+def _possible(repro: Repro) -> Iterator[AnyOf]:
+    """Yield the conditions under which releases may have a failure: those that have it, and those of which none knows.
 
-
-def _narrow(repro: Repro, text: str) -> str:
-    """Return the part of a range on which the script runs."""
-    requirement = _requirement(text)
-    name = canonicalize_name(requirement.name)
-    needed = (needed.specifier for needed in repro.needs(repro.failing) if canonicalize_name(needed.name) == name)
-    return format_requirement(_requirement(f"{requirement.name}{intersection([requirement.specifier, *needed])}"))
-
-
-def _clears(repro: Repro, text: str) -> bool:
-    """Return whether a failure does not concern a subject with the releases of a range and nothing else."""
-    needed = map(_requirement, text.split(" with "))
-    constraints = {r.name: (Constraint(str(r.specifier), Location(""), releases=r.specifier),) for r in needed}
-    status, _ = _judge(repro, Subject("", constraints, complete=False))
-    return status is Status.CLEAR
+    The script cannot run on a release outside of its needs, so that one is free of the failure only if what fails does
+    not exist there.
+    """
+    needs = [Term(needed, negated=True) for needed in repro.needs(repro.failing) if needed.specifier]
+    for condition in repro.affected:
+        named = packages_of([condition])
+        yield AnyOf((*condition.terms, *(term for term in needs if term.package in named)))
+    yield from existence(repro, repro.failing)
 
 
 def _present_packages(repro: Repro) -> Iterator[AnyOf]:

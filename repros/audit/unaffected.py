@@ -23,11 +23,17 @@ class Unaffected(NamedTuple):
     """Those that need a package to be older than that: `lightning>=2.0.8,<2.1`."""
 
 
-def find_unaffected(conditions: Iterable[AnyOf], subject: Subject) -> Unaffected:
-    """Return the releases that are free of a failure, by whether they lie above the subject's."""
-    found = unaffected_releases(conditions)
-    free: dict[str, list[Interval]] = {}
-    for releases in (releases for together in found for releases in together):
+def find_unaffected(affected: Iterable[AnyOf], possible: Iterable[AnyOf], subject: Subject) -> Unaffected:
+    """Return the releases that are known to be free of a failure, by whether they lie above the subject's.
+
+    Args:
+        affected: the conditions under which releases have the failure.
+        possible: those under which they may have it, as far as is known; they hold wherever `affected` holds.
+        subject: whose releases are compared.
+    """
+    found = unaffected_releases(possible)
+    free: dict[str, list[Interval]] = {releases.package: [] for together in found for releases in together}
+    for releases in (releases for together in unaffected_releases(affected) for releases in together):
         free.setdefault(releases.package, []).append(releases.interval)
     lowest = {package: _lowest_affected(package, known, subject) for package, known in free.items()}
     newer: list[str] = []

@@ -36,7 +36,7 @@ def traceback(repro: Repro, text: str, folder: Path, *frames: tuple[int, str, st
     return last_traceback([folder], Scripts.of(repro, public, text), REDACTOR).split("\n")[1:-1:2]
 
 
-@pytest.mark.of_all_scripts
+@pytest.mark.of_each_script
 @pytest.mark.parametrize("repro", CATALOGUE.repros, ids=lambda repro: repro.id)
 def test_a_line_of_a_frame_is_that_of_the_script_in_the_report(repro: Repro, tmp_path: Path) -> None:
     text = exported(repro)
