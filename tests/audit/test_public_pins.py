@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
@@ -153,7 +153,7 @@ class Case:
     @property
     def is_exact(self) -> bool:
         """Whether the lines allow one world."""
-        allowed = [*map(self.versions, self.packages), *self.others.values()]
+        allowed: list[Sequence[Version | None]] = [*map(self.versions, self.packages), *self.others.values()]
         return all(len(versions) == 1 for versions in allowed)
 
 

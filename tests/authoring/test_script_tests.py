@@ -23,7 +23,7 @@ OTHERS = {
     "tests/authoring/test_script_tests.py": _SAMPLE,
     "tests/bisect/test_bisection.py": _OWN,
     "tests/cache/test_snapshot.py": "compares two ways to read the same",
-    "tests/cli/test_stacks.py": _OWN,
+    "tests/cli/test_stacks.py": "compares two ways to read the same",
     "tests/docs/test_articles.py": _SAMPLE,
     "tests/engine/launch/test_equivalence.py": _SLOW,
     "tests/issue/test_build.py": _SAMPLE,

@@ -59,9 +59,6 @@ FAULTS: dict[Fault, int] = {
     surrounding_faults.turn_the_clock: 6,
     surrounding_faults.close_the_terminal: 10,
     surrounding_faults.hide_proc: 4,
-}
-"""Faults that need no torch; how many of each there are among some four hundred."""
-NEW_FAULTS: dict[Fault, int] = {
     stopped_faults.stop_the_leader: 8,
     stopped_faults.stop_the_server: 4,
     stopped_faults.end_a_process: 16,
@@ -74,7 +71,7 @@ NEW_FAULTS: dict[Fault, int] = {
     machine_faults.forbid_the_cache: 8,
     machine_faults.match_another_encoding: 8,
 }
-"""Faults that the kept run (`kept.json`) does not have yet; those of them that a later one has move to `FAULTS`."""
+"""Faults that need no torch; how many of each there are among some four hundred."""
 TORCH_FAULTS: dict[Fault, int] = {
     cell_faults.kill_a_gloo_rank: 10,
     cell_faults.kill_a_gloo_server: 4,
@@ -177,7 +174,7 @@ class ChaosRun:
 
 def plan_faults(seed: int, faults: int, torch: Path | None, only: str | None = None) -> list[tuple[int, Fault]]:
     """Return numbered faults; the seed decides their order and how many there are of each."""
-    weights = {**FAULTS, **NEW_FAULTS, **(TORCH_FAULTS if torch else {})}
+    weights = {**FAULTS, **(TORCH_FAULTS if torch else {})}
     chosen = {fault: weight for fault, weight in weights.items() if only in {None, fault.__name__}}
     rng = random.Random(seed)  # noqa: S311 - has to be repeatable
     # Each at least once if there are enough, the rest by weight.
