@@ -104,7 +104,7 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert (project / "failures/evidence/acme-2026/ACME-0001.toml").is_file()
     assert "all agree with the evidence" in repros("matrix", "ACME-0001", "--check", "--keep").stdout
 
-    listed = repros("list", "--package", "acme").stdout
+    listed = repros("list", "--package", "acme", "--verbose").stdout
     assert "         failures/loader/last_batch_is_lost.py\n" in listed
     assert listed.endswith("fails on acme-2026\n")
     assert "RPR-0001 " in repros("list").stdout, "the package's own failures are listed beside it"

