@@ -107,8 +107,7 @@ _COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.M
 _REMARK = """\
 # # Further variants may have strategies, devices, affected and requires of their own. A documented fix that does
 # # not work is one, too: outcome = "fails" and `claim`, what it promises. `frames` names functions on the stack.
-# # Releases that do not have what fails, such as those without its function, are told by `exists = ["torch>=2.4"]`
-# # with `exists_source`, upstream's address.
+# # Only releases in `exists = ["torch>=2.4"]` have what fails; `exists_source` is the address where upstream says so.
 # # A variant that passes without being a fix, such as one on a single rank, has `contrast = true`.
 """
 

@@ -53,8 +53,8 @@ def faults_sentence(run: Mapping[str, Any]) -> str:
         f"Of {run['injected']} random faults of {len(run['outcomes'])} kinds (`nox -s chaos`: killed and stopped ranks,"
         " servers, probes and runners, signals from outside, two runners on one file or cache, full disks, a read-only"
         " cache, no network or one that is lost in a download, taken ports, damaged files, environments and"
-        f" accelerators, a clock that jumps, a terminal that closes, no `/proc`), {violations or 'none'} led to a wrong verdict, a lost"
-        " result or a process left behind."
+        " accelerators, a clock that jumps, a terminal that closes, no `/proc`), "
+        f"{violations or 'none'} led to a wrong verdict, a lost result or a process left behind."
     )
 
 

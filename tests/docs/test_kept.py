@@ -9,10 +9,10 @@ def test_the_sentence_on_faults_has_the_figures_of_the_run() -> None:
     run = {"injected": 523, "outcomes": {"kill_a_rank": {"infra": 500}, "hide_proc": {"infra": 23}}, "violations": []}
     sentence = faults_sentence(run)
     assert " ".join(sentence.split()) == (
-        "Of 523 random faults of 2 kinds (`nox -s chaos`: killed and stopped ranks, servers, probes and runners, signals"
-        " from outside, two runners on one file or cache, full disks, a read-only cache, no network or one that is lost"
-        " in a download, taken ports, damaged files, environments and accelerators, a clock that jumps, a terminal that"
-        " closes, no `/proc`), none led to a wrong verdict, a lost result or a process left behind."
+        "Of 523 random faults of 2 kinds (`nox -s chaos`: killed and stopped ranks, servers, probes and runners,"
+        " signals from outside, two runners on one file or cache, full disks, a read-only cache, no network or one that"
+        " is lost in a download, taken ports, damaged files, environments and accelerators, a clock that jumps, a"
+        " terminal that closes, no `/proc`), none led to a wrong verdict, a lost result or a process left behind."
     )
     assert all(len(line) <= 120 for line in sentence.splitlines())
     words = " ".join(faults_sentence({**run, "violations": ["fault 7 breaks"]}).split())

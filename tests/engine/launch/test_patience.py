@@ -1,4 +1,4 @@
-"""Waiting for another process: its answer, its silence, and what is told meanwhile."""
+"""Waiting for another process: its answer, its silence, and the lines of progress meanwhile."""
 
 from __future__ import annotations
 
