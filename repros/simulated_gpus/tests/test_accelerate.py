@@ -34,6 +34,8 @@ RANKS = """
     # one write, because two ranks share the pipe
     sys.stdout.write(" ".join(map(str, (*state, type(layer).__name__, equal, seen))) + "\\n")
     torch.distributed.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # as Python ends, a thread of Gloo's may abort the process (pytorch#190489)
 """
 
 

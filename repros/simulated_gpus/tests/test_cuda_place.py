@@ -237,7 +237,7 @@ def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path)
         pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
     (tmp_path / "train.py").write_text(
         textwrap.dedent("""
-        import sys, torch, torch.distributed as dist
+        import os, sys, torch, torch.distributed as dist
         device, backend = sys.argv[1:]
         dist.init_process_group(backend)
         place = torch.device(device, dist.get_rank()) if device == "cuda" else torch.device("cpu")
@@ -256,6 +256,8 @@ def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path)
         if dist.get_rank() == 0:
             print([round(v, 9) for p in model.parameters() for v in p.flatten().tolist()])
         dist.destroy_process_group()
+        sys.stdout.flush()
+        os._exit(0)  # as Python ends, a thread of Gloo's may abort the process (pytorch#190489)
     """)
     )
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
