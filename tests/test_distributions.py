@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import email
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -151,4 +152,5 @@ def test_the_accelerator_is_a_distribution_of_its_own(built: Path, current_pytho
     for simulated in ended[:2]:
         assert simulated.stdout == "3 tensor(2., device='cuda:2')\n", simulated.stderr
     assert ended[2].returncode == 1
-    assert ended[2].stderr.endswith("AssertionError: Torch not compiled with CUDA enabled\n")
+    # The first is a build's without CUDA, the second one's that finds no GPU.
+    assert re.search("Torch not compiled with CUDA enabled|Found no NVIDIA driver on your system", ended[2].stderr)
