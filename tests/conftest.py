@@ -41,7 +41,7 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--all-cells", action="store_true", help="compare warm with cold launches on every cell: about an hour"
+        "--all-cells", action="store_true", help="take all cells, scripts and logs where a test takes a sample: hours"
     )
 
 

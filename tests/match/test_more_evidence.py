@@ -62,15 +62,24 @@ def is_quoted(out: RuledOut, text: str) -> bool:
     return location.rpartition(":")[0] in text and function in text
 
 
-def keeps_its_answers(part: str, whole: str) -> None:
+def answers(part: str) -> set[str]:
     try:
-        known = ids(found(part))
+        return ids(found(part))
     except ReprosError:  # a part without any text
-        known = set()
-    assume(known)
+        return set()
+
+
+def lost(known: set[str], whole: str) -> set[str]:
+    """Return the answers that a log does not give and that no line of it contradicts."""
     result = found(whole)
     contradicted = {out.entry.repro.id for out in result.ruled_out if is_quoted(out, whole)}
-    assert known - ids(result) - contradicted == set()
+    return known - ids(result) - contradicted
+
+
+def keeps_its_answers(part: str, whole: str) -> None:
+    known = answers(part)
+    assume(known)
+    assert lost(known, whole) == set()
 
 
 @st.composite
@@ -107,6 +116,22 @@ def test_of_a_log_between_other_lines(log: tuple[str, str], before: Sequence[str
 @given(runs(), st.sampled_from(sorted(WRAPPERS.keys() - REMOVING)))
 def test_of_a_log_with_prefixes(log: tuple[str, str], wrapper: str) -> None:
     keeps_its_answers(log[1], wrap_text(f"{log[1]}\n", (wrapper,)))
+
+
+def test_of_each_golden_log(request: pytest.FixtureRequest) -> None:
+    """Each log with its halves, its end and its last line, and between other lines; a sample without `--all-cells`."""
+    chosen = LOGS if request.config.getoption("--all-cells") else LOGS[:: len(LOGS) // MOST]
+    compared = 0
+    for log in chosen:
+        lines = log.text.splitlines()
+        half, end = len(lines) // 2, len(lines)
+        cuts = {(0, half), (half, end), (max(0, end - 6), end), (end - 1, end), (0, end)}
+        for part in sorted("\n".join(lines[first:last]) for first, last in cuts):
+            known = answers(part)
+            between = "\n".join([*AROUND[:3], part, *AROUND[3:6]])
+            compared += bool(known)
+            assert not known or (lost(known, log.text), lost(known, between)) == (set(), set()), log.name
+    assert compared > len(chosen)
 
 
 SAME_DEVICE = "Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0!"
