@@ -16,10 +16,10 @@ TEMPLATE = [
     "line 23: replace the template's text 'what this variant does, in one line'",
     "line 29: replace the template's text 'what it does differently'",
     "line 30: replace the template's text 'ORGANISATION/REPOSITORY'",
-    "line 38: replace the template's text 'What the user does, in one sentence'",
-    "line 40: replace the template's text 'What the user sees, with the text of the error'",
-    "line 42: replace the template's text 'Which call does what, and since which release'",
-    "line 44: replace the template's text 'What to do instead, and since which release'",
+    "line 37: replace the template's text 'What the user does, in one sentence'",
+    "line 39: replace the template's text 'What the user sees, with the text of the error'",
+    "line 41: replace the template's text 'Which call does what, and since which release'",
+    "line 43: replace the template's text 'What to do instead, and since which release'",
 ]
 
 
