@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,11 +19,10 @@ from repros.engine import header
 from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.model import Cell, Device, Environment, Result
+from repros.simulated_gpus.tests import warm_python as warm
 from repros.stacks import stack
 from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
-
-WARM = Path(__file__).parent / "warm_python"
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
@@ -74,21 +72,13 @@ def current_python() -> Path:
 
 @pytest.fixture(scope="session")
 def warm_python(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A program in the place of `current_python`, for scripts: torch is imported once (:mod:`tests.warm_python`)."""
+    """A program in the place of `current_python`, for scripts: torch is imported once (:mod:`warm`)."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_", "PYTHONPATH"))}
+    # The first optimizer imports torch._dynamo, which takes as long as torch itself.
+    modules = ("torch", "torch._dynamo")
     folder = tmp_path_factory.mktemp("warm")
-    client = folder / "python"
-    client.write_text(f"#!{sys.executable} -IS\n{(WARM / 'client.py').read_text('utf-8')}", "utf-8")
-    client.chmod(0o755)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_", "PYTHONPATH"))}
-    command = list(map(str, (current_python, "-I", WARM / "server.py", folder / "socket")))
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ | {"OMP_NUM_THREADS": "1"}
-    ) as server:
-        assert server.stdout is not None
-        assert server.stdin is not None
-        assert server.stdout.readline() == b"ready\n"
+    with warm.warm_python(current_python, folder, kept | {"OMP_NUM_THREADS": "1"}, *modules, options=("-I",)) as client:
         yield client
-        server.stdin.close()  # the end of its input ends the server
 
 
 @pytest.fixture

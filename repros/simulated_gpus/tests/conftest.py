@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from repros.simulated_gpus import SimUnavailableError, build, startup  # noqa: E402 # the clone's, wherever pytest was started
+from repros.simulated_gpus.tests import warm_python as warm  # noqa: E402
 from repros.simulated_gpus.tests.release import TORCH  # noqa: E402
 
 SITE = ROOT / "repros" / "inside" / "site"
@@ -76,19 +78,41 @@ def fresh_device(sim: Any) -> Any:
     sim.set_device(0)
 
 
-@pytest.fixture
-def run_python() -> Any:
-    """Run a script in a fresh interpreter of this environment, with additional environment variables."""
+def environ_of_scripts(**settings: str) -> dict[str, str]:
+    """Return the variables of a script that may import `repros`, with additional ones."""
+    places = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
+    return {**os.environ, "PYTHONPATH": places, **settings}
 
+
+def runner(python: Path) -> Any:
     def run(script: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        places = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
-        environment = {**os.environ, "PYTHONPATH": places, **settings}
         return subprocess.run(
-            [sys.executable, "-c", script, *arguments],
-            env=environment, capture_output=True, text=True, timeout=300, check=False,
+            [python, "-c", script, *arguments],
+            env=environ_of_scripts(**settings), capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
     return run
+
+
+@pytest.fixture
+def run_python() -> Any:
+    """Run a script in a fresh interpreter of this environment, with additional environment variables."""
+    return runner(Path(sys.executable))
+
+
+@pytest.fixture(scope="session")
+def warm_python(sim: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A program in the place of this environment's Python: torch is imported once, with the simulated devices."""
+    with warm.warm_python(
+        Path(sys.executable), tmp_path_factory.mktemp("warm"), environ_of_scripts(), "torch"
+    ) as client:
+        yield client
+
+
+@pytest.fixture
+def run_warm(warm_python: Path) -> Any:
+    """Run a script in a process of its own as `run_python` does, where it does not matter how that is started."""
+    return runner(warm_python)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rank processes that are reused by many tests: starting them takes seconds, a call is cheap.
+"""Rank processes that are reused by many tests: starting them takes a second, a call is cheap.
 
 A call sends a function of a test module and its arguments to every rank, pickled, and receives the results. Tensors are
 sent as `Bits`, because a tensor in a pipe would be shared memory of a process that may have ended.
@@ -53,7 +53,8 @@ class Ranks:
     def __init__(
         self, size: int, folder: Path, *, backend: str = "nccl", timeout: dt.timedelta = PATIENCE, bound: bool = False
     ) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")  # which imports torch once, and touches no device
+        context.set_forkserver_preload(["torch", "torch.distributed", "pytest"])
         folder.mkdir(parents=True, exist_ok=True)
         self.size = size
         self._pipes = []

@@ -14,11 +14,11 @@ pytestmark = pytest.mark.usefixtures("sim")
 
 
 @pytest.fixture
-def check(run_python: Any) -> Any:
+def check(run_warm: Any) -> Any:
     """Run a check in a process of its own: hooks on saved tensors bind a process to autograd's threads."""
 
     def run(call: str) -> None:
-        done = run_python(
+        done = run_warm(
             f"from repros.simulated_gpus.tests import test_autograd as checks; checks.{call}; print('passed')"
         )
         assert done.stdout.endswith("passed\n"), done.stderr
@@ -180,8 +180,8 @@ print(x.grad.item() > 0)
 
 
 @pytest.mark.parametrize(("same", "printed"), [("lambda x: x", "False"), ("Identity.apply", "True")])
-def test_a_pass_without_python_runs_in_its_callers_thread(same: str, printed: str, run_python: Any) -> None:
-    done = run_python(FLUSHED.format(same=same))
+def test_a_pass_without_python_runs_in_its_callers_thread(same: str, printed: str, run_warm: Any) -> None:
+    done = run_warm(FLUSHED.format(same=same))
     if "not here" in done.stdout:
         pytest.skip("this processor does not flush denormal numbers")
     assert done.stdout.split() == [printed], done.stderr

@@ -62,9 +62,9 @@ ERROR = "AcceleratorError" if TORCH >= (2, 8) else "RuntimeError"
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_kernels_assertion_fails_and_the_context_is_lost(case: str, run_python: Any) -> None:
+def test_the_kernels_assertion_fails_and_the_context_is_lost(case: str, run_warm: Any) -> None:
     call, condition = CASES[case]
-    done = run_python(SCRIPT.format(call=call))
+    done = run_warm(SCRIPT.format(call=call))
     kind, _, _ = done.stdout.partition(" ")
     first, *after, on_cpu = done.stdout.splitlines()
     assert (kind, ASSERTED in first, after, on_cpu) == (ERROR, True, [ASSERTED] * 4, "2"), done.stderr
@@ -79,8 +79,8 @@ def test_multinomial_reads_its_numbers_back_before_2_5() -> None:
 
 
 @pytest.mark.skipif(TORCH < (2, 5), reason="before 2.5, multinomial reads its numbers back")
-def test_multinomial_asserts(run_python: Any) -> None:
-    done = run_python(SCRIPT.format(call="torch.multinomial(there([1.0, float('nan')]), 1)"))
+def test_multinomial_asserts(run_warm: Any) -> None:
+    done = run_warm(SCRIPT.format(call="torch.multinomial(there([1.0, float('nan')]), 1)"))
     assert ASSERTED in done.stdout
     assert "Assertion `probability tensor contains either `inf`, `nan` or element < 0` failed." in done.stderr
 
@@ -99,8 +99,9 @@ def test_what_the_host_checks_is_no_assertion(call: Any) -> None:
 
 
 ASK_CUDA = """
-    import ctypes, sys, torch
-    library = ctypes.CDLL(torch.__path__[0] + "/lib/libc10_cuda.so")
+    import ctypes, importlib.util, sys
+    (torch,) = importlib.util.find_spec("torch").submodule_search_locations  # importing it takes seconds
+    library = ctypes.CDLL(torch + "/lib/libc10_cuda.so")
     for parameters in ("EiPKcS2_ib", "EiPKcS2_jb", "EiPKcS2_jbPNS0_19CUDAErrorLogCaptureE"):
         if hasattr(library, "_ZN3c104cuda29c10_cuda_check_implementation" + parameters):
             check = library["_ZN3c104cuda29c10_cuda_check_implementation" + parameters]
@@ -117,7 +118,7 @@ ASK_SIMULATOR = """
 
 @pytest.mark.parametrize("blocking", ["0", "1"])
 @pytest.mark.parametrize("code", [3, 101, 400, 710])
-def test_the_words_are_those_of_cudas_own_code(code: int, blocking: str, stub: Path, run_python: Any) -> None:
+def test_the_words_are_those_of_cudas_own_code(code: int, blocking: str, stub: Path, run_warm: Any) -> None:
     from repros.simulated_gpus.tools.cuda_stub import build
 
     environment = {**build.stub_environ(stub), "CUDA_LAUNCH_BLOCKING": blocking}
@@ -126,7 +127,7 @@ def test_the_words_are_those_of_cudas_own_code(code: int, blocking: str, stub: P
     ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=300)
     words = ended.stderr.partition("what():  ")[2].partition("\nException raised from")[0]
     assert words.startswith("CUDA error: "), ended.stderr
-    ours = run_python(textwrap.dedent(ASK_SIMULATOR), str(code), CUDA_LAUNCH_BLOCKING=blocking)
+    ours = run_warm(textwrap.dedent(ASK_SIMULATOR), str(code), CUDA_LAUNCH_BLOCKING=blocking)
     assert ours.stdout == words, ours.stderr
 
 

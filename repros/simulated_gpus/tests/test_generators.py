@@ -109,9 +109,9 @@ draw(generator=generator)
 """
 
 
-def test_a_state_restored_in_another_process_goes_on_as_the_first_did(run_python: Any, tmp_path: Any) -> None:
+def test_a_state_restored_in_another_process_goes_on_as_the_first_did(run_warm: Any, tmp_path: Any) -> None:
     file = str(tmp_path / "state.pt")
-    saved, restored = run_python(SAVE, file), run_python(RESTORE, file)
+    saved, restored = run_warm(SAVE, file), run_warm(RESTORE, file)
     assert saved.returncode == restored.returncode == 0, saved.stderr + restored.stderr
     assert restored.stdout.splitlines() == saved.stdout.splitlines() * 3
 

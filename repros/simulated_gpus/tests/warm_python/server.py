@@ -1,10 +1,11 @@
-"""`python server.py SOCKET`: import torch, then fork a process for each script that a client asks for."""
+"""`python server.py SOCKET MODULE ...`: import modules, then fork a process for each script that a client asks for."""
 
 from __future__ import annotations
 
 import array
 import contextlib
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -73,7 +74,7 @@ def become(request: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = request["argv"]
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
-    first = "" if sys.argv[0] == "-c" else os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 # Python's
+    first = "" if sys.argv[0] == "-c" else os.path.dirname(os.path.abspath(sys.argv[0]))  # Python's
     sys.path[:0] = [first, *places]  # an isolated server has no folder of a script in front
     for place in places:
         hook = Path(place, "sitecustomize.py")
@@ -84,14 +85,17 @@ def become(request: dict[str, Any]) -> None:
 
 def main() -> None:
     """Serve until the standard input ends; in a forked process, run the script."""
-    import torch
-    import torch._dynamo  # noqa: F401 # the first optimizer imports it, which takes as long as torch itself
+    if not sys.flags.isolated:
+        del sys.path[0]  # this file's folder
+    _, address, *names = sys.argv
+    for name in names:
+        importlib.import_module(name)
 
     gc.collect()
     gc.freeze()  # else each script's end looks through all that is imported, a second
 
     server = socket.socket(socket.AF_UNIX)
-    server.bind(sys.argv[1])
+    server.bind(address)
     server.listen()
     print("ready", flush=True)
     become(serve(server))

@@ -10,14 +10,14 @@ import signal
 import socket
 import sys
 
-ADDRESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "socket")  # noqa: PTH100, PTH118, PTH120 # each test starts this
+ADDRESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "socket")  # each test starts this
 
 
 def main() -> None:
     """Ask for the script and end as it ends."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(ADDRESS)
-    request = {"argv": sys.argv[1:], "environ": dict(os.environ), "cwd": os.getcwd()}  # noqa: PTH109
+    request = {"argv": sys.argv[1:], "environ": dict(os.environ), "cwd": os.getcwd()}
     streams = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))
     data = json.dumps(request).encode()
     sent = connection.sendmsg([data], [streams])
