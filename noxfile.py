@@ -41,7 +41,8 @@ STRATEGIES = sorted(
 """Those that the scripts name, so that a new one has its session."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
-PYTEST = ["-n", "2", "--timeout", "300"]
+PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
+"""Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
 APART = {
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],

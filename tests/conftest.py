@@ -32,7 +32,7 @@ settings.load_profile("here")
 os.environ["REPROS_JOBS"] = "1"
 
 # In the background, or under nohup, these signals are ignored, and the tests' subprocesses would inherit that.
-for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)  # exec resets a handler to the default, but keeps "ignored"
 

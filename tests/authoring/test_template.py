@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.header.keys import REPRO
 from repros.engine.judge import judge
-from repros.engine.launch import run
+from repros.engine.launch import Servers, run
 from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Outcome, Verdict
 from tests.factories import VALID
@@ -119,14 +120,21 @@ def test_follows_the_style_of_the_catalogue(tmp_path: Path) -> None:
     assert checked.stdout.strip() == "All checks passed!"
 
 
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Warm interpreters, as those of `repros check`; the variants above run in interpreters of their own."""
+    with Servers(tmp_path_factory.mktemp("servers")) as started:
+        yield started
+
+
 @pytest.mark.parametrize("name", SKELETONS)
-def test_every_template_runs(name: str, tmp_path: Path, current_python: Path) -> None:
+def test_every_template_runs(name: str, tmp_path: Path, current_python: Path, servers: Servers) -> None:
     repro = header.read(write_script(tmp_path, "family", "slug", template=name))
     versions = {"torch": "2.15.0"}
     environment = Environment("current", current_python, "3.11", versions, {Device.CPU: 2})
     for variant in repro.variants:
         cell = Cell(repro, variant, repro.strategies[0], Device.CPU, environment, repro.processes)
-        result = judge(cell, run(cell, tmp_path / variant.name))
+        result = judge(cell, run(cell, tmp_path / variant.name, servers=servers))
         assert result.verdict is (Verdict.REPRODUCED if variant.name == "failing" else Verdict.CLEAN), result.reason
 
 

@@ -16,7 +16,7 @@ import pytest
 from repros.simulated_gpus import SimUnavailableError, build
 from repros.simulated_gpus.operators_header import operators_header
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="not built for Windows")
+pytestmark = [pytest.mark.one_release, pytest.mark.skipif(sys.platform == "win32", reason="not built for Windows")]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="runs in an environment with torch")
 
 # Records each call and creates its output, slowly enough for two builds to overlap.

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.one_release
+
 THEIRS = """
 import multiprocessing, os, subprocess, sys, pytest, torch
 

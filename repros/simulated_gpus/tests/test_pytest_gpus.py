@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("sim")
+pytestmark = [pytest.mark.one_release, pytest.mark.usefixtures("sim")]
 
 CONFTEST = """
 import torch
