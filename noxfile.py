@@ -44,6 +44,13 @@ RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 """Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
 APART = {
+    "programs": [
+        "tests/watch/test_new_user.py",
+        "tests/watch/test_foreign.py",
+        "tests/watch/test_faults.py",
+        "tests/simulate/test_foreign.py",
+        "tests/export/test_script.py",
+    ],
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
     "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
@@ -111,6 +118,14 @@ def tests(session: nox.Session) -> None:
     make_current(session)
     ignored = [f"--ignore={file}" for files in APART.values() for file in files]
     session.run("pytest", *PYTEST, *ignored, *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def programs(session: nox.Session) -> None:
+    """Run whole programs, watched, simulated and exported, as their launchers start them [-- pytest's options]."""
+    install(session, "tests")
+    make_current(session)
+    session.run("pytest", *PYTEST, *APART["programs"], *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

@@ -18,8 +18,8 @@ echo "output of $2"
 case " $FAILING " in *" $2 "*) exit 1 ;; esac
 """
 SESSIONS = [
-    *("lint", "cpp", "sim(2023-05)", "sim(current)", "tests", "workflows", "build", "browser"),
-    *("repro", "evidence"),
+    *("lint", "cpp", "sim(2023-05)", "sim(current)", "tests", "programs"),
+    *("workflows", "build", "browser", "repro", "evidence"),
 ]
 
 

@@ -19,7 +19,7 @@ from repros.export.script import export_for_report, export_minimal, report_varia
 from repros.model import Device, Outcome, Repro
 from tests.factories import VALID
 
-ENDED_GROUPS = Path(__file__).parent / "toys/ended_groups"
+ENDED_RANKS = Path(__file__).parent / "toys/ended_ranks"
 PINS = Pins("a test", "3.11", ("torch==2.1.2",))
 CATALOGUE = tuple(load())
 every_repro = pytest.mark.parametrize("repro", CATALOGUE, ids=[repro.id for repro in CATALOGUE])
@@ -216,7 +216,7 @@ def test_it_ends_as_documented(id_: str, name: str, current_python: Path, tmp_pa
     assert Device.CPU in variant.devices
     file = tmp_path / "minimal.py"
     file.write_text(export_minimal(repro, PINS, [name]), "utf-8")
-    settings = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ENDED_GROUPS)}
+    settings = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ENDED_RANKS)}
     environ = os.environ | settings
     command = [str(current_python), str(file), repro.strategies[0], "cpu"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
