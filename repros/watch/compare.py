@@ -14,6 +14,9 @@ from repros.watch.finding import Finding, from_event
 TOLERANCE = 1e-3
 """Relative difference of two norms from which on ranks differ; an all-reduce leaves the same bits on every rank."""
 
+_SAME = 1e-6
+"""Relative difference up to which two ranks have the same gradient: what they reduced together has the same bits."""
+
 _MOST_NAMES = 5
 
 
@@ -40,7 +43,7 @@ class Comparison:
                 self._waiting.get(json.dumps(event["key"]), {}).pop(event["rank"], None)
             case "digest" if event["pending"]:
                 self._pending.append(event)
-            case "digest" | "fact":
+            case "digest" | "changed" | "fact":
                 yield from self._gather(event)
 
     def finish(self) -> Iterator[Finding]:
@@ -68,6 +71,8 @@ class Comparison:
         events = [group[rank] for rank in sorted(group)]
         if events[0]["event"] == "fact":
             yield from self._compare_facts(events)
+        elif events[0]["event"] == "changed":
+            yield from self._compare_changed(events)
         else:
             yield from self._compare_digests(events)
 
@@ -82,6 +87,17 @@ class Comparison:
             if differing:
                 self._found.add((module, what))
                 yield _finding(first, other, differing)
+                return
+
+    def _compare_changed(self, events: Sequence[Event]) -> Iterator[Finding]:
+        first, *others = events
+        reported = (json.dumps(first["key"]), "changed")
+        for other in others if reported not in self._found else ():
+            shared = _equal_before(first, other)
+            apart = {name: numbers for name, *numbers in _differing(first, other) if name in shared}
+            if apart:
+                self._found.add(reported)
+                yield _changed_apart(first, other, len(shared), apart)
                 return
 
     def _compare_facts(self, events: Sequence[Event]) -> Iterator[Finding]:
@@ -128,6 +144,27 @@ def _differing(one: Event, other: Event) -> Iterator[tuple[str, str, tuple[float
             yield name, "sum", (total, other_total)
 
 
+def _equal_before(one: Event, other: Event) -> set[str]:
+    """Return the names of the gradients that both ranks had alike, and that are not zero, before they were changed."""
+    theirs = {name: pair for name, *pair in zip(other["names"], *other["before"], strict=True)}
+    mine = {name: pair for name, *pair in zip(one["names"], *one["before"], strict=True)}
+    return {
+        name
+        for name, (norm, total) in mine.items()
+        if norm > 0 and all(map(math.isfinite, (norm, total)))
+        if max(abs(norm - theirs.get(name, (0, 0))[0]), abs(total - theirs.get(name, (0, 0))[1])) <= _SAME * norm
+    }
+
+
+def _changed_apart(one: Event, other: Event, shared: int, apart: Mapping[str, Any]) -> Finding:
+    ranks = (one["rank"], other["rank"])
+    text = (
+        f"gradients that ranks {ranks[0]} and {ranks[1]} had alike after the backward differ at the step:"
+        f" {len(apart)} of {shared}"
+    )
+    return from_event(one, text=text, names=tuple(apart)[:_MOST_NAMES], numbers=_numbers(ranks, apart))
+
+
 def _finding(one: Event, other: Event, differing: Mapping[str, Any]) -> Finding:
     ranks = (one["rank"], other["rank"])
     when = " after this backward" if one["what"] == "gradients" else ""
@@ -135,8 +172,11 @@ def _finding(one: Event, other: Event, differing: Mapping[str, Any]) -> Finding:
         f"{one['what']} differ between ranks {ranks[0]} and {ranks[1]}{when}: {len(differing)} of {one['total']}"
         " parameters of a DistributedDataParallel"
     )
-    numbers: dict[str, Any] = {
+    return from_event(one, text=text, names=tuple(differing)[:_MOST_NAMES], numbers=_numbers(ranks, differing))
+
+
+def _numbers(ranks: tuple[int, int], differing: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         f"{measure} of {name}": {f"rank {rank}": value for rank, value in zip(ranks, values, strict=True)}
         for name, (measure, values) in list(differing.items())[:_MOST_NAMES]
     }
-    return from_event(one, text=text, names=tuple(differing)[:_MOST_NAMES], numbers=numbers)

@@ -24,6 +24,7 @@ from repros.watch.identify import checks_of
 from repros.watch.inside.checks import Check, families
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
+from tests.tools.foreign_programs.traincheck import is_found, read_errors, results_of
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
 from tests.tools.watch_catalogue import read_kept
 from tests.tools.watch_reported import read_reported
@@ -44,6 +45,8 @@ UNSEEN = read_reasons("unseen")
 """Failing variants that no check can tell from healthy programs, and why."""
 
 _WIDTH = 120
+_REPOSITORY = "https://github.com/OrderLab/TrainCheck-Evaluation-Workloads"
+_SCRIPTS = f"{_REPOSITORY}/tree/main/silent-issue-detection/bug-reprod-scripts"
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -158,6 +161,29 @@ def foreign() -> str:
     return head + "\n".join(rows) + "\n"
 
 
+def traincheck() -> str:
+    """Return the table of the errors that TrainCheck's authors have published, and how many are found."""
+    errors = read_errors()
+    lines = ["| Error | What is wrong | Programs | With it | Without | Why not |", "|---|---|---|---|---|---|"]
+    for error in errors:
+        failing, fixed = results_of(error, "failing"), results_of(error, "fixed")
+        programs = dict.fromkeys(f"{_short(line)} ({line['stack']})" for line in (*failing, *fixed))
+        said = dict.fromkeys(name for line in failing for name in line["findings"])
+        silent = "" if not fixed else ", ".join(name for line in fixed for name in line["findings"]) or "silent"
+        name = f"[{error.name}]({_SCRIPTS}/{error.name})"
+        cells = [name, error.about, "; ".join(programs), ", ".join(said), silent, error.reason]
+        lines.append(f"| {' | '.join(cells)} |")
+    found = sum(map(is_found, errors))
+    return f"{found} of {len(errors)} are found, and their fixed programs are silent.\n\n" + "\n".join(lines) + "\n"
+
+
+def _short(line: dict[str, Any]) -> str:
+    if "/" in line["source"]:
+        return f"`{line['program'].partition(' ')[2]}`"
+    own = "" if line["source"] == "torch" else f" of {line['version']}"
+    return f"`{line['program'].removesuffix(' failing').removesuffix(' fixed')}`{own}"
+
+
 def cost() -> str:
     """Return the table of what the watch costs, from the kept benchmark."""
     kept = json.loads(BENCH.read_text("utf-8"))["watch"]
@@ -176,6 +202,7 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
         "measured": table(lines),
         "loud": loud_table(lines),
         "reported": reported(),
+        "traincheck": traincheck(),
         "foreign": foreign(),
         "cost": cost(),
     }

@@ -46,6 +46,20 @@ STATES = {
     "state_loaded_into_itself": [],
 }
 """In a file of their own."""
+SWITCHED = {
+    "trained_without_train": ["train_not_called"],
+    "trained_with_train": [],
+    "frozen_before_train": [],
+    "dropping": ["dropout_in_evaluation"],
+    "dropping_in_training": [],
+    "monte_carlo": [],
+    "attending": ["dropout_in_evaluation"],
+    "attending_without_dropout": [],
+    "norm_before_training": ["spectral_norm_not_estimated"],
+    "norm_after_a_pass": [],
+    "norm_parametrized": [],
+}
+"""In a file of their own."""
 HEALTHY = (
     "zeroed_by_data",
     "gan_not_detached",
@@ -71,8 +85,8 @@ OPTIONS = {
 
 def script(name: str) -> str:
     """Return the file of a training."""
-    file = "healthy.py" if name in HEALTHY else "states.py" if name in STATES else "trainings.py"
-    return str(TOYS / file)
+    files = {"healthy.py": HEALTHY, "states.py": STATES, "switched.py": SWITCHED}
+    return str(TOYS / next((file for file, names in files.items() if name in names), "trainings.py"))
 
 
 def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
@@ -100,12 +114,12 @@ def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FOUND, *STATES, *HEALTHY])
+@pytest.mark.parametrize("name", [*FOUND, *STATES, *SWITCHED, *HEALTHY])
 def test_a_training_gives_its_findings_and_the_same_weights(
     name: str, python: Path, warm_python: Path, tmp_path: Path
 ) -> None:
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
     plain = tmp_path / "plain.pt"
     subprocess.run([python, script(name), name, plain], check=True, env=environ, timeout=240)
-    assert watch(python, name, tmp_path) == {**FOUND, **STATES}.get(name, [])
+    assert watch(python, name, tmp_path) == {**FOUND, **STATES, **SWITCHED}.get(name, [])
     subprocess.run([warm_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)

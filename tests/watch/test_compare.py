@@ -137,3 +137,24 @@ def test_ranks_in_one_call_and_those_that_went_on_do_not() -> None:
     moved = {"event": "moved", "key": ["run", 2], "rank": 0, "pid": 100}
     assert compare_in_order([waiting(0, "barrier"), moved, waiting(1, "backward")]) == []
     assert compare(waiting(0, "barrier", world=3), waiting(1, "backward", world=3)) == []
+
+
+def changed(rank: int, before: list[float], after: list[float], **others: Any) -> dict[str, Any]:
+    event = digest(rank, after, check="gradients_changed_apart", what="changed", key=["run", [0, 1], 0])
+    return event | {"event": "changed", "before": [before, before]} | others
+
+
+def test_gradients_that_were_alike_and_are_not_at_the_step_are_found() -> None:
+    (finding,) = compare(changed(0, [4.0, 3.0], [2.0, 3.0]), changed(1, [4.0, 5.0], [1.0, 5.0]))
+    assert finding.check == "gradients_changed_apart"
+    assert finding.text == ("gradients that ranks 0 and 1 had alike after the backward differ at the step: 1 of 1")
+    assert finding.numbers == {"norm of layer0.weight": {"rank 0": 2.0, "rank 1": 1.0}}
+
+
+def test_gradients_that_differed_before_are_not_compared() -> None:
+    assert compare(changed(0, [4.0, 0.0], [4.0, 0.0]), changed(1, [4.1, 0.0], [1.0, 0.0])) == []
+    assert compare(changed(0, [NAN], [NAN]), changed(1, [NAN], [1.0])) == []
+
+
+def test_gradients_that_change_alike_are_not_found() -> None:
+    assert compare(changed(0, [4.0], [2.0]), changed(1, [4.0], [2.0])) == []

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 FAMILIES = (
     *("gradients", "precision", "share", "reaches", "effect", "used", "mode", "state", "restored", "rate", "order"),
     *("stream", "loop", "checkpoint", "kept", "copies", "hooks", "collectives", "waiting"),
+    *("switched", "changed"),
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
 
