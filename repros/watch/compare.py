@@ -84,9 +84,10 @@ class Comparison:
             return
         for other in others:
             differing = {name: numbers for name, *numbers in _differing(first, other)}
-            if differing:
+            check = first["changed"] if _has_changed(first, other) else first["check"]
+            if differing and check is not None:  # None if it may not speak
                 self._found.add((module, what))
-                yield _finding(first, other, differing)
+                yield _finding({**first, "check": check}, other, differing)
                 return
 
     def _compare_changed(self, events: Sequence[Event]) -> Iterator[Finding]:
@@ -165,9 +166,17 @@ def _changed_apart(one: Event, other: Event, shared: int, apart: Mapping[str, An
     return from_event(one, text=text, names=tuple(apart)[:_MOST_NAMES], numbers=_numbers(ranks, apart))
 
 
+def _has_changed(one: Event, other: Event) -> bool:
+    """Return whether two ranks had the same gradients after the backward."""
+    names = [event.get("reduced", {}).get("names", []) for event in (one, other)]
+    return bool(names[0]) and names[0] == names[1] and not list(_differing(one["reduced"], other["reduced"]))
+
+
 def _finding(one: Event, other: Event, differing: Mapping[str, Any]) -> Finding:
     ranks = (one["rank"], other["rank"])
     when = " after this backward" if one["what"] == "gradients" else ""
+    if one["check"] == one.get("changed"):
+        when = " at the step, and agreed after this backward"
     text = (
         f"{one['what']} differ between ranks {ranks[0]} and {ranks[1]}{when}: {len(differing)} of {one['total']}"
         " parameters of a DistributedDataParallel"

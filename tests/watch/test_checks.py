@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -70,6 +71,57 @@ HEALTHY = (
     "head_replaced_before",
 )
 """Nearly the same as a silent error; in a file of their own."""
+FAULTS = {
+    "nan_from_the_first_step": ["weights_not_finite"],
+    "nan_from_the_third_step": ["weights_not_finite"],
+    "rate_of_zero": ["parameters_unchanged"],
+    "warmed_up_in_thousands": ["parameters_unchanged"],
+    "rounded_away": ["parameters_unchanged"],
+    "detached_between": ["layer_cut_off"],
+    "first_without_gradients": ["layer_cut_off"],
+    "layers_in_a_list": ["layers_in_plain_list"],
+    "unfrozen_later": ["unfrozen_not_added"],
+    "listed_twice": ["parameters_listed_twice"],
+    "stepped_twice": ["gradients_used_twice"],
+    "zeroed_before_the_step": ["steps_of_zero_gradients"],
+    "every_step_skipped": ["scaler_skips_steps"],
+    "every_fused_step_skipped": ["scaler_skips_steps"],
+    "skipped_from_the_third_step": ["scaler_skips_steps"],
+    "scale_never_removed": ["scale_left_in_gradients", "weights_not_finite"],
+    "clipped_after_the_step": ["clipped_too_late"],
+    "remainder_dropped": ["gradients_dropped"],
+}
+FAULTS_KEPT = {
+    "made_for_each_pass": ["optimizer_remade"],
+    "average_stands_still": ["average_not_updated"],
+    "average_in_the_weights": ["kept_weights_written"],
+    "best_saved_as_an_alias": ["kept_weights_saved"],
+    "cosine_resumed": ["schedule_not_restored"],
+    "new_cosine_on_a_loaded_optimizer": ["schedule_not_restored"],
+    "steps_resumed": ["schedule_not_restored"],
+    "sequence_resumed": ["schedule_not_restored"],
+    "schedule_forgotten": ["schedule_not_stepped"],
+    "schedule_of_passes_stepped_by_batches": ["schedule_turns"],
+}
+
+
+def trainings_of(file: str) -> list[str]:
+    """Return the trainings of a file of toys: its functions without arguments."""
+    tree = ast.parse((TOYS / file).read_text("utf-8"))
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.args.args]
+
+
+FILES = {
+    **dict.fromkeys(FOUND, "trainings.py"),
+    **dict.fromkeys(STATES, "states.py"),
+    **dict.fromkeys(SWITCHED, "switched.py"),
+    **dict.fromkeys(HEALTHY, "healthy.py"),
+    **{name: file for file in ("faults.py", "faults_kept.py") for name in trainings_of(file)},
+    **{name: file for file in ("neighbours.py", "neighbours_kept.py") for name in trainings_of(file)},
+}
+"""The file of each training."""
+EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT
+"""What speaks, by training; nothing for others."""
 COLD = ("plain", "compiled", "resumed_without_scheduler")
 """Trainings that run in interpreters of their own, which the watch enters before torch is imported."""
 
@@ -85,8 +137,7 @@ OPTIONS = {
 
 def script(name: str) -> str:
     """Return the file of a training."""
-    files = {"healthy.py": HEALTHY, "states.py": STATES, "switched.py": SWITCHED}
-    return str(TOYS / next((file for file, names in files.items() if name in names), "trainings.py"))
+    return str(TOYS / FILES.get(name, "trainings.py"))
 
 
 def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
@@ -114,12 +165,17 @@ def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FOUND, *STATES, *SWITCHED, *HEALTHY])
+@pytest.mark.parametrize("name", FILES)
 def test_a_training_gives_its_findings_and_the_same_weights(
     name: str, python: Path, warm_python: Path, tmp_path: Path
 ) -> None:
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
     plain = tmp_path / "plain.pt"
     subprocess.run([python, script(name), name, plain], check=True, env=environ, timeout=240)
-    assert watch(python, name, tmp_path) == {**FOUND, **STATES, **SWITCHED}.get(name, [])
+    assert watch(python, name, tmp_path) == EXPECTED.get(name, [])
     subprocess.run([warm_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)
+
+
+def test_every_fault_has_a_training_and_every_training_its_findings() -> None:
+    assert EXPECTED.keys() <= FILES.keys()
+    assert {name for name, file in FILES.items() if file.startswith("faults")} == {*FAULTS, *FAULTS_KEPT}

@@ -46,10 +46,9 @@ class _Changes:
         if before is None or not self._watch.is_due(number) or not self._watch.wants(CHECKS[0].name):
             return
         after = _digest(optimizer)
-        if after[0] and after[0] == before[0]:
+        if after["names"] and after["names"] == before["names"]:
             key = [replicas.run_name(), list(range(_world())), self._made.get(optimizer, 0)]
-            names, *numbers = after
-            details = {"names": names, "norms": numbers[0], "sums": numbers[1], "before": before[1:]}
+            details = {**after, "before": [before["norms"], before["sums"]]}
             self._watch.events.write("changed", check=CHECKS[0].name, what="changed", key=key, number=number, **details)
 
 
@@ -60,7 +59,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(changes, name))
 
 
-def _digest(optimizer: Any) -> tuple[list[str], list[float], list[float]]:
+def _digest(optimizer: Any) -> dict[str, list[Any]]:
     wrapped = {id(parameter) for replica in replicas.replicas for parameter in replica.parameters().values()}
     return digest(
         {

@@ -1,4 +1,4 @@
-"""`before_backward()` and `after_backward()`: around each outermost backward pass of the process.
+"""`before_backward()` and `after_backward()`: around each outermost backward pass; `inner_backward()`: one inside it.
 
 `torch.autograd.backward` is patched, which `Tensor.backward` calls. A backward inside another (a reentrant
 checkpoint's) is part of it.
@@ -23,8 +23,7 @@ def attach(watch: Watch) -> None:
     def begins() -> None:
         nonlocal depth
         depth += 1
-        if depth == 1:
-            watch.tell("before_backward")
+        watch.tell("before_backward" if depth == 1 else "inner_backward")
 
     @compiling.unseen
     def ended(*, returned: bool) -> None:

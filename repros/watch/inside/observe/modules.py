@@ -1,4 +1,4 @@
-"""`calling(module)` and `called(module, output)`: calls of modules, while a close look is taken.
+"""`calling(module)`, `fed(module, inputs)` and `called(module, output)`: calls of modules, while a close look is taken.
 
 The hooks are torch's global ones (`register_module_forward_pre_hook`). They are on until the first optimizer step of
 the process and for each step that is due after it, off in between, and off for good once the program compiles or
@@ -28,8 +28,9 @@ class _Hooks:
         tell = self._watch.tell
 
         @unseen
-        def calling(module: Any, _: Any) -> None:
+        def calling(module: Any, inputs: Any) -> None:
             tell("calling", module)
+            tell("fed", module, inputs)
 
         @unseen
         def called(module: Any, _: Any, output: Any) -> None:
