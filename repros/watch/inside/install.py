@@ -17,7 +17,7 @@ from repros.watch.inside.watch import Options, Watch
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
-    *("collectives", "lightning"),
+    *("collectives", "lightning", "seeds", "loads"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 FAMILIES = (
     *("gradients", "precision", "share", "reaches", "effect", "used", "mode", "state", "restored", "rate", "order"),
+    *("repeated", "alike", "losses", "loading", "evaluated"),
     *("stream", "loop", "checkpoint", "kept", "copies", "hooks", "collectives", "waiting"),
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""

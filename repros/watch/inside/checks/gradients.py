@@ -134,7 +134,7 @@ def _write(
 ) -> None:
     """Write the digest of gradients or parameters, for the process outside to compare."""
     tensors = parameters if what == "parameters" else {name: parameter.grad for name, parameter in parameters.items()}
-    names, norms, sums = _digest(tensors)
+    names, norms, sums = digest(tensors)
     if not names:
         return
     check = state.check if what == "gradients" else "parameters_differ"
@@ -149,7 +149,7 @@ def _write(
         watch.events.write("digest", check=check, what=what, key=key, number=number, pending=is_pending, **details)
 
 
-def _digest(tensors: dict[str, Any]) -> tuple[list[str], list[float], list[float]]:
+def digest(tensors: dict[str, Any]) -> tuple[list[str], list[float], list[float]]:
     """Return the names, norms and sums of the tensors that can be compared."""
     import torch
 
