@@ -8,11 +8,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from repros.watch.apart import TOLERANCE, Apart
 from repros.watch.events import Event
 from repros.watch.finding import Finding, from_event
-
-TOLERANCE = 1e-3
-"""Relative difference of two norms from which on ranks differ; an all-reduce leaves the same bits on every rank."""
 
 _SAME = 1e-6
 """Relative difference up to which two ranks have the same gradient: what they reduced together has the same bits."""
@@ -31,6 +29,10 @@ class Comparison:
         self._stepping: set[int] = set()
         self._waiting: dict[str, dict[int, Event]] = {}
         self._found: set[tuple[str, str]] = set()
+        self._apart = Apart()
+        self._held: dict[str, list[Event]] = {}
+        """What the workers of a pass wrote that nothing was trained on so far, by the pass."""
+        self._trained: set[str] = set()
 
     def add(self, event: Event) -> Iterator[Finding]:
         """Take an event; yield what it shows."""
@@ -43,6 +45,14 @@ class Comparison:
                 self._waiting.get(json.dumps(event["key"]), {}).pop(event["rank"], None)
             case "digest" if event["pending"]:
                 self._pending.append(event)
+            case "apart" | "reduced":
+                self._apart.add(event)
+            case "trained_on":
+                self._trained.add(event["passed"])
+                for held in self._held.pop(event["passed"], []):
+                    yield from self._gather(held)
+            case "fact" if event.get("passed", "") not in {"", *self._trained}:
+                self._held.setdefault(event["passed"], []).append(event)
             case "digest" | "changed" | "fact":
                 yield from self._gather(event)
 
@@ -56,12 +66,13 @@ class Comparison:
         self._groups = {}
         for group in groups:
             yield from self._compare(group)
+        yield from self._apart.finish()
 
     def _gather(self, event: Event) -> Iterator[Finding]:
         module, what = json.dumps(event["key"]), event.get("check" if event["event"] == "fact" else "what")
         key = json.dumps([module, what, event["number"]])
         group = self._groups.setdefault(key, {})
-        group.setdefault(event["rank"], event)
+        group.setdefault(event["worker"] if "worker" in event else event["rank"], event)
         _, ranks, *_ = event["key"]
         if len(group) == len(ranks):
             yield from self._compare(self._groups.pop(key))
@@ -107,7 +118,7 @@ class Comparison:
         for first, other in itertools.combinations(events, 2):
             if (first["value"] == other["value"]) != wants_same and reported not in self._found:
                 self._found.add(reported)
-                values = {f"rank {event['rank']}": event["value"] for event in (first, other)}
+                values = {_who(event): event["value"] for event in (first, other)}
                 yield from_event(first, numbers={first["what"]: values}, step=first["number"] or None)
 
     def _compare_waiting(self, event: Event) -> Iterator[Finding]:
@@ -121,6 +132,10 @@ class Comparison:
         )
         # The longest name says most.
         yield from_event(max(events, key=lambda waiting: len(waiting["check"])), text=text)
+
+
+def _who(event: Event) -> str:
+    return f"worker {event['worker']}" if "worker" in event else f"rank {event['rank']}"
 
 
 def _place_in_program(group: Mapping[int, Event]) -> tuple[int, str, str]:

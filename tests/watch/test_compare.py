@@ -158,3 +158,36 @@ def test_gradients_that_differed_before_are_not_compared() -> None:
 
 def test_gradients_that_change_alike_are_not_found() -> None:
     assert compare(changed(0, [4.0], [2.0]), changed(1, [4.0], [2.0])) == []
+
+
+def apart(rank: int, gradient: float, **changed: Any) -> dict[str, Any]:
+    event = {"event": "apart", "check": "ranks_not_reduced", "key": ["run", [0, 1], 0, 1], "number": 8, "text": "apart"}
+    numbers = {"first": [1.0], "norms": [gradient], "gradients": [gradient], "rates": [0.1]}
+    return event | {"rank": rank, "pid": 100 + rank, "place": None} | numbers | changed
+
+
+def test_ranks_that_begin_with_one_model_and_send_nothing_are_apart() -> None:
+    (finding,) = compare(apart(0, 2.0), apart(1, 3.0))
+    assert finding.numbers["norm of all parameters after step 8"] == {"rank 0": 2.0, "rank 1": 3.0}
+    assert finding.step == 8
+
+
+def test_ranks_that_differ_from_the_beginning_or_agree_or_send_something_are_not() -> None:
+    assert compare(apart(0, 2.0), apart(1, 3.0, first=[1.1])) == []
+    assert compare(apart(0, 2.0), apart(1, 3.0, rates=[0.2])) == []
+    assert compare(apart(0, 2.0), apart(1, 2.0)) == []
+    assert compare(apart(0, NAN), apart(1, 2.0)) == []
+    late = {"event": "reduced", "key": ["run", [0, 1]], "rank": 1, "pid": 101}
+    assert compare(apart(0, 2.0), apart(1, 3.0), late) == []
+
+
+def test_workers_that_draw_the_same_count_only_in_a_pass_that_is_trained_on() -> None:
+    details = {"check": "draws_repeated_by_workers", "what": "state", "wanted": "different", "passed": "1-2"}
+    details |= {"key": ["workers", [0, 1], "1-2", "Python"], "number": 0}
+    facts = [fact(0, [1, 2], worker=worker, **details) for worker in (0, 1)]
+    trained = {"event": "trained_on", "passed": "1-2", "rank": 0, "pid": 100}
+    assert compare(*facts) == []
+    for events in ([*facts, trained], [trained, *facts], [facts[0], trained, facts[1]]):
+        (finding,) = compare(*events)
+        assert finding.numbers == {"state": {"worker 0": [1, 2], "worker 1": [1, 2]}}
+    assert compare(trained, facts[0], fact(0, [3, 4], worker=1, **details)) == []

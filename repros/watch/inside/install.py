@@ -18,7 +18,7 @@ from repros.watch.inside.watch import Options, Watch
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
-    *("averages", "collectives", "lightning", "switches"),
+    *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 FAMILIES = (
     *("gradients", "precision", "share", "reaches", "cut", "effect", "moved", "used", "wasted", "scaled", "remade"),
     *("mode", "state", "restored", "rate", "schedule", "order"),
+    *("repeated", "alike", "losses", "loading", "evaluated"),
     *("stream", "loop", "checkpoint", "kept", "average", "copies", "hooks", "collectives", "waiting"),
     *("switched", "changed"),
 )
