@@ -43,13 +43,15 @@ class _Changes:
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
     def after_step(self, optimizer: Any, number: int) -> None:
         before = self._before.pop(optimizer, None)
-        if before is None or not self._watch.is_due(number) or not self._watch.wants(CHECKS[0].name):
+        if before is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
             return
         after = _digest(optimizer)
         if after["names"] and after["names"] == before["names"]:
             key = [replicas.run_name(), list(range(_world())), self._made.get(optimizer, 0)]
             details = {**after, "before": [before["norms"], before["sums"]]}
-            self._watch.events.write("changed", check=CHECKS[0].name, what="changed", key=key, number=number, **details)
+            self._watch.events.write(
+                "changed", check="gradients_changed_apart", what="changed", key=key, number=number, **details
+            )
 
 
 def listen(watch: Watch) -> None:
