@@ -24,6 +24,7 @@ from repros.watch.identify import checks_of
 from repros.watch.inside.checks import Check, families
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
+from tests.tools.foreign_programs.programs import read_programs
 from tests.tools.foreign_programs.traincheck import is_found, read_errors, results_of
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
 from tests.tools.watch_catalogue import read_kept
@@ -144,9 +145,11 @@ def reported() -> str:
 
 
 def foreign() -> str:
-    """Return the table of the healthy programs that ended well and trained."""
+    """Return the table of the healthy programs that ended well and trained, and the findings in those that are not."""
     lines = [json.loads(line) for line in FOREIGN.read_text("utf-8").splitlines()]
-    ran = [line for line in lines if line["exit"] == 0 and line["trained"]]
+    defects = {(program.source, program.name): program.defect for program in read_programs() if program.defect}
+    ended = [line for line in lines if line["exit"] == 0 and line["trained"]]
+    ran = [line for line in ended if (line["source"], line["program"]) not in defects]
     head = (
         f"{len(ran)} programs, {sum(line['trained'] > 1 for line in ran)} of them on several processes, gave"
         f" {sum(len(line['findings']) for line in ran)} findings.\n\n"
@@ -158,7 +161,14 @@ def foreign() -> str:
         version = its[0]["version"][:12] if "/" in source else its[0]["version"].split()[-1]
         names = ", ".join(sorted(line["program"] for line in its))
         rows.append(f"| {link} | {version} | {names} | {sum(len(line['findings']) for line in its)} |")
-    return head + "\n".join(rows) + "\n"
+    named = [
+        f"{line['source']} {line['program']}: `{'`, `'.join(line['findings'])}` is right; {defect}."
+        for line in ended
+        for defect in [defects.get((line["source"], line["program"]))]
+        if defect
+    ]
+    tail = "\n".join(["", "Not healthy, and not counted:", "", *(f"* {words}" for words in named), ""]) if named else ""
+    return head + "\n".join(rows) + "\n" + tail
 
 
 def traincheck() -> str:

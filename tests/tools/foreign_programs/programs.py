@@ -49,6 +49,8 @@ class Program:
     """Whether it uses a GPU if there is one."""
     needs_gpu: bool = False
     """Whether it refuses to run without a GPU."""
+    defect: str = ""
+    """A defect of its own that the watch is right to name: it is not healthy."""
     tested: bool = False
     """Whether the tests run it under the watch: it is in a package of the stack `current`, and short."""
     tested_on_gpus: bool = False
