@@ -34,17 +34,18 @@ def has_freezing_train(kind: type) -> bool:
     """Return whether a class has a `train` of its own that names what freezes parameters, or a method that does."""
     import torch
 
-    own = getattr(kind, "train", None)
+    own = inspect.getattr_static(kind, "train", None)
     if own is torch.nn.Module.train or _is_torch(kind):
         return False
-    names = set(_names(own))
-    return any(_FREEZING & found for found in (names, *(set(_names(getattr(kind, name, None))) for name in names)))
+    names = _names(own)
+    methods = (inspect.getattr_static(kind, name, None) for name in names)
+    return any(_FREEZING & set(_names(method)) for method in (own, *methods))
 
 
 @functools.lru_cache(maxsize=_MOST_CLASSES)
 def unconditional_dropout(kind: type) -> Dropout | None:
     """Return the call in `forward` that drops in eval mode as well; None where there is none, or where it may not."""
-    forward = getattr(kind, "forward", None)
+    forward: Any = inspect.getattr_static(kind, "forward", None)
     names = set(_names(forward))
     if not names & {"dropout", "scaled_dot_product_attention", _FLASH} or "training" in names or _is_torch(kind):
         return None

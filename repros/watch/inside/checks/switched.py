@@ -54,26 +54,26 @@ class _Switches:
 
     def switching(self, module: Any, mode: bool) -> None:
         if mode:
-            if sources.has_freezing_train(type(module)):
+            if sources.has_freezing_train(module.__class__):
                 self._switched.add(module)
         elif self._has_stepped:
-            call = sources.unconditional_dropout(type(module))
+            call = sources.unconditional_dropout(module.__class__)
             if call is not None and call.rate(module):
                 name = type(module).__name__
                 text = f"{name} is put in eval mode, and its forward drops all the same: {call.text}"
                 self._watch.find("dropout_in_evaluation", text, once=(name,), names=[name])
 
     def calling(self, module: Any) -> None:
-        if sources.has_freezing_train(type(module)) and module not in self._switched:
+        if sources.has_freezing_train(module.__class__) and module not in self._switched:
             self._freezing.add(module)
         if not module.training and module._forward_pre_hooks and module not in self._estimated:
             self._look_at_norm(module)
 
     def after_step(self, optimizer: Any, number: int) -> None:
         self._has_stepped = True
-        waiting = [module for module in list(self._freezing) if module not in self._switched]
-        if number > 1 or not waiting:
+        if number > 1 or not self._freezing:
             return
+        waiting = [module for module in list(self._freezing) if module not in self._switched]
         held = {id(parameter) for parameter in parameters_of(optimizer) if parameter.grad is not None}
         for module in waiting:
             trained = {name for name, value in module.named_parameters() if value.requires_grad and id(value) in held}
@@ -129,7 +129,10 @@ def _freezes(module: Any) -> set[str]:
         memo[id(parameter)] = torch.nn.Parameter(empty, requires_grad=parameter.requires_grad)
     for buffer in module.buffers():
         memo[id(buffer)] = torch.empty_like(buffer, device="meta")
-    other = copy.deepcopy(module, memo)
-    before = {name for name, parameter in other.named_parameters() if parameter.requires_grad}
-    other.train()
+    try:
+        other = copy.deepcopy(module, memo)
+        before = {name for name, parameter in other.named_parameters() if parameter.requires_grad}
+        other.train()
+    except Exception:
+        return set()  # what cannot be copied, or switched without weights, is not judged
     return before - {name for name, parameter in other.named_parameters() if parameter.requires_grad}
