@@ -182,8 +182,8 @@ def test_ranks_that_differ_from_the_beginning_or_agree_or_send_something_are_not
 
 
 def test_workers_that_draw_the_same_count_only_in_a_pass_that_is_trained_on() -> None:
-    details = {"check": "draws_repeated_by_workers", "what": "state", "wanted": "different", "passed": "1-2"}
-    details |= {"key": ["workers", [0, 1], "1-2", "Python"], "number": 0}
+    details: dict[str, Any] = {"check": "draws_repeated_by_workers", "what": "state", "wanted": "different"}
+    details |= {"passed": "1-2", "key": ["workers", [0, 1], "1-2", "Python"], "number": 0}
     facts = [fact(0, [1, 2], worker=worker, **details) for worker in (0, 1)]
     trained = {"event": "trained_on", "passed": "1-2", "rank": 0, "pid": 100}
     assert compare(*facts) == []

@@ -48,7 +48,7 @@ HEALTHY = (
     *("one_for_each_output", "many_targets_for_each", "contrastive", "in_a_checkpoint", "log_softmax_before"),
     *("log_of_softmax", "softmax_inside", "distilled", "loaded_by_a_second_try", "backbone_loaded", "other_names"),
     *("head_initialised_after", "tested_then_initialised", "initialised_then_loaded", "evaluated_in_eval_mode"),
-    *("monte_carlo", "statistics_anew", "taught_by_itself"),
+    *("monte_carlo", "statistics_anew", "taught_by_itself", "sampled_by_a_generator"),
 )
 """Nearly the same as a fault, and meant."""
 

@@ -459,6 +459,23 @@ def taught_by_itself():
     return model
 
 
+def sampled_by_a_generator():
+    generator, critic = network(), network(1)
+    first, second = (torch.optim.Adam(model.parameters()) for model in (generator, critic))
+    noise = torch.randn(8, 4)
+    for _ in range(4):
+        for x, _ in DataLoader(DATA, 8):
+            second.zero_grad()
+            (critic(generator(torch.randn(8, 4)).detach()).mean() - critic(x).mean()).backward()
+            second.step()
+            first.zero_grad()
+            critic(generator(torch.randn(8, 4))).mean().neg().backward()
+            first.step()
+        with torch.no_grad():
+            generator(noise)
+    return generator
+
+
 def main(file, *names):
     weights = {}
     for name in names:

@@ -5,7 +5,8 @@ dropout or a batch norm, was called by itself with gradients off and in train mo
 of an optimizer that holds its parameters, before anything else was trained.
 Silent: where any module was ever put into eval mode; where such calls come between steps 1 and 2 or 2 and 3 as well, as
 those of a generator for its critic or of a teacher; for several calls with one input, as those of Monte Carlo dropout;
-for batch norms without momentum, whose statistics are computed anew; about forwards inside another (checkpoints);
+for batch norms without momentum, whose statistics are computed anew; once two optimizers have stepped, as in a GAN,
+whose generator draws samples in train mode; about forwards inside another (checkpoints);
 about evaluations that come after other steps, which are not looked at, and compiled programs.
 Costs: a look at the calls that follow a step that was looked at, until the next one with gradients.
 """
@@ -35,6 +36,7 @@ class _Evaluations:
         """The modules that are being called, by `id`."""
         self._optimizer: Any = _nothing
         """A reference to the one that has just stepped."""
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._number = 0
         self._called: set[int] = set()
         """Modules that were called by themselves with gradients off since the last step, by `id`."""
@@ -86,6 +88,8 @@ class _Evaluations:
 
     def after_step(self, optimizer: Any, number: int) -> None:
         self._forget()
+        self._optimizers.add(optimizer)
+        self._is_over |= len(self._optimizers) > 1
         self._optimizer, self._number = weakref.ref(optimizer), number
 
     def _count(self, module: Any) -> None:

@@ -57,7 +57,8 @@ class _Orders:
         self._drawn: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         """When the first indices of each pass were drawn."""
         self._orders: weakref.WeakKeyDictionary[Any, dict[int, _Trained]] = weakref.WeakKeyDictionary()
-        self._told = 0
+        self._told: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._passes = 0
 
     def ordered(self, new: Any) -> None:
         self._clock += 1
@@ -79,8 +80,9 @@ class _Orders:
         current, self._training = self._training(), _nothing
         if current is None:
             return
-        if current.workers > 1 and self._told < _PASSES and current.fetched <= current.workers:
-            self._told += 1
+        if current.workers > 1 and self._passes < _PASSES and current not in self._told:
+            self._passes += 1
+            self._told.add(current)
             self._watch.events.write("trained_on", passed=_name(os.getpid(), current.seed))
         if current not in self._drawn:
             return
@@ -120,7 +122,7 @@ class _Seeds:
         self._is_stepping = True
         self._steps += 1
         seed, self._seed = self._seed, None
-        if seed is None or _worker() is not None:
+        if seed is None:
             return
         import torch
 

@@ -6,8 +6,8 @@ samplers say that they draw the same share (`rank`) of as many (`num_replicas`) 
 rank takes its share of an order of its own, so some samples come twice and others never. `share_of_other_data`: when
 they draw from Subsets of different indices: of what a rank was given before, or of a split at random that differs from
 rank to rank, it takes a share again. The process outside compares these three. `share_of_share`: when a
-DistributedSampler of several shares is inside accelerate's own sharding, and both together make more shares than there
-are ranks.
+sampler of several shares is inside another, as a DistributedSampler inside accelerate's own sharding, and both together
+make more shares than there are ranks.
 Silent: about loaders without such a sampler, which may have been given a part of the data already, and about data sets
 that are split by themselves; `share_repeated` with several wrappers, since it is not known which one a loader feeds;
 the others for samplers of fewer shares than ranks (tensor or pipeline parallel), and for passes that nothing is
@@ -18,6 +18,7 @@ Costs: one line for each sampler.
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 import weakref
 from typing import Any
@@ -66,7 +67,7 @@ class _Shares:
         if not isinstance(shares, int) or not isinstance(mine, int) or shares < 2:  # noqa: PLR2004 - no sharing
             return
         name, ranks = type(sampler).__name__, _ranks()
-        self._look_for_share(chain, shares, ranks)
+        self._look_for_share(chain, ranks)
         live = [replica for replica in replicas.replicas if replica.module() is not None]
         if len(live) == 1 and shares == len(live[0].key[1]):
             text = "two ranks are trained on the same share of the data"
@@ -83,16 +84,11 @@ class _Shares:
             text = "each rank takes its share of another Subset of the data: the others' part of it is never read"
             self._write("share_of_other_data", key, "indices of the Subset", indices, "same", text)
 
-    def _look_for_share(self, chain: list[Any], shares: int, ranks: list[int]) -> None:
-        others = [sampler for sampler in chain if type(sampler).__name__ == "BatchSamplerShard"]
-        parts = shares
-        for sampler in others:
-            parts *= getattr(sampler, "num_processes", 1)
-        if others and parts > len(ranks):
-            text = (
-                f"a rank is trained on one of {parts} shares of the data: its DistributedSampler's is shared out again"
-            )
-            self._watch.find("share_of_share", text, numbers={"shares": parts, "ranks": len(ranks)})
+    def _look_for_share(self, chain: list[Any], ranks: list[int]) -> None:
+        shares = [found for found in map(_shares_of, chain) if found > 1]
+        if len(shares) > 1 and math.prod(shares) > len(ranks):
+            text = f"a rank is trained on one of {math.prod(shares)} shares of the data: its share is shared out again"
+            self._watch.find("share_of_share", text, numbers={"shares": math.prod(shares), "ranks": len(ranks)})
 
     def _write(self, check: str, key: list[Any], what: str, value: Any, wanted: str, text: str) -> None:
         if self._watch.wants(check):
@@ -105,6 +101,14 @@ def listen(watch: Watch) -> None:
     shares = _Shares(watch)
     watch.listen("drawn", shares.drawn)
     watch.listen("after_step", shares.after_step)
+
+
+def _shares_of(sampler: Any) -> int:
+    # Not by getattr: a wrapper may hand on the attributes of what it wraps.
+    shares = getattr(sampler, "__dict__", {}).get("num_replicas", 1)
+    if type(sampler).__name__ == "BatchSamplerShard":  # accelerate's
+        shares = sampler.num_processes
+    return shares if isinstance(shares, int) else 1
 
 
 def _ranks() -> list[int]:
