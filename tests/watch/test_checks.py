@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 TOYS = Path(__file__).parent / "toys"
-SAME = "import sys, torch; a, b = map(torch.load, sys.argv[1:]); sys.exit(not all(torch.equal(a[n], b[n]) for n in a))"
+SAME = """
+import sys, torch
+
+one, other = ({name: value.nan_to_num() for name, value in torch.load(file).items()} for file in sys.argv[1:])
+sys.exit(not all(torch.equal(one[name], other[name]) for name in one))
+"""
 
 FOUND = {
     "plain": [],
@@ -39,7 +44,7 @@ FOUND = {
     "functional": [],
 }
 STATES = {
-    "skipped_first_step": ["state_uninitialised"],
+    "skipped_first_step": ["state_uninitialised", "weights_not_finite"],  # the memory is filled with NaN
     "rolled_back": ["state_reused"],
     "states_shared": ["state_shared"],
     "states_copied": [],

@@ -52,8 +52,8 @@ class _Finite:
             self._before[optimizer] = {id(bad) for bad in find_not_finite(_plain(optimizer))}
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        before = self._before.get(optimizer)
-        if before is None or not self._watch.is_due(number) or optimizer in self._found or is_capturing():
+        before = self._before.get(optimizer) if self._watch.is_due(number) else None
+        if before is None or optimizer in self._found or is_capturing():
             return
         bad = [parameter for parameter in find_not_finite(_plain(optimizer)) if id(parameter) not in before]
         if bad:
@@ -110,8 +110,8 @@ class _Moved:
             start.schedules = self._epochs(optimizer)
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        start = self._starts.get(optimizer)
-        if start is None or not self._watch.is_due(number):
+        start = self._starts.get(optimizer) if self._starts and self._watch.is_due(number) else None
+        if start is None:
             return
         if is_capturing() or start.has_moved() or number > _LAST_LOOK:
             del self._starts[optimizer]

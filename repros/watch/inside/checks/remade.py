@@ -47,8 +47,10 @@ class _Remade:
         self._life: _Life | None = None
         self._thrown = 0
         self._steps = 0
-        self._sample: tuple[Any, int] | None = None
-        """A parameter, and its version after the last step."""
+        self._sample: Any = None
+        """A weak reference to a parameter with a state."""
+        self._version = 0
+        """Its version after the last step."""
         self._loaded: weakref.WeakSet[Any] = weakref.WeakSet()
         self._passes: list[int] = []
         """The data set of each pass in which something was trained, by `id`, as of the last few."""
@@ -83,31 +85,31 @@ class _Remade:
 
     def _follows(self, before: _Life) -> bool:
         """Return whether the present optimizer takes the place of one that has seen one pass over the same data."""
-        life, sample = self._life, self._sample
+        life, parameter = self._life, self._sample() if self._sample is not None else None
         return (
             life is not None
             and life[1:4] == before[1:4]
             and life.data is not None
             and life.passes == before.passes + 1
-            and sample is not None
-            and sample[0]() is not None
-            and sample[0]()._version == sample[1]
+            and parameter is not None
+            and parameter._version == self._version
         )
 
     def after_step(self, optimizer: Any, _: int) -> None:
         life = self._life
-        if life is None or life.optimizer() is not optimizer:
+        if life is None or life.data is None:
+            return
+        if life.optimizer() is not optimizer:
             self._life = None  # several train in turn
             return
         self._steps += 1
-        if self._steps < _STEPS:
-            return
-        if not optimizer.state:
-            self._life = None
-            return
-        parameter = next(iter(optimizer.state), None)
-        if parameter is not None and hasattr(parameter, "_version"):
-            self._sample = (weakref.ref(parameter), parameter._version)
+        if self._steps == _STEPS:
+            held = [parameter for parameter in optimizer.state if hasattr(parameter, "_version")]
+            self._sample = weakref.ref(held[0]) if held else None
+            self._life = life if held else None
+        parameter = self._sample() if self._sample is not None else None
+        if parameter is not None:
+            self._version = parameter._version
 
 
 def listen(watch: Watch) -> None:

@@ -55,6 +55,8 @@ class _Skipped:
         self._counts[inner] += 1
 
     def before_step(self, optimizer: Any, _: int) -> None:
+        if self._scaler is None:
+            return
         if self._counts.get(optimizer):
             self._counts[optimizer] = 0
         mark = getattr(optimizer, "found_inf", None)
@@ -64,7 +66,7 @@ class _Skipped:
             self._marks.setdefault(optimizer, collections.deque(maxlen=_SKIPPED)).append(mark)
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        marks = self._marks.get(optimizer)
+        marks = self._marks.get(optimizer) if self._marks else None
         if marks is None or number <= _SKIPPED or not self._watch.is_due(number) or is_capturing():
             return
         scaler = self._scaler() if self._scaler is not None else None
@@ -100,7 +102,8 @@ class _Left:
 
     def before_step(self, optimizer: Any, number: int) -> None:
         if self._scaler is None or self._is_used:
-            self._counts.pop(optimizer, None)
+            if self._counts:
+                self._counts.pop(optimizer, None)
             return
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         scaler = self._scaler()

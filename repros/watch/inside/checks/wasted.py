@@ -86,21 +86,21 @@ class _Twice:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._made = 0
         self._order = 0
         self._begun: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._ended: list[_Ended] = []
         self._counts: dict[tuple[int, int], int] = {}
 
-    def made(self, optimizer: Any) -> None:
-        self._optimizers.add(optimizer)
+    def made(self, _: Any) -> None:
+        self._made += 1
 
     def before_backward(self) -> None:
         if self._ended:
             self._ended.clear()
 
     def before_step(self, optimizer: Any, number: int) -> None:
-        if len(self._optimizers) > 1:
+        if self._made > 1:
             self._order += 1
             self._begun[optimizer] = self._order
         if number == 1:
@@ -111,7 +111,7 @@ class _Twice:
                 self._watch.find("parameters_listed_twice", text, step=number, numbers={"parameters": count})
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        begun = self._begun.pop(optimizer, 0)
+        begun = self._begun.pop(optimizer, 0) if self._begun else 0
         if not begun:
             return
         self._order += 1
