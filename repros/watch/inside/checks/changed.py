@@ -4,7 +4,7 @@ Speaks: when a gradient that two ranks had alike after the backward (its norm an
 not zero) differs by more than a thousandth at the step, at step 1, 2, 4, 8 ... of an optimizer: the ranks clip by norms
 of their own, as tensor and expert parallel programs do that take the norm over what a rank holds.
 Silent: about the parameters of a DistributedDataParallel, of which `gradients_differ` speaks; about gradients that
-differ after the backward, which may be parts, or reduced by hand later; on one rank.
+differ after the backward, which may be parts, or reduced by hand later; about DTensors; on one rank.
 Costs: in a program with several ranks, two reductions over the gradients at the steps named; nothing in between.
 """
 
@@ -62,12 +62,15 @@ def listen(watch: Watch) -> None:
 
 
 def _digest(optimizer: Any) -> dict[str, list[Any]]:
+    import torch
+
     wrapped = {id(parameter) for replica in replicas.replicas for parameter in replica.parameters().values()}
     return digest(
         {
             f"parameter {place} {tuple(parameter.shape)}": parameter.grad
             for place, parameter in enumerate(parameters_of(optimizer))
-            if id(parameter) not in wrapped
+            # A subclass, such as a DTensor, may hold a part.
+            if id(parameter) not in wrapped and type(parameter.grad) is torch.Tensor
         }
     )
 
