@@ -92,6 +92,7 @@ def watching(
         finally:
             # A forked rank that leaves the block has neither the thread nor the folder.
             if os.getpid() == owner:
+                install.installed[0].tell("ends")
                 over.set()
                 reader.join()
                 for event in events.poll():

@@ -24,6 +24,8 @@ from repros.watch.identify import checks_of
 from repros.watch.inside.checks import Check, families
 from tests.bench.watched import KEPT as BENCH
 from tests.bench.watched import watch_rows
+from tests.tools.foreign_programs.programs import read_programs
+from tests.tools.foreign_programs.traincheck import is_found, read_errors, results_of
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
 from tests.tools.watch_catalogue import read_kept
 from tests.tools.watch_reported import read_reported
@@ -44,6 +46,8 @@ UNSEEN = read_reasons("unseen")
 """Failing variants that no check can tell from healthy programs, and why."""
 
 _WIDTH = 120
+_REPOSITORY = "https://github.com/OrderLab/TrainCheck-Evaluation-Workloads"
+_SCRIPTS = f"{_REPOSITORY}/tree/main/silent-issue-detection/bug-reprod-scripts"
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -141,9 +145,11 @@ def reported() -> str:
 
 
 def foreign() -> str:
-    """Return the table of the healthy programs that ended well and trained."""
+    """Return the table of the healthy programs that ended well and trained, and the findings in those that are not."""
     lines = [json.loads(line) for line in FOREIGN.read_text("utf-8").splitlines()]
-    ran = [line for line in lines if line["exit"] == 0 and line["trained"]]
+    defects = {(program.source, program.name): program.defect for program in read_programs() if program.defect}
+    ended = [line for line in lines if line["exit"] == 0 and line["trained"]]
+    ran = [line for line in ended if (line["source"], line["program"]) not in defects]
     head = (
         f"{len(ran)} programs, {sum(line['trained'] > 1 for line in ran)} of them on several processes, gave"
         f" {sum(len(line['findings']) for line in ran)} findings.\n\n"
@@ -155,7 +161,37 @@ def foreign() -> str:
         version = its[0]["version"][:12] if "/" in source else its[0]["version"].split()[-1]
         names = ", ".join(sorted(line["program"] for line in its))
         rows.append(f"| {link} | {version} | {names} | {sum(len(line['findings']) for line in its)} |")
-    return head + "\n".join(rows) + "\n"
+    named = [
+        f"{line['source']} {line['program']}: `{'`, `'.join(line['findings'])}` is right; {defect}."
+        for line in ended
+        for defect in [defects.get((line["source"], line["program"]))]
+        if defect
+    ]
+    tail = "\n".join(["", "Not healthy, and not counted:", "", *(f"* {words}" for words in named), ""]) if named else ""
+    return head + "\n".join(rows) + "\n" + tail
+
+
+def traincheck() -> str:
+    """Return the table of the errors that TrainCheck's authors have published, and how many are found."""
+    errors = read_errors()
+    lines = ["| Error | What is wrong | Programs | With it | Without | Why not |", "|---|---|---|---|---|---|"]
+    for error in errors:
+        failing, fixed = results_of(error, "failing"), results_of(error, "fixed")
+        programs = dict.fromkeys(f"{_short(line)} ({line['stack']})" for line in (*failing, *fixed))
+        said = dict.fromkeys(name for line in failing for name in line["findings"])
+        silent = "" if not fixed else ", ".join(name for line in fixed for name in line["findings"]) or "silent"
+        name = f"[{error.name}]({_SCRIPTS}/{error.name})"
+        cells = [name, error.about, "; ".join(programs), ", ".join(said), silent, error.reason]
+        lines.append(f"| {' | '.join(cells)} |")
+    found = sum(map(is_found, errors))
+    return f"{found} of {len(errors)} are found, and their fixed programs are silent.\n\n" + "\n".join(lines) + "\n"
+
+
+def _short(line: dict[str, Any]) -> str:
+    if "/" in line["source"]:
+        return f"`{line['program'].partition(' ')[2]}`"
+    own = "" if line["source"] == "torch" else f" of {line['version']}"
+    return f"`{line['program'].removesuffix(' failing').removesuffix(' fixed')}`{own}"
 
 
 def cost() -> str:
@@ -176,6 +212,7 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
         "measured": table(lines),
         "loud": loud_table(lines),
         "reported": reported(),
+        "traincheck": traincheck(),
         "foreign": foreign(),
         "cost": cost(),
     }

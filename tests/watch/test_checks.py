@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -11,7 +12,12 @@ from pathlib import Path
 import pytest
 
 TOYS = Path(__file__).parent / "toys"
-SAME = "import sys, torch; a, b = map(torch.load, sys.argv[1:]); sys.exit(not all(torch.equal(a[n], b[n]) for n in a))"
+SAME = """
+import sys, torch
+
+one, other = ({name: value.nan_to_num() for name, value in torch.load(file).items()} for file in sys.argv[1:])
+sys.exit(not all(torch.equal(one[name], other[name]) for name in one))
+"""
 
 FOUND = {
     "plain": [],
@@ -38,12 +44,26 @@ FOUND = {
     "functional": [],
 }
 STATES = {
-    "skipped_first_step": ["state_uninitialised"],
+    "skipped_first_step": ["state_uninitialised", "weights_not_finite"],  # the memory is filled with NaN
     "rolled_back": ["state_reused"],
     "states_shared": ["state_shared"],
     "states_copied": [],
     "state_taken_over": [],
     "state_loaded_into_itself": [],
+}
+"""In a file of their own."""
+SWITCHED = {
+    "trained_without_train": ["train_not_called"],
+    "trained_with_train": [],
+    "frozen_before_train": [],
+    "dropping": ["dropout_in_evaluation"],
+    "dropping_in_training": [],
+    "monte_carlo": [],
+    "attending": ["dropout_in_evaluation"],
+    "attending_without_dropout": [],
+    "norm_before_training": ["spectral_norm_not_estimated"],
+    "norm_after_a_pass": [],
+    "norm_parametrized": [],
 }
 """In a file of their own."""
 HEALTHY = (
@@ -56,6 +76,57 @@ HEALTHY = (
     "head_replaced_before",
 )
 """Nearly the same as a silent error; in a file of their own."""
+FAULTS = {
+    "nan_from_the_first_step": ["weights_not_finite"],
+    "nan_from_the_third_step": ["weights_not_finite"],
+    "rate_of_zero": ["parameters_unchanged"],
+    "warmed_up_in_thousands": ["parameters_unchanged"],
+    "rounded_away": ["parameters_unchanged"],
+    "detached_between": ["layer_cut_off"],
+    "first_without_gradients": ["layer_cut_off"],
+    "layers_in_a_list": ["layers_in_plain_list"],
+    "unfrozen_later": ["unfrozen_not_added"],
+    "listed_twice": ["parameters_listed_twice"],
+    "stepped_twice": ["gradients_used_twice"],
+    "zeroed_before_the_step": ["steps_of_zero_gradients"],
+    "every_step_skipped": ["scaler_skips_steps"],
+    "every_fused_step_skipped": ["scaler_skips_steps"],
+    "skipped_from_the_third_step": ["scaler_skips_steps"],
+    "scale_never_removed": ["scale_left_in_gradients", "weights_not_finite"],
+    "clipped_after_the_step": ["clipped_too_late"],
+    "remainder_dropped": ["gradients_dropped"],
+}
+FAULTS_KEPT = {
+    "made_for_each_pass": ["optimizer_remade"],
+    "average_stands_still": ["average_not_updated"],
+    "average_in_the_weights": ["kept_weights_written"],
+    "best_saved_as_an_alias": ["kept_weights_saved"],
+    "cosine_resumed": ["schedule_not_restored"],
+    "new_cosine_on_a_loaded_optimizer": ["schedule_not_restored"],
+    "steps_resumed": ["schedule_not_restored"],
+    "sequence_resumed": ["schedule_not_restored"],
+    "schedule_forgotten": ["schedule_not_stepped"],
+    "schedule_of_passes_stepped_by_batches": ["schedule_turns"],
+}
+
+
+def trainings_of(file: str) -> list[str]:
+    """Return the trainings of a file of toys: its functions without arguments."""
+    tree = ast.parse((TOYS / file).read_text("utf-8"))
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.args.args]
+
+
+FILES = {
+    **dict.fromkeys(FOUND, "trainings.py"),
+    **dict.fromkeys(STATES, "states.py"),
+    **dict.fromkeys(SWITCHED, "switched.py"),
+    **dict.fromkeys(HEALTHY, "healthy.py"),
+    **{name: file for file in ("faults.py", "faults_kept.py") for name in trainings_of(file)},
+    **{name: file for file in ("neighbours.py", "neighbours_kept.py") for name in trainings_of(file)},
+}
+"""The file of each training."""
+EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT
+"""What speaks, by training; nothing for others."""
 COLD = ("plain", "compiled", "resumed_without_scheduler")
 """Trainings that run in interpreters of their own, which the watch enters before torch is imported."""
 
@@ -71,8 +142,7 @@ OPTIONS = {
 
 def script(name: str) -> str:
     """Return the file of a training."""
-    file = "healthy.py" if name in HEALTHY else "states.py" if name in STATES else "trainings.py"
-    return str(TOYS / file)
+    return str(TOYS / FILES.get(name, "trainings.py"))
 
 
 def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
@@ -100,12 +170,17 @@ def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FOUND, *STATES, *HEALTHY])
+@pytest.mark.parametrize("name", FILES)
 def test_a_training_gives_its_findings_and_the_same_weights(
     name: str, python: Path, warm_python: Path, tmp_path: Path
 ) -> None:
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
     plain = tmp_path / "plain.pt"
     subprocess.run([python, script(name), name, plain], check=True, env=environ, timeout=240)
-    assert watch(python, name, tmp_path) == {**FOUND, **STATES}.get(name, [])
+    assert watch(python, name, tmp_path) == EXPECTED.get(name, [])
     subprocess.run([warm_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)
+
+
+def test_every_fault_has_a_training_and_every_training_its_findings() -> None:
+    assert EXPECTED.keys() <= FILES.keys()
+    assert {name for name, file in FILES.items() if file.startswith("faults")} == {*FAULTS, *FAULTS_KEPT}

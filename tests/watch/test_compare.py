@@ -137,3 +137,57 @@ def test_ranks_in_one_call_and_those_that_went_on_do_not() -> None:
     moved = {"event": "moved", "key": ["run", 2], "rank": 0, "pid": 100}
     assert compare_in_order([waiting(0, "barrier"), moved, waiting(1, "backward")]) == []
     assert compare(waiting(0, "barrier", world=3), waiting(1, "backward", world=3)) == []
+
+
+def changed(rank: int, before: list[float], after: list[float], **others: Any) -> dict[str, Any]:
+    event = digest(rank, after, check="gradients_changed_apart", what="changed", key=["run", [0, 1], 0])
+    return event | {"event": "changed", "before": [before, before]} | others
+
+
+def test_gradients_that_were_alike_and_are_not_at_the_step_are_found() -> None:
+    (finding,) = compare(changed(0, [4.0, 3.0], [2.0, 3.0]), changed(1, [4.0, 5.0], [1.0, 5.0]))
+    assert finding.check == "gradients_changed_apart"
+    assert finding.text == ("gradients that ranks 0 and 1 had alike after the backward differ at the step: 1 of 1")
+    assert finding.numbers == {"norm of layer0.weight": {"rank 0": 2.0, "rank 1": 1.0}}
+
+
+def test_gradients_that_differed_before_are_not_compared() -> None:
+    assert compare(changed(0, [4.0, 0.0], [4.0, 0.0]), changed(1, [4.1, 0.0], [1.0, 0.0])) == []
+    assert compare(changed(0, [NAN], [NAN]), changed(1, [NAN], [1.0])) == []
+
+
+def test_gradients_that_change_alike_are_not_found() -> None:
+    assert compare(changed(0, [4.0], [2.0]), changed(1, [4.0], [2.0])) == []
+
+
+def apart(rank: int, gradient: float, **changed: Any) -> dict[str, Any]:
+    event = {"event": "apart", "check": "ranks_not_reduced", "key": ["run", [0, 1], 0, 1], "number": 8, "text": "apart"}
+    numbers = {"first": [1.0], "norms": [gradient], "gradients": [gradient], "rates": [0.1]}
+    return event | {"rank": rank, "pid": 100 + rank, "place": None} | numbers | changed
+
+
+def test_ranks_that_begin_with_one_model_and_send_nothing_are_apart() -> None:
+    (finding,) = compare(apart(0, 2.0), apart(1, 3.0))
+    assert finding.numbers["norm of all parameters after step 8"] == {"rank 0": 2.0, "rank 1": 3.0}
+    assert finding.step == 8
+
+
+def test_ranks_that_differ_from_the_beginning_or_agree_or_send_something_are_not() -> None:
+    assert compare(apart(0, 2.0), apart(1, 3.0, first=[1.1])) == []
+    assert compare(apart(0, 2.0), apart(1, 3.0, rates=[0.2])) == []
+    assert compare(apart(0, 2.0), apart(1, 2.0)) == []
+    assert compare(apart(0, NAN), apart(1, 2.0)) == []
+    late = {"event": "reduced", "key": ["run", [0, 1]], "rank": 1, "pid": 101}
+    assert compare(apart(0, 2.0), apart(1, 3.0), late) == []
+
+
+def test_workers_that_draw_the_same_count_only_in_a_pass_that_is_trained_on() -> None:
+    details: dict[str, Any] = {"check": "draws_repeated_by_workers", "what": "state", "wanted": "different"}
+    details |= {"passed": "1-2", "key": ["workers", [0, 1], "1-2", "Python"], "number": 0}
+    facts = [fact(0, [1, 2], worker=worker, **details) for worker in (0, 1)]
+    trained = {"event": "trained_on", "passed": "1-2", "rank": 0, "pid": 100}
+    assert compare(*facts) == []
+    for events in ([*facts, trained], [trained, *facts], [facts[0], trained, facts[1]]):
+        (finding,) = compare(*events)
+        assert finding.numbers == {"state": {"worker 0": [1, 2], "worker 1": [1, 2]}}
+    assert compare(trained, facts[0], fact(0, [3, 4], worker=1, **details)) == []

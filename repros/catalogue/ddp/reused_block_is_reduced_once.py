@@ -20,7 +20,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = ["gradients_differ"]
+# finds = ["gradients_differ_checkpointed"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"

@@ -1,9 +1,11 @@
 """The file of events of one process of the watched program: JSON Lines, which the process outside reads.
 
-Events: `finding` (what a check has to say), `digest` (numbers of one rank to be compared with those of others), `fact`
-(one value that must be the same on all ranks, or different on each: `wanted`), `waiting` and `moved` (this process
-stands still, and goes on), `stepping` (the first optimizer step), `raised` (the exception chain that ends the process),
-`failed` (the watch itself has failed here).
+Events: `finding` (what a check has to say), `digest` (numbers of one rank to be compared with those of others),
+`changed` (two digests of the same gradients, before and after), `fact` (one value that must be the same on all ranks,
+or different on each: `wanted`), `waiting` and `moved` (this process stands still, and goes on), `stepping` (the first
+optimizer step), `apart` and `reduced` (what an optimizer has done on this rank alone, and that something was sent to
+others), `trained_on` (a pass over a loader whose workers write facts), `raised` (the exception chain that ends the
+process), `failed` (the watch itself has failed here).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from repros.watch.inside.place import user_place
 MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
-_WITH_VERSIONS = {"finding", "digest", "fact", "raised", "waiting"}
+_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "apart", "raised", "waiting"}
 _PACKAGES = ("torch", "lightning", "pytorch_lightning", "accelerate", "transformers", "bitsandbytes", "torchmetrics")
 
 

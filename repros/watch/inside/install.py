@@ -6,6 +6,7 @@ the exception hook alone.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 
@@ -17,7 +18,7 @@ from repros.watch.inside.watch import Options, Watch
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
-    *("collectives", "lightning"),
+    *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 
@@ -49,7 +50,14 @@ def _attach(watch: Watch) -> None:
     try:
         watch_exceptions(watch.events)
         when_imported("multiprocessing.process", lambda module: watch_processes(watch.events, module))
+        atexit.register(_tell_end, watch, os.getpid())
         for name in OBSERVERS:
             importlib.import_module(f"{__package__}.observe.{name}").attach(watch)
     except Exception as error:
         watch.events.failed(error, "its installation")
+
+
+def _tell_end(watch: Watch, pid: int) -> None:
+    """Make the observation `ends()`: this process ends by itself; a child that it forked has not seen its beginning."""
+    if os.getpid() == pid:
+        watch.tell("ends")

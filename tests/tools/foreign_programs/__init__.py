@@ -3,6 +3,7 @@
     python -m tests.tools.foreign_programs watch --python PATH --sources FOLDER [--keep] [NAME ...]
     python -m tests.tools.foreign_programs simulate --python PATH --sources FOLDER [--keep] [NAME ...]
     python -m tests.tools.foreign_programs documented --python '.../{stack}/bin/python' --sources FOLDER [--keep]
+    python -m tests.tools.foreign_programs traincheck --python '.../{stack}/bin/python' --sources FOLDER [--keep]
 
 `programs.toml` lists them: programs of public repositories, which are cloned below FOLDER, and programs in packages of
 the registry; `requirements.txt` is what they need. `data.py` writes random files in the place of what they would
@@ -13,4 +14,7 @@ download. `--keep` puts the results into `tests/watch/foreign.jsonl` and `tests/
 `documented.toml` lists programs that are not healthy: code of those who reported a failure of the catalogue. Code
 blocks of threads are downloaded from GitHub below FOLDER. The results are in `tests/simulate/documented.jsonl`, from
 which `python -m tests.tools.documented_table` fills the table of `docs/simulate.md`.
+
+`traincheck.toml` lists the errors that TrainCheck's authors have published, with their programs. The results are in
+`tests/watch/traincheck.jsonl`, from which `python -m tests.tools.watch_table` fills the table of `docs/watch.md`.
 """

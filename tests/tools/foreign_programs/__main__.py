@@ -6,11 +6,13 @@ import argparse
 import json
 from pathlib import Path
 
-from tests.tools.foreign_programs import documented, place, simulated, under_watch
-from tests.tools.foreign_programs.programs import DOCUMENTED, FILE, read_programs
+from tests.tools.foreign_programs import documented, place, simulated, traincheck, under_watch
+from tests.tools.foreign_programs.programs import DOCUMENTED, FILE, TRAINCHECK, read_programs
 
-WAYS = {"watch": under_watch, "simulate": simulated, "documented": documented}
+WAYS = {"watch": under_watch, "simulate": simulated, "documented": documented, "traincheck": traincheck}
 """How a program can be run."""
+LISTS = {"documented": DOCUMENTED, "traincheck": TRAINCHECK}
+"""Where the programs of a way are listed that has a list of its own."""
 
 
 def main() -> None:
@@ -30,8 +32,8 @@ def main() -> None:
     asked = parser.parse_intermixed_args()
     way = WAYS[asked.way]
     deadline = asked.deadline or way.DEADLINE
-    for program in read_programs(DOCUMENTED if way is documented else FILE):
-        if not (program.uses_gpu if way is simulated else way is documented or not program.needs_gpu):
+    for program in read_programs(LISTS.get(asked.way, FILE)):
+        if not (program.uses_gpu if way is simulated else asked.way in LISTS or not program.needs_gpu):
             continue
         if not asked.names or {program.name, program.source, f"{program.source} {program.name}"} & set(asked.names):
             python = Path(str(asked.python).format(stack=program.stack)).absolute()

@@ -18,6 +18,8 @@ from tests.tools.foreign_programs.data import WRITERS
 from tests.tools.foreign_programs.programs import Program
 from tests.tools.watch_catalogue import free_port
 
+OURS = Path(__file__).parents[2] / "watch/toys"
+"""Where programs of our own are."""
 CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "1"}
 """Environment variables that keep a program off GPUs."""
 
@@ -42,6 +44,8 @@ def prepare(program: Program, python: Path, sources: Path, folder: Path, *, is_s
     if program.beside:
         commit, inner = program.beside["commit"], program.beside["folder"]
         _unpack(program.beside["repository"], commit, inner, sources, place / inner)
+    if program.ours:
+        shutil.copy(OURS / program.ours, place)
     code = threads.code_block(program.source, program.code, sources) if program.is_thread else ""
     for name, text in program.files.items():
         (place / name).write_text(text.replace("{code}", code), "utf-8")

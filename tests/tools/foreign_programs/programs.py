@@ -10,6 +10,8 @@ from pathlib import Path
 FILE = Path(__file__).parent / "programs.toml"
 DOCUMENTED = FILE.with_name("documented.toml")
 """Programs that show a failure of the catalogue."""
+TRAINCHECK = FILE.with_name("traincheck.toml")
+"""Programs that show an error of TrainCheck's list, and the list."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Program:
     """The digest of a thread's code block, which replaces `{code}` in `files`."""
     files: dict[str, str] = field(default_factory=dict)
     """Files of our own beside it, by name: what a code block leaves out."""
+    ours: str = ""
+    """A file of `tests/watch/toys/` that is the program: what an error needs of the source, in a program of our own."""
     beside: dict[str, str] = field(default_factory=dict)
     """A folder of another repository that lies beside it: `repository`, `commit` and `folder`."""
     changes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -45,14 +49,18 @@ class Program:
     """Whether it uses a GPU if there is one."""
     needs_gpu: bool = False
     """Whether it refuses to run without a GPU."""
+    defect: str = ""
+    """A defect of its own that the watch is right to name: it is not healthy."""
     tested: bool = False
     """Whether the tests run it under the watch: it is in a package of the stack `current`, and short."""
     tested_on_gpus: bool = False
     """Whether the tests run it on simulated GPUs."""
+    error: str = ""
+    """The error of TrainCheck's list that it shows."""
     repro: str = ""
     """The id of the failure that it shows."""
     variant: str = ""
-    """The variant of that failure's script that does the same."""
+    """The variant of that failure's script that does the same; of an error, whether it has it: `failing`, `fixed`."""
     stack: str = ""
     """The stack whose releases it needs."""
     says: str = ""

@@ -33,7 +33,7 @@ DEADLINE = 300
 """Seconds for one run of a program on a quiet machine."""
 SITE = Path(__file__).parent / "site"
 ROOT = Path(__file__).parents[3]
-_REPROS = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from repros.__main__ import run; run()"
+REPROS = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from repros.__main__ import run; run()"
 """The command `repros` of this checkout, which puts nothing on the program's path."""
 
 _ERROR = re.compile(r"(?:\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)")
@@ -126,7 +126,7 @@ class Bench:
         try:
             if on_gpus:
                 options = ["--hide-gpus", "--cpu-random", "--gpus", str(self.program.gpus)]
-                words = [sys.executable, "-c", _REPROS, "simulate", *options, "--"]
+                words = [sys.executable, "-c", REPROS, "simulate", *options, "--"]
                 words += shlex.split(self.program.gpu_command)
             else:
                 words, variables = shlex.split(self.program.command), variables | CPU_ONLY

@@ -17,6 +17,7 @@ from repros.watch.events import Event
 from repros.watch.report import Report
 from tests.tools.foreign_programs.place import CPU_ONLY, environ, prepare, version, version_of
 from tests.tools.foreign_programs.programs import Program
+from tests.tools.foreign_programs.simulated import REPROS
 
 KEPT = Path(__file__).parents[2] / "watch/foreign.jsonl"
 """The results that the table in `docs/watch.md` shows."""
@@ -24,8 +25,10 @@ DEADLINE = 300
 """Seconds for one program on a quiet machine."""
 
 
-def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE) -> dict[str, Any]:
-    """Run a program under the watch; return the line to keep."""
+def run(
+    program: Program, python: Path, sources: Path, deadline: int = DEADLINE, *, on_gpus: bool = False
+) -> dict[str, Any]:
+    """Run a program under the watch, on simulated GPUs if so asked; return the line to keep."""
     trained: set[int] = set()
     failures: list[Event] = []
     report = Report(catalogue.load(), lambda finding, ids: print(finding, ids, file=sys.stderr))
@@ -37,8 +40,15 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
 
     with tempfile.TemporaryDirectory() as folder:
         place = prepare(program, python, sources, Path(folder))
-        words = ["timeout", "-k", "5", str(deadline), *shlex.split(program.command)]
-        with _started_in(place, environ(python, Path(folder)) | CPU_ONLY):
+        words = [
+            "timeout",
+            "-k",
+            "5",
+            str(deadline),
+            *(_simulate(program) if on_gpus else ()),
+            *shlex.split(program.command),
+        ]
+        with _started_in(place, environ(python, Path(folder)) | ({} if on_gpus else CPU_ONLY)):
             begun = time.monotonic()
             code = session.run(words, session.Options(1000), take)
     report.finish()
@@ -57,6 +67,10 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
         "exit": code,
         "seconds": round(time.monotonic() - begun, 1),
     }
+
+
+def _simulate(program: Program) -> list[str]:
+    return [sys.executable, "-c", REPROS, "simulate", "--hide-gpus", "--gpus", str(program.gpus), "--"]
 
 
 class _started_in:  # noqa: N801 - used as a context

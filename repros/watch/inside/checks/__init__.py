@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 FAMILIES = (
-    *("gradients", "precision", "share", "reaches", "effect", "used", "mode", "state", "restored", "rate", "order"),
-    *("stream", "loop", "checkpoint", "kept", "copies", "hooks", "collectives", "waiting"),
+    *("gradients", "precision", "share", "reaches", "cut", "effect", "moved", "used", "wasted", "scaled", "remade"),
+    *("mode", "state", "restored", "rate", "schedule", "order"),
+    *("repeated", "alike", "losses", "loading", "evaluated"),
+    *("stream", "loop", "checkpoint", "kept", "average", "copies", "hooks", "collectives", "waiting"),
+    *("switched", "changed"),
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
 

@@ -2,12 +2,14 @@
 
 Speaks: when norm or sum of a gradient or parameter differ by more than a thousandth. At an optimizer's step 1, 2, 4, 8
 ... each rank writes them for the parameters of a DistributedDataParallel that the optimizer holds; the process outside
-compares. In a program without an optimizer the gradients after backward 1, 2, 4, 8 ... take their place, once the
-program has ended. `no_sync_too_late` speaks at the backward.
+compares. The gradients are compared as the backward leaves them, too: `gradients_differ_changed` speaks if they agreed
+then, whatever else is known. In a program without an optimizer the gradients after backward 1, 2, 4, 8 ... take their
+place, once the program has ended. `no_sync_too_late` speaks at the backward.
 Silent: where the backward before the step ran under `no_sync` (local SGD, an accumulation's middle); for a
 communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
 sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas.
-Costs: two reductions over the gradients and two over the parameters at the steps named, nothing in between.
+Costs: two reductions over the gradients after the backward and two at the step, and two over the parameters, at the
+steps named, nothing in between.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.observe.optimizers import parameters_of, steps
 from repros.watch.inside.place import user_place
 from repros.watch.inside.watch import Watch
 
@@ -26,6 +28,8 @@ CHECKS = (
     Check("gradients_differ_converted", "the module got another dtype or device after it was wrapped"),
     Check("gradients_differ_unfrozen", "parameters were frozen when it was wrapped, and are trained now"),
     Check("gradients_differ_no_sync", "only the forward ran under `no_sync`"),
+    Check("gradients_differ_checkpointed", "reentrant checkpoints ran in that backward, which DDP reduces only once"),
+    Check("gradients_differ_changed", "they agreed after the backward, and the program changed them before the step"),
     Check("gradients_differ", "any other cause"),
     Check("parameters_differ", "the parameters differ, and not their gradients"),
     Check("no_sync_too_late", "`no_sync` was entered after the forward, so the backward is reduced all the same"),
@@ -45,6 +49,8 @@ class _State:
         """Whether the wrapper was called since the last backward; known of the calls that are looked at."""
         self.is_private = False
         self.place: str | None = None
+        self.reduced: dict[str, list[Any]] = {}
+        """The digest of the gradients as the last backward has left them, if the next step is due."""
 
 
 class _Agreement:
@@ -54,13 +60,20 @@ class _Agreement:
         self._watch = watch
         self._states: dict[int, _State] = {}
         self._has_stepped = False
+        self._is_stepping = False
+        self._inner = 0
+        """The backward passes inside the last one: those of reentrant checkpoints."""
 
     def calling(self, module: Any) -> None:
         for replica in replicas.replicas:
             if replica.module() is module:
                 self._states.setdefault(id(replica), _State()).is_called = True
 
+    def inner_backward(self) -> None:
+        self._inner += 1
+
     def before_backward(self) -> None:
+        self._inner = 0
         for replica, ddp, state in self._live():
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
@@ -74,17 +87,31 @@ class _Agreement:
                 self._watch.find("no_sync_too_late", text, step=state.backwards)
 
     def after_backward(self) -> None:
-        for replica, _, state in [] if self._has_stepped else self._live():
-            if self._watch.is_due(state.backwards) and not state.is_private:
-                parameters = replica.parameters()
+        for replica, _, state in self._live():
+            if self._inner > 1 and state.check == "gradients_differ":
+                state.check = "gradients_differ_checkpointed"
+            state.reduced = {}
+            is_pending = not self._has_stepped and self._watch.is_due(state.backwards)
+            if state.is_private or not (is_pending or self._is_step_due()):
+                continue
+            parameters = replica.parameters()
+            state.reduced = digest({name: parameter.grad for name, parameter in parameters.items()})
+            if is_pending:
                 _write(self._watch, replica, state, "gradients", state.backwards, parameters, is_pending=True)
 
+    def _is_step_due(self) -> bool:
+        """Return whether the next step of an optimizer is looked at; Lightning runs the backward within it."""
+        following = 0 if self._is_stepping else 1
+        return not steps or any(self._watch.is_due(number + following) for number in steps.values())
+
     def before_step(self, *_: Any) -> None:
+        self._is_stepping = True
         if not self._has_stepped:
             self._has_stepped = True
             self._watch.events.write("stepping")
 
     def after_step(self, optimizer: Any, number: int) -> None:
+        self._is_stepping = False
         # The number of this optimizer's step, and not of all: GANs step several in turn.
         if not replicas.replicas or not self._watch.is_due(number):
             return
@@ -107,6 +134,7 @@ def listen(watch: Watch) -> None:
     checks = _Agreement(watch)
     watch.listen("calling", checks.calling)
     watch.listen("before_backward", checks.before_backward)
+    watch.listen("inner_backward", checks.inner_backward)
     watch.listen("after_backward", checks.after_backward)
     watch.listen("before_step", checks.before_step)
     # Afterwards, since Lightning runs the backward in a closure within the step. The gradients are still there.
@@ -134,23 +162,26 @@ def _write(
 ) -> None:
     """Write the digest of gradients or parameters, for the process outside to compare."""
     tensors = parameters if what == "parameters" else {name: parameter.grad for name, parameter in parameters.items()}
-    names, norms, sums = _digest(tensors)
-    if not names:
+    numbers = state.reduced if is_pending else digest(tensors)
+    if not numbers["names"]:
         return
     check = state.check if what == "gradients" else "parameters_differ"
     # A converted parameter may be another object.
     if check == "gradients_differ" and any(id(value) not in replica.trained for value in parameters.values()):
         check = "gradients_differ_unfrozen"
+    details: dict[str, Any] = {**numbers, "total": len(parameters), "place": state.place or user_place()}
+    if what == "gradients" and not is_pending and state.reduced:
+        changed = "gradients_differ_changed"
+        details.update({"reduced": state.reduced, "changed": changed if watch.wants(changed) else None})
     # Which optimizer, by the first parameter that it holds: the same on all ranks.
     key = [*replica.key, next(iter(parameters)) if optimizer is not None else None, len(parameters)]
-    place = state.place or user_place()
-    details = {"names": names, "norms": norms, "sums": sums, "total": len(parameters), "place": place}
-    if watch.wants(check):
-        watch.events.write("digest", check=check, what=what, key=key, number=number, pending=is_pending, **details)
+    wanted = check if watch.wants(check) else None
+    if wanted or details.get("changed"):
+        watch.events.write("digest", check=wanted, what=what, key=key, number=number, pending=is_pending, **details)
 
 
-def _digest(tensors: dict[str, Any]) -> tuple[list[str], list[float], list[float]]:
-    """Return the names, norms and sums of the tensors that can be compared."""
+def digest(tensors: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the `names`, `norms` and `sums` of the tensors that can be compared."""
     import torch
 
     usable = {
@@ -159,11 +190,15 @@ def _digest(tensors: dict[str, Any]) -> tuple[list[str], list[float], list[float
         if tensor is not None and tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel()
     }
     if not usable:
-        return [], [], []
+        return {"names": [], "norms": [], "sums": []}
     with torch.no_grad():
         values = [
             torch.stack([tensor.norm(dtype=torch.float32), tensor.sum(dtype=torch.float32)])
             for tensor in usable.values()
         ]
         numbers = torch.stack([value.to(values[0].device) for value in values]).tolist()
-    return list(usable), [norm for norm, _ in numbers], [total for _, total in numbers]
+    return {
+        "names": list(usable),
+        "norms": [norm for norm, _ in numbers],
+        "sums": [total for _, total in numbers],
+    }

@@ -3,11 +3,14 @@
 Speaks: `rate_reset`: when a scheduler's state is loaded that belongs to the rate that the optimizer had been loaded
 with and no longer has. `schedule_not_restored`: at the second rate after a load, for LambdaLR, OneCycleLR and
 CosineAnnealingWarmRestarts, which compute it from the first one: the load had changed the rate, the scheduler was there
-already, was at its beginning and was not loaded. `scaler_not_restored`: at the first step of an enabled GradScaler with
-the default scale, that was not loaded and whose optimizer was, with a state.
-Silent: about schedulers that multiply the present rate; about a scheduler that was stepped forward before training;
-about a scaler that was given a scale; about a state that was loaded once the training had begun (a roll-back); about
-the epoch of a sampler and random generators, whose owner may have no state to restore.
+already, was at its beginning and was not loaded; and for CosineAnnealingLR, StepLR, MultiStepLR, SequentialLR,
+PolynomialLR and LinearLR, which count from their own beginning, also if they are made after the load: the optimizer was
+loaded with a state and a rate below its `initial_lr`. `scaler_not_restored`: at the first step of an enabled GradScaler
+with the default scale, that was not loaded and whose optimizer was, with a state.
+Silent: about ExponentialLR and others that multiply the present rate without a count; about a rate that the program has
+set after the load; about a scheduler that was stepped forward before training; about a scaler that was given a scale;
+about a state that was loaded once the training had begun (a roll-back); about the epoch of a sampler and random
+generators, whose owner may have no state to restore.
 Costs: nothing in a step, but for a look at the rate while a scheduler is suspected.
 """
 
@@ -26,6 +29,8 @@ CHECKS = (
 )
 
 _ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
+_COUNTING = {"CosineAnnealingLR", "StepLR", "MultiStepLR", "SequentialLR", "PolynomialLR", "LinearLR"}
+"""Schedulers that go on from the present rate, by their own count."""
 _DEFAULT_SCALE = 65536.0
 
 
@@ -62,12 +67,18 @@ class _Restored:
             if scheduler.optimizer is optimizer and scheduler.last_epoch == 0
         ]
         if suspects:
+            kinds = _ABSOLUTE | _COUNTING if _is_midway(optimizer) else _ABSOLUTE
             self._suspects[optimizer] = [
-                weakref.ref(scheduler) for scheduler in suspects if type(scheduler).__name__ in _ABSOLUTE
+                weakref.ref(scheduler) for scheduler in suspects if type(scheduler).__name__ in kinds
             ]
 
     def scheduled(self, scheduler: Any) -> None:
         self._schedulers.add(scheduler)
+        optimizer = getattr(scheduler, "optimizer", None)
+        is_new = type(scheduler).__name__ in _COUNTING and optimizer in self._fresh and scheduler.last_epoch == 0
+        # One that has a rate of its own sets it at once.
+        if is_new and _is_midway(optimizer) and _rates(optimizer) == self._rates[optimizer]:
+            self._suspects.setdefault(optimizer, []).append(weakref.ref(scheduler))
 
     def schedule_loaded(self, scheduler: Any, state: Any = None, *_: Any) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
@@ -96,9 +107,10 @@ class _Restored:
             return  # the schedule has not moved yet
         del self._suspects[optimizer]
         for scheduler in _live(suspects):
+            name = type(scheduler).__name__
+            has_turned = present not in (loaded, []) or name in _COUNTING
             # Not the number of the step: GradScaler may have skipped the ones before.
-            if scheduler in self._unmoved and present not in (loaded, []) and _last(scheduler) == present:
-                name = type(scheduler).__name__
+            if scheduler in self._unmoved and has_turned and _last(scheduler) == present:
                 text = (
                     f"the optimizer was loaded in the middle of a schedule, at the rate {loaded[0]:g},"
                     f" and {name} begins anew: {present[0]:g}"
@@ -130,6 +142,12 @@ def listen(watch: Watch) -> None:
 
 def _rates(optimizer: Any) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+
+def _is_midway(optimizer: Any) -> bool:
+    """Return whether a schedule has lowered the rate of an optimizer that has stepped."""
+    groups = optimizer.param_groups
+    return bool(optimizer.state) and any(float(group["lr"]) < float(group.get("initial_lr", 0)) for group in groups)
 
 
 def _live(references: list[Any]) -> list[Any]:

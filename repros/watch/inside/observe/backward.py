@@ -1,4 +1,7 @@
-"""`before_backward()` and `after_backward()`: around each outermost backward pass of the process.
+"""`before_backward()`, `differentiating(tensors)` and `after_backward()`: around each outermost backward pass.
+
+`inner_backward()`: one inside it. `hooks_saved()`: from now on a hook decides what the graph keeps, and runs when that
+is looked at.
 
 `torch.autograd.backward` is patched, which `Tensor.backward` calls. A backward inside another (a reentrant
 checkpoint's) is part of it.
@@ -12,6 +15,7 @@ from typing import Any
 from repros.inside.import_hooks import when_imported
 from repros.watch.inside.observe import compiling
 from repros.watch.inside.observe.frames import uncounted
+from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch
 
 
@@ -20,11 +24,12 @@ def attach(watch: Watch) -> None:
     depth = 0
 
     @compiling.unseen
-    def begins() -> None:
+    def begins(tensors: Any) -> None:
         nonlocal depth
         depth += 1
+        watch.tell("before_backward" if depth == 1 else "inner_backward")
         if depth == 1:
-            watch.tell("before_backward")
+            watch.tell("differentiating", tensors)
 
     @compiling.unseen
     def ended(*, returned: bool) -> None:
@@ -39,7 +44,7 @@ def attach(watch: Watch) -> None:
         @uncounted
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            begins()
+            begins(args[0] if args else kwargs.get("tensors"))
             returned = False
             try:
                 result = original(*args, **kwargs)
@@ -50,4 +55,8 @@ def attach(watch: Watch) -> None:
 
         module.backward = backward
 
+    def patch_hooks(module: Any) -> None:
+        around(module.saved_tensors_hooks, "__enter__", before=lambda *_: watch.tell("hooks_saved"))
+
     when_imported("torch.autograd", patch)
+    when_imported("torch.autograd.graph", patch_hooks)

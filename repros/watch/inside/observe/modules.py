@@ -1,16 +1,21 @@
-"""`calling(module)` and `called(module, output)`: calls of modules, while a close look is taken.
+"""`calling(module)`, `fed(module, inputs)` and `called(module, output)`: calls of modules, while a close look is taken.
 
 The hooks are torch's global ones (`register_module_forward_pre_hook`). They are on until the first optimizer step of
 the process and for each step that is due after it, off in between, and off for good once the program compiles or
 exports, since what is compiled would hold them.
+
+`fed_between(module, inputs)` and `called_between(module)`: calls that follow a step that was looked at, until the first
+with gradients. `evaluating()`: a module is put into eval mode.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from repros.inside.import_hooks import when_imported
 from repros.watch.inside.observe.compiling import unseen
+from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch
 
 
@@ -23,18 +28,43 @@ class _Hooks:
         self._handles: list[Any] = []
 
     def on(self) -> None:
-        if self._handles or self._watch.compiles:
+        self.off()
+        if self._watch.compiles:
             return
         tell = self._watch.tell
 
         @unseen
-        def calling(module: Any, _: Any) -> None:
+        def calling(module: Any, inputs: Any) -> None:
             tell("calling", module)
+            tell("fed", module, inputs)
 
         @unseen
         def called(module: Any, _: Any, output: Any) -> None:
             tell("called", module, output)
 
+        self._register(calling, called)
+
+    def between(self) -> None:
+        """Look at the calls that follow a step, until one with gradients on."""
+        self.off()
+        if self._watch.compiles:
+            return
+        tell = self._watch.tell
+
+        @unseen
+        def calling(module: Any, inputs: Any) -> None:
+            if sys.modules["torch"].is_grad_enabled():
+                self.off()
+            else:
+                tell("fed_between", module, inputs)
+
+        @unseen
+        def called(module: Any, *_: Any) -> None:
+            tell("called_between", module)
+
+        self._register(calling, called)
+
+    def _register(self, calling: Any, called: Any) -> None:
         self._handles = [
             self._module.register_module_forward_pre_hook(calling),
             self._module.register_module_forward_hook(called),
@@ -56,9 +86,12 @@ def attach(watch: Watch) -> None:
         def after_step(_: Any, number: int) -> None:
             if watch.is_due(number + 1):
                 hooks.on()
+            elif watch.is_due(number):
+                hooks.between()
             else:
                 hooks.off()
 
+        around(module.Module, "eval", before=lambda *_: watch.tell("evaluating"))
         watch.observe("begins", hooks.on)
         watch.observe("after_step", after_step)
         watch.observe("compiles", hooks.off)

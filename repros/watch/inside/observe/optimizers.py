@@ -46,6 +46,7 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
     module.register_optimizer_step_pre_hook(before_step)
     module.register_optimizer_step_post_hook(after_step)
     around(module.Optimizer, "__init__", after=lambda args, *_: watch.tell("made", args[0]))
+    when_imported("torch._dynamo", lambda dynamo: _hide(module.Optimizer, dynamo))
     around(
         module.Optimizer,
         "state_dict",
@@ -62,6 +63,11 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
         "zero_grad",
         before=lambda args, _: watch.tell("zeroing", lambda: parameters_of(args[0])),
     )
+
+
+def _hide(optimizer: Any, dynamo: Any) -> None:
+    """Keep the compiler out of the observed `__init__`: up to torch 2.3 it wants the groups of an optimizer by then."""
+    optimizer.__init__ = dynamo.disable(optimizer.__init__)
 
 
 def _patch_modules(watch: Watch, module: Any) -> None:

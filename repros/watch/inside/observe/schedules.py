@@ -1,4 +1,4 @@
-"""Schedulers and scalers: `scheduled`, `schedule_loaded`, `scaler_loaded` and `scaler_steps`.
+"""Schedulers and scalers: `scheduled`, `schedule_loaded`, `scaler_loaded`, `scaling`, `scale_asked` and `scaler_steps`.
 
 `step` of a scheduler is not patched: its warnings name the line that calls it.
 """
@@ -37,4 +37,7 @@ def _patch_scaler(watch: Watch, kind: Any) -> None:
 
     if "step" in vars(kind):
         around(kind, "step", before=steps)
+        around(kind, "scale", before=lambda args, _: watch.tell("scaling", args[0]))
+        for name in ("unscale_", "get_scale"):
+            around(kind, name, before=lambda *_: watch.tell("scale_asked"))
         around(kind, "load_state_dict", after=lambda args, *_: watch.tell("scaler_loaded", args[0]))

@@ -1,0 +1,81 @@
+"""Gradients that ranks share are changed alike before a step uses them.
+
+Speaks: when a gradient that two ranks had alike after the backward (its norm and sum agree to a millionth, and it is
+not zero) differs by more than a thousandth at the step, at step 1, 2, 4, 8 ... of an optimizer: the ranks clip by norms
+of their own, as tensor and expert parallel programs do that take the norm over what a rank holds.
+Silent: about the parameters of a DistributedDataParallel, of which `gradients_differ` speaks; about gradients that
+differ after the backward, which may be parts, or reduced by hand later; about DTensors; on one rank.
+Costs: in a program with several ranks, two reductions over the gradients at the steps named; nothing in between.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.watch.inside.checks import Check
+from repros.watch.inside.checks.gradients import digest
+from repros.watch.inside.observe import replicas
+from repros.watch.inside.observe.optimizers import parameters_of, steps
+from repros.watch.inside.watch import Watch
+
+CHECKS = (Check("gradients_changed_apart", "gradients that ranks had alike are not alike at the step"),)
+
+
+class _Changes:
+    """The gradients of each optimizer after its last backward."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """The optimizers, with their places in the order in which they were made, which is the same on all ranks."""
+        self._before: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def made(self, optimizer: Any) -> None:
+        self._made.setdefault(optimizer, len(self._made))
+
+    def after_backward(self) -> None:
+        if _world() > 1:
+            for optimizer in list(self._made):
+                if self._watch.is_due(steps.get(optimizer, 0) + 1):
+                    self._before[optimizer] = _digest(optimizer)
+
+    # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
+    def after_step(self, optimizer: Any, number: int) -> None:
+        before = self._before.pop(optimizer, None)
+        if before is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
+            return
+        after = _digest(optimizer)
+        if after["names"] and after["names"] == before["names"]:
+            key = [replicas.run_name(), list(range(_world())), self._made.get(optimizer, 0)]
+            details = {**after, "before": [before["norms"], before["sums"]]}
+            self._watch.events.write(
+                "changed", check="gradients_changed_apart", what="changed", key=key, number=number, **details
+            )
+
+
+def listen(watch: Watch) -> None:
+    """Attach the check."""
+    changes = _Changes(watch)
+    for name in ("made", "after_backward", "after_step"):
+        watch.listen(name, getattr(changes, name))
+
+
+def _digest(optimizer: Any) -> dict[str, list[Any]]:
+    import torch
+
+    wrapped = {id(parameter) for replica in replicas.replicas for parameter in replica.parameters().values()}
+    return digest(
+        {
+            f"parameter {place} {tuple(parameter.shape)}": parameter.grad
+            for place, parameter in enumerate(parameters_of(optimizer))
+            # A subclass, such as a DTensor, may hold a part.
+            if id(parameter) not in wrapped and type(parameter.grad) is torch.Tensor
+        }
+    )
+
+
+def _world() -> int:
+    import torch.distributed as dist
+
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1

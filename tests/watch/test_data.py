@@ -1,0 +1,98 @@
+"""What a rank reads, draws, loads and compares: faults are found, their healthy neighbours are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+TOYS = Path(__file__).parent / "toys"
+ENVIRON = os.environ | {"OMP_NUM_THREADS": "1"}
+SAME = "import sys, torch; a, b = map(torch.load, sys.argv[1:]); sys.exit(not all(torch.equal(a[n], b[n]) for n in a))"
+
+FOUND = {
+    "seeded_in_each_epoch": ["order_repeated", "draws_repeated"],
+    "seeded_by_hand_in_each_epoch": ["draws_repeated"],
+    "generator_in_each_epoch": ["order_repeated"],
+    "weighted_the_same": ["order_repeated"],
+    "workers_with_one_seed": ["draws_repeated_by_workers"],
+    "workers_with_one_torch_seed": ["draws_repeated_by_workers"],
+    "broadcast_square": ["loss_broadcast"],
+    "broadcast_turned": ["loss_broadcast"],
+    "broadcast_squeezed": ["loss_broadcast"],
+    "broadcast_mse": ["loss_broadcast"],
+    "broadcast_l1": ["loss_broadcast"],
+    "broadcast_huber": ["loss_broadcast"],
+    "softmax_before": ["loss_of_softmax"],
+    "softmax_before_on_pictures": ["loss_of_softmax"],
+    "no_log": ["loss_without_log"],
+    "no_softmax": ["loss_without_log"],
+    "sigmoid_before": ["loss_of_sigmoid"],
+    "nothing_matches": ["nothing_loaded"],
+    "nothing_matches_the_wrapped": ["nothing_loaded"],
+    "initialised_after": ["initialised_after_load"],
+    "evaluated_as_trained": ["evaluated_in_train_mode"],
+}
+HEALTHY = (
+    *("generator_made_once", "seeded_by_the_epoch", "always_in_order", "validated_in_one_random_order"),
+    *("sampled_with_one_seed", "one_batch_on_purpose", "made_anew_in_each_step", "two_loaders_side_by_side"),
+    *("folds_with_one_seed", "rate_searched_with_the_same_seed", "workers_with_seeds_of_their_own"),
+    *("workers_that_torch_seeds", "workers_that_draw_nothing", "workers_with_a_seed_for_each_sample"),
+    *("validated_by_workers_with_one_seed", "same_shapes", "all_pairs", "pairs_among_predictions", "nearest_of_all"),
+    *("one_for_each_output", "many_targets_for_each", "contrastive", "in_a_checkpoint", "log_softmax_before"),
+    *("log_of_softmax", "softmax_inside", "distilled", "loaded_by_a_second_try", "backbone_loaded", "other_names"),
+    *("head_initialised_after", "tested_then_initialised", "initialised_then_loaded", "evaluated_in_eval_mode"),
+    *("monte_carlo", "statistics_anew", "taught_by_itself", "sampled_by_a_generator"),
+)
+"""Nearly the same as a fault, and meant."""
+
+
+def watch(python: Path, script: str, folder: Path, *words: str) -> list[str]:
+    """Run a toy under the watch; return the checks that spoke."""
+    findings = folder / "findings.jsonl"
+    command = [sys.executable, "-m", "repros", "watch", "--json", str(findings), "--", str(python), str(TOYS / script)]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, env=ENVIRON, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the watch itself failed" not in done.stderr
+    return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("name", [*FOUND, *HEALTHY])
+def test_a_fault_is_found_and_its_healthy_neighbour_is_not(name: str, warm_python: Path, tmp_path: Path) -> None:
+    assert watch(warm_python, "data.py", tmp_path, str(tmp_path / "weights.pt"), name) == FOUND.get(name, [])
+
+
+def test_the_weights_are_the_same_without_the_watch(warm_python: Path, tmp_path: Path) -> None:
+    plain, watched = tmp_path / "plain.pt", tmp_path / "watched.pt"
+    names = [*FOUND, *HEALTHY]
+    subprocess.run([warm_python, TOYS / "data.py", plain, *names], check=True, env=ENVIRON, timeout=240)
+    watch(warm_python, "data.py", tmp_path, str(watched), *names)
+    subprocess.run([warm_python, "-c", SAME, plain, watched], check=True, env=ENVIRON, timeout=60)
+
+
+RANKS_FOUND = {
+    "own_shuffle": ["share_of_other_order"],
+    "split_by_chance": ["share_of_other_data"],
+    "split_before": ["share_of_other_data"],
+    "one_shuffle": ["ranks_fed_alike"],
+    "no_sampler": ["ranks_fed_alike"],
+    "fed_by_name": ["ranks_fed_alike"],
+    "shared_twice": ["share_of_share"],
+    "not_wrapped": ["ranks_not_reduced"],
+}
+RANKS_HEALTHY = (
+    *("shares", "shares_of_one_split", "orders_of_their_own", "parts_of_their_own", "one_batch"),
+    *("shared_by_accelerate", "reduced_by_hand", "reduced_in_one", "averaged_late", "ensemble", "search_for_a_rate"),
+    *("one_model_on_both", "parts_of_a_model"),
+)
+
+
+@pytest.mark.parametrize("name", [*RANKS_FOUND, *RANKS_HEALTHY])
+def test_two_ranks_share_the_data_and_what_they_learn(name: str, warm_python: Path, tmp_path: Path) -> None:
+    assert watch(warm_python, "shares.py", tmp_path, name) == RANKS_FOUND.get(name, [])
