@@ -61,6 +61,9 @@ class _Remade:
         self._loaded.add(optimizer)
 
     def pass_begins(self, data: Any) -> None:
+        if self._begun is None and not self._passes:
+            self._watch.listen("before_step", self.before_step)
+            self._watch.listen("after_step", self.after_step)
         self._begun = id(data)
 
     def before_step(self, optimizer: Any, number: int) -> None:
@@ -115,5 +118,5 @@ class _Remade:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     remade = _Remade(watch)
-    for name in ("loaded", "pass_begins", "before_step", "after_step"):
-        watch.listen(name, getattr(remade, name))
+    watch.listen("loaded", remade.loaded)
+    watch.listen("pass_begins", remade.pass_begins)

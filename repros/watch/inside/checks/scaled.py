@@ -41,6 +41,7 @@ class _Skipped:
         self._stepped: weakref.WeakSet[Any] = weakref.WeakSet()
         self._marks: weakref.WeakKeyDictionary[Any, collections.deque[Any]] = weakref.WeakKeyDictionary()
         self._scaler: Any = None
+        self._is_listening = False
 
     def made(self, optimizer: Any) -> None:
         self._counts[optimizer] = 0
@@ -48,6 +49,10 @@ class _Skipped:
     def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
         inner = getattr(optimizer, "optimizer", optimizer)
         self._scaler = weakref.ref(scaler)
+        if not self._is_listening:  # else it would cost something in each step of programs without a scaler
+            self._is_listening = True
+            self._watch.listen("before_step", self.before_step)
+            self._watch.listen("after_step", self.after_step)
         if inner not in self._counts or not scaler.is_enabled():
             return
         if self._counts[inner] >= _SKIPPED:
@@ -55,8 +60,6 @@ class _Skipped:
         self._counts[inner] += 1
 
     def before_step(self, optimizer: Any, _: int) -> None:
-        if self._scaler is None:
-            return
         if self._counts.get(optimizer):
             self._counts[optimizer] = 0
         mark = getattr(optimizer, "found_inf", None)
@@ -87,11 +90,15 @@ class _Left:
         self._watch = watch
         self._scaler: Any = None
         """A weak reference to the scaler whose loss the last backward may have come from."""
+        self._is_listening = False
         self._is_used = False
         """Whether a scaler has stepped an optimizer: others beside it may have losses that are not scaled."""
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
     def scaling(self, scaler: Any) -> None:
+        if not self._is_listening:
+            self._is_listening = True
+            self._watch.listen("before_step", self.before_step)
         self._scaler = weakref.ref(scaler) if scaler.is_enabled() else None
 
     def scale_asked(self) -> None:
@@ -120,7 +127,7 @@ class _Left:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     skipped, left = _Skipped(watch), _Left(watch)
-    for name in ("made", "scaler_steps", "before_step", "after_step"):
+    for name in ("made", "scaler_steps"):
         watch.listen(name, getattr(skipped, name))
-    for name in ("scaling", "scale_asked", "scaler_steps", "before_step"):
+    for name in ("scaling", "scale_asked", "scaler_steps"):
         watch.listen(name, getattr(left, name))

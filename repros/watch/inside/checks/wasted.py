@@ -2,8 +2,8 @@
 
 Speaks: `clipped_too_late`: when gradients are clipped four times in a row after a step and before the next backward,
 and no step follows that could use them. `gradients_used_twice`: when two optimizers that hold the same parameters step
-one after the other, four times after a single backward each. `parameters_listed_twice`: at an optimizer's first step,
-when a parameter is in its groups twice. `gradients_dropped`: in a program with one optimizer that steps after each k-th
+one after the other, four times after a single backward each. `parameters_listed_twice`: as an optimizer is made, when a
+parameter is in its groups twice. `gradients_dropped`: in a program with one optimizer that steps after each k-th
 backward, when three times, after equally many steps, fewer than k are zeroed without a step.
 Silent: about clipping to an infinite norm, which measures; about optimizers that step inside another one's step, that
 share a part of their parameters, or whose gradients are changed in between; about gradients that are thrown away now
@@ -92,23 +92,24 @@ class _Twice:
         self._ended: list[_Ended] = []
         self._counts: dict[tuple[int, int], int] = {}
 
-    def made(self, _: Any) -> None:
+    def made(self, optimizer: Any) -> None:
         self._made += 1
+        if self._made == 2:  # noqa: PLR2004 - one alone steps once
+            for name in ("before_backward", "before_step", "after_step"):
+                self._watch.listen(name, getattr(self, name))
+        held = parameters_of(optimizer)
+        count = len(held) - len({id(parameter) for parameter in held})
+        if count:
+            text = f"{count} parameters are twice in the groups of this {type(optimizer).__name__}"
+            self._watch.find("parameters_listed_twice", text, numbers={"parameters": count})
 
     def before_backward(self) -> None:
         if self._ended:
             self._ended.clear()
 
-    def before_step(self, optimizer: Any, number: int) -> None:
-        if self._made > 1:
-            self._order += 1
-            self._begun[optimizer] = self._order
-        if number == 1:
-            held = parameters_of(optimizer)
-            count = len(held) - len({id(parameter) for parameter in held})
-            if count:
-                text = f"{count} parameters are twice in the groups of this {type(optimizer).__name__}"
-                self._watch.find("parameters_listed_twice", text, step=number, numbers={"parameters": count})
+    def before_step(self, optimizer: Any, _: int) -> None:
+        self._order += 1
+        self._begun[optimizer] = self._order
 
     def after_step(self, optimizer: Any, number: int) -> None:
         begun = self._begun.pop(optimizer, 0) if self._begun else 0
@@ -188,7 +189,6 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(late, name))
     watch.listen("zeroing", late.goes_on)
     watch.listen("ends", late.goes_on)
-    for name in ("made", "before_backward", "before_step", "after_step"):
-        watch.listen(name, getattr(twice, name))
+    watch.listen("made", twice.made)
     for name in ("made", "after_backward", "after_step", "zeroing"):
         watch.listen(name, getattr(dropped, name))
