@@ -77,7 +77,6 @@ def watching(
     folder = tempfile.mkdtemp(prefix="repros-watch-")
     options = Options(folder, every, only, skip)
     report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
-
     owner, before = os.getpid(), install.installed[0].options if install.installed else None
     python_path = contract.python_path(os.environ.get("PYTHONPATH"))
     with _environ({**options.to_environ(), "PYTHONPATH": python_path}):

@@ -63,16 +63,22 @@ def watch(python: Path, script: str, folder: Path, *words: str) -> list[str]:
     return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
 
 
+def script_of(name: str) -> str:
+    """Return the file that has a training."""
+    return next(file for file in ("data.py", "losses.py") if f"def {name}()" in (TOYS / file).read_text("utf-8"))
+
+
 @pytest.mark.parametrize("name", [*FOUND, *HEALTHY])
 def test_a_fault_is_found_and_its_healthy_neighbour_is_not(name: str, warm_python: Path, tmp_path: Path) -> None:
-    assert watch(warm_python, "data.py", tmp_path, str(tmp_path / "weights.pt"), name) == FOUND.get(name, [])
+    assert watch(warm_python, script_of(name), tmp_path, str(tmp_path / "weights.pt"), name) == FOUND.get(name, [])
 
 
-def test_the_weights_are_the_same_without_the_watch(warm_python: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", ["data.py", "losses.py"])
+def test_the_weights_are_the_same_without_the_watch(script: str, warm_python: Path, tmp_path: Path) -> None:
     plain, watched = tmp_path / "plain.pt", tmp_path / "watched.pt"
-    names = [*FOUND, *HEALTHY]
-    subprocess.run([warm_python, TOYS / "data.py", plain, *names], check=True, env=ENVIRON, timeout=240)
-    watch(warm_python, "data.py", tmp_path, str(watched), *names)
+    names = [name for name in (*FOUND, *HEALTHY) if script_of(name) == script]
+    subprocess.run([warm_python, TOYS / script, plain, *names], check=True, env=ENVIRON, timeout=240)
+    watch(warm_python, script, tmp_path, str(watched), *names)
     subprocess.run([warm_python, "-c", SAME, plain, watched], check=True, env=ENVIRON, timeout=60)
 
 
