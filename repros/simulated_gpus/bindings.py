@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import attention, compilers, devices, extension, memory, parallel, refused, streams, toolkit, tunable
+from . import attention, compilers, devices, extension, graphs, memory, parallel, refused, streams, toolkit, tunable
 from .memory_size import chosen_memory
 from .profiles import chosen_profile
 
@@ -21,7 +21,7 @@ def provide(c: Any) -> None:
     memory_bytes = chosen_memory()
     if memory_bytes is not None:
         extension.get().set_device_bytes(memory_bytes)
-    for part in (attention, devices, memory, parallel, refused, toolkit, tunable):
+    for part in (attention, devices, graphs, memory, parallel, refused, toolkit, tunable):
         for name, function in part.functions().items():
             setattr(c, name, function)
     for name, function in streams.functions(c).items():

@@ -24,7 +24,7 @@ def functions() -> dict[str, Any]:
         "_cuda_exchangeDevice": _exchange,
         "_cuda_maybeExchangeDevice": _maybe_exchange,
         "_cuda_isInBadFork": _is_in_bad_fork,
-        "_cuda_synchronize": lambda: extension.get().check_context(),
+        "_cuda_synchronize": _synchronize,
         "_cuda_canDeviceAccessPeer": lambda device, peer: device != peer,
         "_cuda_hasPrimaryContext": lambda _device: bool(_initialised_by),
         "_cuda_lock_mutex": lambda: None,
@@ -49,6 +49,11 @@ def _init() -> None:
     cuda.default_generators = tuple(extension.get().default_generator(index) for index in range(count))
     cuda._get_device_properties = DeviceProperties
     cuda.has_magma, cuda.has_half = False, True
+
+
+def _synchronize() -> None:
+    extension.get().check_context()
+    extension.get().refuse_in_capture()
 
 
 def _is_in_bad_fork() -> bool:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-_GRAPHS = "CUDA graphs are not simulated; run without them (torch.compile: no mode='reduce-overhead')"
 _POOLS = "memory pools of CUDA's allocator are not simulated; allocate from the default pool"
 IPC = "CUDA IPC is not simulated; send tensors through torch.multiprocessing, which copies them"
 _KERNELS = "CUDA kernels do not run on simulated GPUs; use an operator of torch"
 SINGLE_PROCESS_NCCL = "single-process NCCL calls are not simulated; use torch.distributed with the backend nccl"
 
-_CLASSES = {"_CUDAGraph": _GRAPHS, "_MemPool": _POOLS, "_MemPoolContext": _POOLS, "_CUDAGreenContext": _POOLS}
+_CLASSES = {"_MemPool": _POOLS, "_MemPoolContext": _POOLS, "_CUDAGreenContext": _POOLS}
 _FUNCTIONS = {
-    "_graph_pool_handle": _GRAPHS,
     "_cuda_releasePool": _POOLS,
     "_cuda_checkPoolLiveAllocations": _POOLS,
     "_cuda_getCheckpointState": _POOLS,

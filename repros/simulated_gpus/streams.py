@@ -17,6 +17,9 @@ _LEAST, _GREATEST = 0, -5
 _INVALID_HANDLE = 400
 """CUDA's number for an invalid resource handle (`cudaErrorInvalidResourceHandle`)."""
 
+_CAPTURED_EVENT = 907
+"""CUDA's number for an event that was last recorded in a capture (`cudaErrorCapturedEvent`)."""
+
 
 def functions(c: Any) -> dict[str, Any]:
     """Return the functions and classes of `torch._C` for streams and events.
@@ -32,7 +35,6 @@ def functions(c: Any) -> dict[str, Any]:
         "_cuda_getDefaultStream": lambda device: (0, extension.device_index(device), _CUDA),
         "_cuda_getStreamFromExternal": lambda pointer, device: (pointer, extension.device_index(device), _CUDA),
         "_cuda_setStream": set_stream,
-        "_cuda_isCurrentStreamCapturing": lambda: False,
     }
 
 
@@ -94,6 +96,7 @@ class _Moment:
 
     _moment: float | None
     _is_timed: bool
+    _is_captured: bool
     _index: int | None
 
     @property
@@ -110,7 +113,7 @@ class _Moment:
         self._index = index if self._index is None else self._index
         if self._index != index:
             raise RuntimeError(f"Event device {self._index} does not match recording stream's device {index}.")
-        self._moment = time.perf_counter()
+        self._moment, self._is_captured = time.perf_counter(), extension.get().is_capturing()
 
     def wait(self, stream: Any = None) -> None:
         pass
@@ -120,6 +123,9 @@ class _Moment:
 
     def synchronize(self) -> None:
         extension.get().check_context()
+        if self._is_captured:
+            extension.get().throw_error(_CAPTURED_EVENT)
+        extension.get().refuse_in_capture()
 
     def elapsed_time(self, end_event: Any) -> float:
         """Return the milliseconds from this event to another, with the refusals of ATen/cuda/CUDAEvent.h."""
@@ -148,7 +154,7 @@ def _event_class(base: Any) -> Any:
                 raise RuntimeError(IPC)
             named = {} if base is object else {"device": "cuda", "enable_timing": enable_timing, "blocking": blocking}
             made = base.__new__(cls, **named)
-            made._moment, made._is_timed, made._index = None, enable_timing, None
+            made._moment, made._is_timed, made._index, made._is_captured = None, enable_timing, None, False
             return made
 
     return _CudaEventBase

@@ -3,6 +3,8 @@
 #include "autograd/threads.h"
 #include "distributed/collectives.h"
 #include "distributed/nccl_version.h"
+#include "graphs/capture.h"
+#include "graphs/graph.h"
 #include "kernels/sdp.h"
 #include "runtime/accounts.h"
 #include "runtime/cuda_errors.h"
@@ -238,6 +240,16 @@ PYBIND11_MODULE(_sim, module) {
   module.def("note_sync", torch::wrap_pybind_function(&sim::note_sync));
   module.def("register_host", &sim::register_host);
   module.def("unregister_host", &sim::unregister_host);
+  module.def("is_capturing", &sim::is_capturing);
+  module.def("refuse_in_capture", torch::wrap_pybind_function(&sim::refuse_in_capture));
+  pybind11::class_<sim::Graph>(module, "Graph")
+      .def(pybind11::init<>())
+      .def("capture_begin", torch::wrap_pybind_function(&sim::Graph::capture_begin))
+      .def("capture_end", torch::wrap_pybind_function(&sim::Graph::capture_end))
+      .def("replay", torch::wrap_pybind_function(&sim::Graph::replay))
+      .def("reset", torch::wrap_pybind_function(&sim::Graph::reset))
+      .def("register_generator", torch::wrap_pybind_function(&sim::Graph::register_generator))
+      .def("is_captured", &sim::Graph::is_captured);
   module.attr("nccl_version") = sim::kNcclVersion;
   module.def("set_capability", &sim::set_capability);
 #if SIM_TORCH_AT_LEAST(2, 4)

@@ -148,7 +148,7 @@ def test_it_says_once_that_it_is_simulated(in_place: Run) -> None:
         ("torch.randn(2, device='cuda', generator=torch.Generator())", "Expected a 'cuda' device type for generator"),
         ("c.to('cuda:7')", "CUDA error: invalid device ordinal"),
         ("torch.cuda.set_device(7)", "CUDA error: invalid device ordinal"),
-        ("torch.cuda.CUDAGraph()", "CUDA graphs are not simulated"),
+        ("torch.cuda.CUDAGraph().capture_begin()", "CUDA graphs must be captured on a non-default stream"),
     ],
 )
 def test_errors_are_cuda_s(in_place: Run, expression: str, words: str) -> None:

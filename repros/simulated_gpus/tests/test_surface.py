@@ -190,3 +190,15 @@ def test_a_recomputed_forward_draws_the_same_numbers(reentrant: bool) -> None:
     first, again = drawn
     assert torch.equal(first.cpu(), again.cpu())
     assert not torch.equal(first.cpu(), torch.rand(64, device="cuda").cpu())
+
+
+def test_libraries_of_cuda_s_can_be_chosen_and_limited() -> None:
+    default = torch.backends.cuda.preferred_linalg_library("cusolver")
+    assert "Cusolver" in str(default)
+    torch.backends.cuda.preferred_linalg_library("default")
+    plans = torch.backends.cuda.cufft_plan_cache
+    assert (plans.max_size, plans.size) == (4096, 0)
+    plans[1].max_size = 10
+    assert (plans[0].max_size, plans[1].max_size) == (4096, 10)
+    plans[1].max_size = 4096
+    plans.clear()

@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <atomic>
 #include <iomanip>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sim {
@@ -198,6 +200,18 @@ void Account::set_limit(uint64_t bytes) {
   memory_.limit = bytes;
 }
 
+namespace {
+
+thread_local bool is_uncounted = false;
+
+}  // namespace
+
+Uncounted::Uncounted() : before_(std::exchange(is_uncounted, true)) {}
+
+Uncounted::~Uncounted() {
+  is_uncounted = before_;
+}
+
 // Never destroyed: tensors outlive static objects when the interpreter ends.
 Account& account_of(c10::DeviceIndex index) {
   static auto* const accounts = [] {
@@ -207,6 +221,14 @@ Account& account_of(c10::DeviceIndex index) {
     }
     return all;
   }();
+  if (is_uncounted) {
+    static auto* const none = [] {
+      auto* account = new Account(0);
+      account->set_limit(std::numeric_limits<uint64_t>::max());
+      return account;
+    }();
+    return *none;
+  }
   if (static_cast<size_t>(index) >= accounts->size()) {
     throw_cuda_error(kInvalidDevice);
   }

@@ -51,6 +51,18 @@ class Account {
 
 Account& account_of(c10::DeviceIndex index);
 
+// While one exists, what its thread allocates is counted for no device.
+class Uncounted {
+ public:
+  Uncounted();
+  ~Uncounted();
+  Uncounted(const Uncounted&) = delete;
+  Uncounted& operator=(const Uncounted&) = delete;
+
+ private:
+  bool before_;
+};
+
 // Nothing is cached. CUDA's allocator waits for all streams when its cache is emptied, and counts how often.
 void empty_cache();
 uint64_t cache_emptied();

@@ -6,6 +6,7 @@
 // itself raises, as with CUDA_LAUNCH_BLOCKING=1.
 #include "runtime/cuda_errors.h"
 
+#include "graphs/capture.h"
 #include "torch_versions.h"
 
 #include <algorithm>
@@ -27,11 +28,17 @@ struct RuntimeError {
   const char* words;
 };
 
-constexpr std::array<RuntimeError, 4> kRuntimeErrors{{
+constexpr std::array<RuntimeError, 8> kRuntimeErrors{{
     {kInitializationError, "cudaErrorInitializationError", "initialization error"},
     {kInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {kInvalidHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {kIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
     {kDeviceAssert, "cudaErrorAssert", "device-side assert triggered"},
+    {kCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {kCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {kCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
 }};
 
 std::string help_for([[maybe_unused]] const RuntimeError& error) {

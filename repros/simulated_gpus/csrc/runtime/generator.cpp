@@ -5,6 +5,7 @@
 // draws the numbers that the CPU draws from the same seed.
 #include "runtime/generator.h"
 
+#include "graphs/capture.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "torch_versions.h"
@@ -125,6 +126,7 @@ struct GeneratorImpl final : c10::GeneratorImpl {
         host_(std::move(host)) {}
 
   void set_current_seed(uint64_t seed) override {
+    refuse_generator_in_capture("Cannot call CUDAGeneratorImpl::set_current_seed");
     host_.set_current_seed(seed);
     place_ = {seed, 0};
   }
@@ -132,10 +134,13 @@ struct GeneratorImpl final : c10::GeneratorImpl {
     return place_.seed;
   }
   uint64_t seed() override {
+    refuse_generator_in_capture("Cannot call CUDAGeneratorImpl::seed");
     place_ = {host_.seed(), 0};
     return place_.seed;
   }
   void set_state(const c10::TensorImpl& state) override {
+    refuse_generator_in_capture(
+        "Please ensure to utilize the CUDAGeneratorImpl::set_state_index method during capturing.");
     at::detail::check_rng_state(state);
     uint64_t values[2] = {0, 0};
     const auto bytes = static_cast<size_t>(state.numel());

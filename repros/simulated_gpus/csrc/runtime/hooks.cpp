@@ -4,6 +4,7 @@
 // `override`, in each form that a version declares, and each version overrides those it has. What is left out, such as
 // cuDNN, is answered by the interface itself: there is none. It has to be registered before `torch._C` is initialised,
 // which asks for it for good.
+#include "graphs/capture.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -13,7 +14,9 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Allocator.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace sim {
@@ -89,7 +92,27 @@ struct CUDAHooks : at::CUDAHooksInterface {
   }
   void deviceSynchronize(SIM_HOOKS_INDEX /*index*/) const {
     check_context();
+    refuse_in_capture();
   }
+
+  // A program may prefer it; the CPU's library computes.
+  bool hasCuSOLVER() const {
+    return true;
+  }
+  // Plans for Fourier transforms: none is made, and the limit that a program sets for a device is kept.
+  int64_t cuFFTGetPlanCacheMaxSize(SIM_HOOKS_INDEX index) const {
+    const std::lock_guard<std::mutex> lock(plans_mutex_);
+    const auto found = most_plans_.find(index);
+    return found == most_plans_.end() ? kMostPlans : found->second;
+  }
+  void cuFFTSetPlanCacheMaxSize(SIM_HOOKS_INDEX index, int64_t most) const {
+    const std::lock_guard<std::mutex> lock(plans_mutex_);
+    most_plans_[index] = most;
+  }
+  int64_t cuFFTGetPlanCacheSize(SIM_HOOKS_INDEX /*index*/) const {
+    return 0;
+  }
+  void cuFFTClearPlanCache(SIM_HOOKS_INDEX /*index*/) const {}
 
   std::string showConfig() const {
     return "  - simulated CUDA devices in host memory\n";
@@ -97,6 +120,11 @@ struct CUDAHooks : at::CUDAHooksInterface {
   long versionCUDART() const {
     return 12080;
   }
+
+ private:
+  static constexpr int64_t kMostPlans = 4096;  // CUFFT_DEFAULT_CACHE_SIZE of ATen/native/cuda/CuFFTPlanCache.h
+  mutable std::mutex plans_mutex_;
+  mutable std::map<int64_t, int64_t> most_plans_;
 };
 
 namespace {

@@ -6,6 +6,7 @@
 #include "runtime/sync.h"
 
 #include "dispatch/kernel_checks.h"
+#include "graphs/capture.h"
 #include "runtime/memory.h"
 #include "torch_versions.h"
 
@@ -84,6 +85,7 @@ int exchange_sync_mode(int mode) {
 }
 
 void note_sync() {
+  refuse_in_capture();
   const int mode = sync_mode.load();
   TORCH_CHECK(mode <= kWarns, "called a synchronizing CUDA operation");
   if (mode == kWarns) {
@@ -92,7 +94,7 @@ void note_sync() {
 }
 
 void note_sync_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  if (sync_mode.load() == 0) {
+  if (sync_mode.load() == 0 && !is_capturing()) {
     return;
   }
   const auto found = syncs().find(schema.name());

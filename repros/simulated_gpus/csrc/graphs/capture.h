@@ -1,0 +1,27 @@
+// Whether calls are being captured for a CUDA graph, and what is refused then.
+#pragma once
+
+#include <c10/core/DispatchKey.h>
+
+#include <string>
+
+namespace sim {
+
+// Threads whose calls are captured include this key, the threads of their backward, too. It stands below autograd and
+// above every kernel, and no release of PyTorch has a kernel for it.
+constexpr auto kCaptureKey = c10::DispatchKey::Fake;
+
+// CUDA's numbers for errors of a capture (driver_types.h).
+constexpr int kIllegalState = 401;
+constexpr int kCaptureUnsupported = 900;
+constexpr int kCaptureInvalidated = 901;
+constexpr int kCapturedEvent = 907;
+
+// Whether this thread's calls are being captured.
+bool is_capturing();
+// Throws CUDA's error for a call that a capture does not permit, which also ends the capture.
+void refuse_in_capture();
+// Throws what a CUDA generator does if it is asked for this while this thread captures.
+void refuse_generator_in_capture(const std::string& attempt);
+
+}  // namespace sim
