@@ -32,7 +32,7 @@ class Profile(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """The most threads of each multiprocessor, by its capability (CUDA programming guide, "Compute Capabilities")."""
+        """The most threads of each multiprocessor, by its capability (CUDA programming guide, table of them)."""
         return {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536}.get(self.capability, 2048)
 
     @property

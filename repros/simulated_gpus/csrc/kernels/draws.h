@@ -26,8 +26,9 @@ struct UniformFloat {
   using Value = float;
   static constexpr int kCount = 4;
   static void make(const Bits& bits, int64_t count, int place, float* values) {
+    const auto* row = bits[static_cast<size_t>(place)].data();
     for (int64_t i = 0; i < count; ++i) {
-      values[i] = static_cast<float>(bits[place][i]) * 0x1p-32F + 0x1p-33F;
+      values[i] = static_cast<float>(row[i]) * 0x1p-32F + 0x1p-33F;
     }
   }
 };
@@ -35,14 +36,8 @@ struct UniformFloat {
 struct NormalFloat {
   using Value = float;
   static constexpr int kCount = 4;
-  static void make(const Bits& bits, int64_t count, int place, float* values) {
-    constexpr float kTurn = 2.3283064e-10F * 6.2831855F;  // curand's 2 pi / 2^32
-    const auto &radii = bits[place & 2], &angles = bits[(place & 2) + 1];
-    for (int64_t i = 0; i < count; ++i) {
-      const float u = static_cast<float>(radii[i]) * 0x1p-32F + 0x1p-33F;
-      const float v = multiply_add(static_cast<float>(angles[i]), kTurn, kTurn / 2);
-      values[i] = std::sqrt(-2.0F * std::log(u)) * ((place & 1) == 0 ? std::sin(v) : std::cos(v));
-    }
+  static void make(const Bits& bits, int64_t /*count*/, int place, float* values) {
+    normal_floats(bits, place, values);
   }
 };
 

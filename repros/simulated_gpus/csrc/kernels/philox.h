@@ -25,6 +25,10 @@ using Bits = std::array<std::array<uint32_t, kBatch>, 4>;
 // The next four numbers of the threads that follow `first`. Offsets count in numbers, as curand's.
 void draw_bits(uint64_t seed, uint64_t first, uint64_t offset, Bits& bits);
 
+// What a batch makes of them by curand's `curand_normal4` at one of the four places, with an error of some units in the
+// last place, as a GPU's own.
+void normal_floats(const Bits& bits, int place, float* values);
+
 // The size of the simulated GPU, which limits the threads of a launch.
 void set_multiprocessors(int count, int threads_of_each);
 int64_t most_blocks();
