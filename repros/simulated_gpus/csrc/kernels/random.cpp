@@ -20,6 +20,7 @@
 #include <ATen/OpMathType.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/TransformationHelper.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/DistributionTemplates.h>
 #if __has_include(<ATen/Dispatch_v2.h>)
 #include <ATen/Dispatch_v2.h>
