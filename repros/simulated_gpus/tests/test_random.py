@@ -17,7 +17,7 @@ TENSORRT = "https://github.com/NVIDIA/TensorRT-LLM, test of ReDrafter (test_beam
 ISSUES = "https://github.com/pytorch/pytorch/issues/"
 
 # Where it is printed, the seed, what is drawn, the first numbers that are printed there.
-PUBLISHED = {
+PUBLISHED: dict[str, Any] = {
     "randn, 0": (
         WEBUI, 0, lambda: torch.randn(3, 4, device="cuda"),
         [-0.92466259, -0.42534415, -2.6438457, 0.14518388, -0.12086647, -0.57972564, -0.62285122, -0.32838709,
