@@ -17,7 +17,9 @@ def provide(c: Any) -> None:
         c: the module `torch._C`.
     """
     compilers.leave_out_native_kernels()
-    extension.get().set_capability(*chosen_profile().capability)
+    profile = chosen_profile()
+    extension.get().set_capability(*profile.capability)
+    extension.get().set_multiprocessors(profile.multiprocessors, profile.threads)
     memory_bytes = chosen_memory()
     if memory_bytes is not None:
         extension.get().set_device_bytes(memory_bytes)

@@ -102,7 +102,7 @@ class DeviceProperties:
 
     warp_size = 32
     is_integrated = is_multi_gpu_board = 0
-    max_threads_per_multi_processor, max_threads_per_block = 2048, 1024
+    max_threads_per_block = 1024
     regs_per_multiprocessor = 65536
     shared_memory_per_block = 49152
     memory_bus_width = 5120
@@ -116,6 +116,7 @@ class DeviceProperties:
         self.total_memory = int(extension.get().device_bytes())
         self.major, self.minor = profile.capability
         self.multi_processor_count = profile.multiprocessors
+        self.max_threads_per_multi_processor = profile.threads
         self.shared_memory_per_multiprocessor = profile.shared_memory
         self.shared_memory_per_block_optin = profile.shared_memory - 1024
         self.L2_cache_size = int(profile.l2_mebibytes * 2**20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from . import autograd, compilers, extension, nccl, nvml, storages
@@ -29,7 +28,6 @@ def finish(torch: Any) -> None:
     torch._C._set_cudnn_enabled(False)
     _keep_torchscript_from_compiling(torch)
     extension.get().replace_generator_constructor()
-    _keep_whole_states(torch)
     storages.install(torch)
     compilers.install()
     nvml.install(torch)
@@ -43,15 +41,3 @@ def _keep_torchscript_from_compiling(torch: Any) -> None:
     torch._C._jit_override_can_fuse_on_gpu(False)
     if torch.__version__.startswith("2.0."):  # later releases do not have nvFuser, and warn
         torch._C._jit_set_nvfuser_enabled(False)
-
-
-def _keep_whole_states(torch: Any) -> None:
-    """Let `torch.cuda.set_rng_state` restore a state of another process, of which it copies the visible bytes alone."""
-    original = torch.cuda.random.set_rng_state
-
-    @functools.wraps(original)
-    def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
-        extension.get().learn_state(new_state)
-        original(new_state, device)
-
-    torch.cuda.random.set_rng_state = torch.cuda.set_rng_state = set_rng_state

@@ -31,6 +31,11 @@ class Profile(NamedTuple):
     l2_mebibytes: float
 
     @property
+    def threads(self) -> int:
+        """The most threads of each multiprocessor, by its capability (CUDA programming guide, table of them)."""
+        return {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536}.get(self.capability, 2048)
+
+    @property
     def bytes(self) -> int | None:
         """Total memory in bytes; None for the machine's own."""
         return None if self.gibibytes is None else int(self.gibibytes * 2**30)

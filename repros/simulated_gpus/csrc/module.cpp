@@ -5,6 +5,7 @@
 #include "distributed/nccl_version.h"
 #include "graphs/capture.h"
 #include "graphs/graph.h"
+#include "kernels/philox.h"
 #include "kernels/sdp.h"
 #include "runtime/accounts.h"
 #include "runtime/cuda_errors.h"
@@ -220,11 +221,6 @@ PYBIND11_MODULE(_sim, module) {
   module.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(sim::default_generator(checked(index))));
   });
-  module.def("learn_state", [](const at::Tensor& state) {
-    if (state.device().is_cpu() && state.scalar_type() == at::kByte && state.is_contiguous()) {
-      sim::learn_state(*state.unsafeGetTensorImpl());
-    }
-  });
   // Both take what `UntypedStorage._cdata` and `torch.Generator` are, past bindings that ask CUDA's own runtime.
   module.def("resize_storage", [](uintptr_t address, size_t bytes) {
     auto* impl = reinterpret_cast<c10::StorageImpl*>(address);
@@ -252,6 +248,7 @@ PYBIND11_MODULE(_sim, module) {
       .def("is_captured", &sim::Graph::is_captured);
   module.attr("nccl_version") = sim::kNcclVersion;
   module.def("set_capability", &sim::set_capability);
+  module.def("set_multiprocessors", &sim::set_multiprocessors);
 #if SIM_TORCH_AT_LEAST(2, 4)
   module.def("can_use_flash_attention", torch::wrap_pybind_function(&sim::can_use_flash_attention));
   module.def("can_use_efficient_attention", torch::wrap_pybind_function(&sim::can_use_efficient_attention));

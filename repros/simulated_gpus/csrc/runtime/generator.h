@@ -5,15 +5,27 @@
 
 #include <ATen/core/Generator.h>
 #include <c10/core/Device.h>
-#include <c10/core/TensorImpl.h>
+
+#include <cstdint>
 
 namespace sim {
 
 const at::Generator& default_generator(c10::DeviceIndex index);
 at::Generator make_generator(c10::DeviceIndex index);
-// Remembers what a state from another process tells of its place, before somebody copies the visible bytes.
-void learn_state(const c10::TensorImpl& state);
-// The host generator underneath `given` (if undefined: underneath the default generator of `index`).
+// Whether the devices draw the CPU's numbers: `REPROS_SIM_RANDOM=cpu`, for programs whose losses are compared with
+// those of a run without GPUs.
+bool draws_from_cpu();
+// `given`, or the default generator of `index`; a generator of another device type is refused.
+at::Generator device_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index);
+
+// A place in a generator's sequence: the seed, and how many numbers each thread of CUDA's kernels has drawn.
+struct Philox {
+  uint64_t seed = c10::default_rng_seed_val;
+  uint64_t offset = 0;
+};
+// Where a kernel draws that takes so many numbers in each thread; the generator is a multiple of four further then.
+Philox draw_philox(const at::Generator& generator, uint64_t increment);
+// The host generator underneath it, for one operator that runs on the host.
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index);
 
 }  // namespace sim

@@ -1,0 +1,14 @@
+// What the kernels that draw random numbers share.
+#pragma once
+
+#include "torch_versions.h"
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+namespace sim {
+
+// The generator that a kernel on a device tensor draws from: `generator`, or the default one of the tensor's device.
+at::Generator prepare_to_draw(const at::Tensor& self, const SIM_OPTIONAL<at::Generator>& generator);
+
+}  // namespace sim
