@@ -6,6 +6,7 @@
 #include "kernels/sdp.h"
 #include "runtime/accounts.h"
 #include "runtime/cuda_errors.h"
+#include "runtime/cudnn.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
 #include "runtime/memory.h"
@@ -239,6 +240,7 @@ PYBIND11_MODULE(_sim, module) {
   module.def("register_host", &sim::register_host);
   module.def("unregister_host", &sim::unregister_host);
   module.attr("nccl_version") = sim::kNcclVersion;
+  module.attr("cudnn_version") = sim::kCuDNNVersion;
   module.def("set_capability", &sim::set_capability);
 #if SIM_TORCH_AT_LEAST(2, 4)
   module.def("can_use_flash_attention", torch::wrap_pybind_function(&sim::can_use_flash_attention));
