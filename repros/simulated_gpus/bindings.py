@@ -35,5 +35,4 @@ def provide(c: Any) -> None:
         delattr(c, name)  # GPUDirect Storage hangs without a driver; PyTorch says itself that it is missing
     c._has_gds = False
     c._has_cuda = True
-    # cuDNN is not simulated: what has a fallback takes it.
-    c._has_cudnn = False
+    c._has_cudnn = True

@@ -24,8 +24,6 @@ def finish(torch: Any) -> None:
     # A real GPU that is hidden would be counted.
     if hasattr(torch.cuda, "_device_count_nvml"):
         torch.cuda._device_count_nvml = lambda: -1
-    # What may run without it does not warn that it is missing.
-    torch._C._set_cudnn_enabled(False)
     _keep_torchscript_from_compiling(torch)
     extension.get().replace_generator_constructor()
     storages.install(torch)

@@ -1,8 +1,9 @@
-"""The versions and modules of the CUDA toolkit, NCCL and NVTX that `torch.cuda` asks for."""
+"""The versions and modules of the CUDA toolkit, cuDNN, NCCL and NVTX that PyTorch asks for."""
 
 from __future__ import annotations
 
 import ctypes
+import enum
 import types
 from typing import Any
 
@@ -35,8 +36,9 @@ def _nccl_version() -> int:
 
 
 def modules(c: Any) -> dict[str, types.ModuleType]:
-    """Return the submodules of `torch._C`; a CUDA build's own NVTX needs no driver."""
-    return {"_cudart": _cudart(), **({} if hasattr(c, "_nvtx") else {"_nvtx": _nvtx()})}
+    """Return the submodules of `torch._C`; a CUDA build's own cuDNN and NVTX answer without a driver."""
+    missing = {name: make() for name, make in (("_cudnn", _cudnn), ("_nvtx", _nvtx)) if not hasattr(c, name)}
+    return {"_cudart": _cudart(), **missing}
 
 
 class CudaError:
@@ -122,6 +124,31 @@ def _cudart() -> Any:
         setattr(module, name, lambda *_: CudaError(0))
     module.cudaHostRegister, module.cudaHostUnregister = _register_host, _unregister_host
     module.cudaMemGetInfo, module.cudaStreamCreate = memory_info, _create_stream
+    return module
+
+
+_CUDNN_9 = 90000
+"""The first version whose major part counts ten thousands (cudnn_version.h)."""
+
+
+class RNNMode(enum.IntEnum):
+    """cuDNN's kinds of recurrent layers (`cudnnRNNMode_t`)."""
+
+    rnn_relu = 0
+    rnn_tanh = 1
+    lstm = 2
+    gru = 3
+
+
+def _cudnn() -> Any:
+    """Return what `torch.backends.cudnn` asks: versions, and numbers of kinds."""
+    module: Any = types.ModuleType("torch._C._cudnn")
+    version = extension.get().cudnn_version
+    width = 1000 if version < _CUDNN_9 else 10000
+    parts = (version // width, version % width // 100, version % 100)
+    module.getCompileVersion = module.getRuntimeVersion = lambda: parts
+    module.getVersionInt = lambda: version
+    module.is_cuda, module.RNNMode = True, RNNMode
     return module
 
 

@@ -9,6 +9,7 @@
 #include "kernels/sdp.h"
 #include "runtime/accounts.h"
 #include "runtime/cuda_errors.h"
+#include "runtime/cudnn.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
 #include "runtime/memory.h"
@@ -247,6 +248,7 @@ PYBIND11_MODULE(_sim, module) {
       .def("register_generator", torch::wrap_pybind_function(&sim::Graph::register_generator))
       .def("is_captured", &sim::Graph::is_captured);
   module.attr("nccl_version") = sim::kNcclVersion;
+  module.attr("cudnn_version") = sim::kCuDNNVersion;
   module.def("set_capability", &sim::set_capability);
   module.def("set_multiprocessors", &sim::set_multiprocessors);
 #if SIM_TORCH_AT_LEAST(2, 4)

@@ -7,6 +7,7 @@
 #include "dispatch/fallback.h"
 #include "dispatch/foreach.h"
 #include "dispatch/placement.h"
+#include "dispatch/tensor_lists.h"
 #include "runtime/memory.h"
 #include "torch_versions.h"
 
@@ -38,7 +39,7 @@ bool are_on_one_device(c10::ArrayRef<c10::IValue> arguments) {
     return is_sim(tensor) && tensor.device() == *common;
   };
   return std::all_of(arguments.begin(), arguments.end(), [&](const c10::IValue& value) {
-    return value.isTensor() ? is_on_it(value.toTensor()) : !value.isTensorList() && !value.isOptionalTensorList();
+    return value.isTensor() ? is_on_it(value.toTensor()) : !value.isTensorList() && !is_optional_tensor_list(value);
   });
 }
 

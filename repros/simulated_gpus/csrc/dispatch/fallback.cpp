@@ -14,6 +14,7 @@
 #include "dispatch/half.h"
 #include "dispatch/layouts.h"
 #include "dispatch/placement.h"
+#include "dispatch/tensor_lists.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -45,9 +46,9 @@ class Call {
       }
       return list;
     }
-    if (value.isOptionalTensorList()) {
+    if (is_optional_tensor_list(value)) {
       c10::List<SIM_OPTIONAL<at::Tensor>> list;
-      for (const SIM_OPTIONAL<at::Tensor>& tensor : value.toOptionalTensorList()) {
+      for (const SIM_OPTIONAL<at::Tensor>& tensor : to_optional_tensor_list(value)) {
         list.push_back(tensor.has_value() ? SIM_OPTIONAL<at::Tensor>(to_host(*tensor)) : tensor);
       }
       return list;

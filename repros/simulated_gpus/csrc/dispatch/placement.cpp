@@ -10,6 +10,7 @@
 #include "dispatch/placement.h"
 
 #include "dispatch/kernel_checks.h"
+#include "dispatch/tensor_lists.h"
 #include "torch_versions.h"
 
 #include "operators.h"  // generated from native_functions.yaml by build.py
@@ -149,8 +150,8 @@ Placement check_as(
       for (const at::Tensor& tensor : value.toTensorList()) {
         c10::impl::check_and_update_common_device(common, tensor, method, name);
       }
-    } else if (value.isOptionalTensorList()) {
-      c10::impl::check_and_update_common_device(common, value.toOptionalTensorList(), method, name);
+    } else if (is_optional_tensor_list(value)) {
+      c10::impl::check_and_update_common_device(common, to_optional_tensor_list(value), method, name);
     }
   });
   return common;

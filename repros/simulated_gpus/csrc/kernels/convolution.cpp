@@ -1,6 +1,8 @@
 // Convolutions, whose algorithm PyTorch chooses by device type. It has no choice for this device, so the host's is
 // taken.
 //
+// `convolution` itself is PyTorch's own: it calls `_convolution`, and a tracer records that one alone.
+//
 // Contracts held: in ATen/native/Convolution.cpp, check_input_same_type_as_parameters, and select_conv_backend for an
 // input on the device: errors name the kernel that it chooses with cuDNN. An input on the CPU is left to that file,
 // which chooses a CPU algorithm and its check.
@@ -84,7 +86,7 @@ void convolution(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  library.impl("_convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   library.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }
 

@@ -1,11 +1,12 @@
 // PyTorch's interface to CUDA. A CPU build has nobody behind it; in a CUDA build this takes the place of CUDA's own.
 //
 // Contract held: ATen/detail/CUDAHooksInterface.h. Its methods differ between versions; they are defined without
-// `override`, in each form that a version declares, and each version overrides those it has. What is left out, such as
-// cuDNN, is answered by the interface itself: there is none. It has to be registered before `torch._C` is initialised,
-// which asks for it for good.
+// `override`, in each form that a version declares, and each version overrides those it has. What is left out is
+// answered by the interface itself: there is none. It has to be registered before `torch._C` is initialised, which asks
+// for it for good.
 #include "graphs/capture.h"
 #include "runtime/cuda_errors.h"
+#include "runtime/cudnn.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
 #include "runtime/pinned.h"
@@ -20,6 +21,24 @@
 #include <string>
 
 namespace sim {
+
+namespace {
+
+thread_local bool offers_cudnn = false;
+
+}  // namespace
+
+CuDNNOffer::CuDNNOffer(bool offered) : before_(offers_cudnn) {
+  offers_cudnn = offered;
+}
+
+CuDNNOffer::~CuDNNOffer() {
+  offers_cudnn = before_;
+}
+
+bool CuDNNOffer::stands() {
+  return offers_cudnn;
+}
 
 struct CUDAHooks : at::CUDAHooksInterface {
   explicit CUDAHooks(at::CUDAHooksArgs /*arguments*/) {}
@@ -113,6 +132,20 @@ struct CUDAHooks : at::CUDAHooksInterface {
     return 0;
   }
   void cuFFTClearPlanCache(SIM_HOOKS_INDEX /*index*/) const {}
+
+  bool compiledWithCuDNN() const {
+    return CuDNNOffer::stands();
+  }
+  // From cuDNN 9.13 on (CUDAHooks.cpp), on GPUs that have bfloat16.
+  bool supportsBFloat16RNNWithCuDNN() const {
+    return kCuDNNVersion >= 91300;
+  }
+  long versionCuDNN() const {
+    return kCuDNNVersion;
+  }
+  long versionRuntimeCuDNN() const {
+    return kCuDNNVersion;
+  }
 
   std::string showConfig() const {
     return "  - simulated CUDA devices in host memory\n";
