@@ -14,6 +14,7 @@
 #include "dispatch/half.h"
 #include "dispatch/layouts.h"
 #include "dispatch/placement.h"
+#include "dispatch/types.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -223,6 +224,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   }
   const bool on_sim = !device.has_value() || device->type() == kDevice;
   if (on_sim) {
+    check_types(schema, arguments);
     alert_nondeterministic(schema, arguments);
     note_sync_of(schema, arguments);
   }
