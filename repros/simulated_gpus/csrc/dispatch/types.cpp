@@ -71,7 +71,7 @@ void check_one_type(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue
     if ((name == "weight" || name == "bias") && arguments[i].isTensor() && arguments[i].toTensor().defined()) {
       const auto other = arguments[i].toTensor().scalar_type();
       TORCH_CHECK(
-          schema.name() != "aten::native_group_norm" || other == input || at::isReducedFloatingType(input),
+          schema.name() != "aten::native_group_norm" || other == input || input == at::kHalf || input == at::kBFloat16,
           "mixed dtype (CPU): expect parameter to have scalar type of Float");
       TORCH_CHECK(other == input, "expected scalar type ", input, " but found ", other);
     }
