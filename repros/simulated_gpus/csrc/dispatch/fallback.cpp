@@ -15,6 +15,7 @@
 #include "dispatch/layouts.h"
 #include "dispatch/placement.h"
 #include "dispatch/tensor_lists.h"
+#include "dispatch/types.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -224,6 +225,7 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   }
   const bool on_sim = !device.has_value() || device->type() == kDevice;
   if (on_sim) {
+    check_types(schema, arguments);
     alert_nondeterministic(schema, arguments);
     note_sync_of(schema, arguments);
   }

@@ -1,8 +1,10 @@
-// float16 where the CPU has no kernel for it: before PyTorch 2.4 it lacks most of those that every GPU has.
+// Element types that CUDA's kernels have and the CPU's lack: float16 (most kernels before PyTorch 2.4), complex32,
+// bfloat16 and bool in a few.
 //
-// Contract held: an operator that CUDA runs in float16 runs. It is computed in float32 and rounded, as CUDA's kernels
-// do inside. CUDA's softmax reads float16 and writes float32 at once (ATen/native/SoftMax.cpp, `half_to_float`); the
-// CPU's refuses that.
+// Contract held: what CUDA runs in such a type runs. It is computed in a wider one and rounded, as CUDA's kernels do
+// inside; what CUDA refuses was refused before (types.cpp). cuFFT takes float16 for sizes that are powers of two.
+// CUDA's softmax reads float16 and writes float32 at once (ATen/native/SoftMax.cpp, `half_to_float`); the CPU's refuses
+// that.
 #include "dispatch/half.h"
 
 #include "dispatch/fallback.h"
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,13 +26,26 @@ bool is_half(const at::Tensor& tensor) {
   return tensor.defined() && tensor.scalar_type() == at::kHalf;
 }
 
-bool has_half(const c10::IValue& value) {
+struct Widening {
+  at::ScalarType narrow;
+  at::ScalarType wide;
+};
+using Widenings = c10::ArrayRef<Widening>;
+constexpr Widening kHalves[] = {{at::kHalf, at::kFloat}, {at::kComplexHalf, at::kComplexFloat}};
+constexpr Widening kBFloat16[] = {{at::kBFloat16, at::kFloat}};
+constexpr Widening kBool[] = {{at::kBool, at::kByte}};
+
+bool is_narrow(at::ScalarType type) {
+  return type == at::kHalf || type == at::kComplexHalf || type == at::kBFloat16 || type == at::kBool;
+}
+
+bool has_narrow(const c10::IValue& value) {
   if (value.isTensor()) {
-    return is_half(value.toTensor());
+    return value.toTensor().defined() && is_narrow(value.toTensor().scalar_type());
   }
   if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorList()) {
-      if (is_half(tensor)) {
+      if (tensor.defined() && is_narrow(tensor.scalar_type())) {
         return true;
       }
     }
@@ -37,9 +53,52 @@ bool has_half(const c10::IValue& value) {
   return false;
 }
 
-// The float32 tensors that replace float16 ones in one call.
+// The types to replace in a call that the CPU refused in these words; none if it refused for another reason.
+Widenings widenings_for(const char* words) {
+  const auto names = [&](const char* type) {
+    const std::string lacks = "not implemented for ";
+    const std::string fft_lacks = "MKL FFT doesn't support tensors of type: ";
+    return std::strstr(words, (lacks + "'" + type + "'").c_str()) != nullptr ||
+        std::strstr(words, (lacks + type).c_str()) != nullptr ||
+        std::strstr(words, (fft_lacks + type).c_str()) != nullptr;
+  };
+  if (names("Half") || names("ComplexHalf")) {
+    return kHalves;
+  }
+  if (names("BFloat16")) {
+    return kBFloat16;
+  }
+  return names("Bool") ? Widenings(kBool) : Widenings();
+}
+
+bool is_power_of_two(int64_t size) {
+  return size > 0 && (size & (size - 1)) == 0;
+}
+
+// CuFFTPlanCache.h's check of a transform in float16. The last size of one to real numbers is an argument.
+void check_fft_sizes(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  if (schema.name().rfind("aten::_fft_", 0) != 0) {
+    return;
+  }
+  std::vector<int64_t> sizes;
+  for (const int64_t dim : arguments[1].toIntVector()) {
+    sizes.push_back(arguments[0].toTensor().size(dim));
+  }
+  if (schema.name() == "aten::_fft_c2r" && !sizes.empty()) {
+    sizes.back() = arguments[3].toInt();
+  }
+  TORCH_CHECK(
+      std::all_of(sizes.begin(), sizes.end(), &is_power_of_two),
+      "cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, but got a signal "
+      "size of",
+      c10::IntArrayRef(sizes));
+}
+
+// The tensors of wider types that replace those of narrow ones in one call.
 class Widened {
  public:
+  explicit Widened(Widenings types) : types_(types) {}
+
   c10::IValue wide(const c10::IValue& value, const c10::Argument& argument) {
     const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
     if (value.isTensor()) {
@@ -53,15 +112,15 @@ class Widened {
       return list;
     }
     const bool is_type = argument.name() == "dtype" && value.isInt();
-    return is_type && value.toScalarType() == at::kHalf ? c10::IValue(at::kFloat) : value;
+    return is_type ? c10::IValue(wide(value.toScalarType())) : value;
   }
 
   void write_back() {
-    for (const auto& [half, wide] : written_) {
-      if (half.layout() == c10::kStrided) {
-        half.resize_(wide.sizes());
+    for (const auto& [narrow, wide] : written_) {
+      if (narrow.layout() == c10::kStrided) {
+        narrow.resize_(wide.sizes());
       }
-      half.copy_(wide);
+      narrow.copy_(wide);
     }
   }
 
@@ -80,11 +139,17 @@ class Widened {
   }
 
  private:
+  at::ScalarType wide(at::ScalarType type) const {
+    const auto* found =
+        std::find_if(types_.begin(), types_.end(), [&](const Widening& each) { return each.narrow == type; });
+    return found == types_.end() ? type : found->wide;
+  }
+
   at::Tensor wide(const at::Tensor& tensor, bool written) {
-    if (!is_half(tensor)) {
+    if (!tensor.defined() || wide(tensor.scalar_type()) == tensor.scalar_type()) {
       return tensor;
     }
-    auto copy = tensor.to(at::kFloat);
+    auto copy = tensor.to(wide(tensor.scalar_type()));
     if (written) {
       written_.emplace_back(tensor, copy);
     }
@@ -92,14 +157,20 @@ class Widened {
   }
 
   at::Tensor narrow(const at::Tensor& tensor) const {
-    for (const auto& [half, wide] : written_) {
+    for (const auto& [narrow, wide] : written_) {
       if (wide.is_same(tensor)) {
-        return half;
+        return narrow;
       }
     }
-    return tensor.defined() && tensor.scalar_type() == at::kFloat ? tensor.to(at::kHalf) : tensor;
+    for (const auto& each : types_) {
+      if (tensor.defined() && tensor.scalar_type() == each.wide) {
+        return tensor.to(each.narrow);
+      }
+    }
+    return tensor;
   }
 
+  Widenings types_;
   std::vector<std::pair<at::Tensor, at::Tensor>> written_;
 };
 
@@ -111,7 +182,7 @@ void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch
   const c10::DispatchKeySet keys(key);
   const auto& parameters = op.schema().arguments();
   const auto begin = stack->end() - static_cast<std::ptrdiff_t>(parameters.size());
-  if (std::none_of(begin, stack->end(), has_half)) {
+  if (std::none_of(begin, stack->end(), has_narrow)) {
     op.redispatchBoxed(keys, stack);
     return;
   }
@@ -121,12 +192,12 @@ void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch
   try {
     op.redispatchBoxed(keys, stack);
   } catch (const c10::Error& error) {
-    const char* words = error.what_without_backtrace();
-    if (std::strstr(words, "not implemented for 'Half'") == nullptr &&
-        std::strstr(words, "not implemented for Half") == nullptr) {
+    const auto types = widenings_for(error.what_without_backtrace());
+    if (types.empty()) {
       throw;
     }
-    Widened call;
+    check_fft_sizes(op.schema(), arguments);
+    Widened call(types);
     stack->resize(below_arguments);
     for (size_t i = 0; i < arguments.size(); ++i) {
       stack->push_back(call.wide(arguments[i], parameters[i]));

@@ -1,4 +1,4 @@
-// The CPU kernel itself; in float32 where it does not support float16.
+// The CPU kernel itself; in a wider element type where it lacks one that CUDA has.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -3,8 +3,8 @@
 // Contracts held: in ATen/native, cuda/Indexing.cu (masked_fill__cuda), TensorAdvancedIndexing.cpp (_index_put_impl_,
 // index_fill_), IndexingUtils.h (canDispatchToMaskedFill), Fill.cpp (fill_), TensorCompare.cpp (where_self_out),
 // cuda/DistributionTemplates.h (bernoulli_kernel), BucketizationUtils.h (searchsorted_pre_check), Resize.h
-// (checkSetStorage), Normalization.cpp (_batch_norm_impl_index: whether cuDNN's kernel is called),
-// cuda/CUDAApplyUtils.cuh (CUDA_tensor_apply2, which only poisson still uses).
+// (checkSetStorage), BatchLinearAlgebra.cpp (linalg_lstsq), Normalization.cpp (_batch_norm_impl_index: whether cuDNN's
+// kernel is called), cuda/CUDAApplyUtils.cuh (CUDA_tensor_apply2, which only poisson still uses).
 #include "dispatch/kernel_checks.h"
 
 #include "dispatch/placement.h"
@@ -148,6 +148,16 @@ Placement check_poisson(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10
   return place;
 }
 
+// Only one of LAPACK's drivers has a counterpart for CUDA (get_default_lstsq_driver).
+Placement check_lstsq(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const auto place = check_all_but(schema, arguments, "");
+  const auto& driver = arguments[static_cast<size_t>(*schema.argumentIndexWithName("driver"))];
+  TORCH_CHECK(
+      driver.isNone() || driver.toStringRef() == "gels",
+      "torch.linalg.lstsq: `driver` other than `gels` is not supported on CUDA");
+  return place;
+}
+
 }  // namespace
 
 PlacementCheck kernel_check(const std::string& name) {
@@ -170,6 +180,8 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::searchsorted.Scalar_out", &check_searchsorted},
       {"aten::native_batch_norm", &check_batch_norm},
       {"aten::poisson", &check_poisson},
+      {"aten::linalg_lstsq", &check_lstsq},
+      {"aten::linalg_lstsq.out", &check_lstsq},
       {"aten::set_.source_Tensor", &check_set},
       {"aten::set_.source_Storage", &check_set},
       {"aten::set_.source_Storage_storage_offset", &check_set},

@@ -10,6 +10,7 @@
 #include "dispatch/foreach.h"
 #include "dispatch/half.h"
 #include "dispatch/placement.h"
+#include "dispatch/types.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/memory.h"
 #include "torch_versions.h"
@@ -93,6 +94,13 @@ class OneDevice {
   c10::DeviceIndex index() const {
     return index_;
   }
+  // The type of the first tensor, which decides whether CUDA has it.
+  at::ScalarType first_type() const {
+    return first_type_;
+  }
+  bool has_one_type() const {
+    return has_one_type_;
+  }
 
  private:
   bool takes_defined(const at::Tensor& tensor) {
@@ -100,11 +108,16 @@ class OneDevice {
       return false;
     }
     const auto device = tensor.device();
+    const auto type = tensor.scalar_type();
+    first_type_ = found() ? first_type_ : type;
+    has_one_type_ = has_one_type_ && type == first_type_;
     index_ = found() ? index_ : device.index();
     return index_ == device.index();
   }
 
   c10::DeviceIndex index_ = -1;
+  at::ScalarType first_type_ = at::ScalarType::Undefined;
+  bool has_one_type_ = true;
 };
 
 // A host alias of an argument; the argument itself if it is no tensor.
@@ -154,6 +167,13 @@ constexpr auto* kOwnBoxed<at::_ops::_softmax_backward_data> = &run_softmax_backw
 template <>
 constexpr auto* kOwnBoxed<at::_ops::_log_softmax_backward_data> = &run_softmax_backward;
 
+// Left to half.cpp.
+constexpr TypeSet kWidened = TypeSet{1} << static_cast<unsigned>(at::kComplexHalf);
+
+// The operator whose CUDA kernel takes tensors of one type only (types.cpp).
+template <class Operator>
+constexpr bool kNeedsOneType = std::is_same_v<Operator, at::_ops::native_layer_norm>;
+
 template <class Operator, class Schema = typename Operator::schema>
 struct Unboxed;
 
@@ -161,8 +181,8 @@ template <class Operator, class Result, class... Arguments>
 struct Unboxed<Operator, Result(Arguments...)> {
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
     OneDevice device;
-    const bool takes_all =
-        (device.takes(arguments) && ...) && device.found() && !at::globalContext().deterministicAlgorithms();
+    const bool takes_all = (device.takes(arguments) && ...) && device.found() && has_kernel_for(device) &&
+        !at::globalContext().deterministicAlgorithms();
     if (!takes_all ||
         (kIsForeach && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))) {
       return boxed().template call<Result, Arguments...>(handle(), keys, std::forward<Arguments>(arguments)...);
@@ -199,6 +219,10 @@ struct Unboxed<Operator, Result(Arguments...)> {
 
   static constexpr bool kIsForeach = (std::is_same_v<Arguments, at::TensorList> || ...);
 
+  static bool has_kernel_for(const OneDevice& device) {
+    static const TypeSet refused = refused_types(handle().schema());
+    return !contains(refused | kWidened, device.first_type()) && (!kNeedsOneType<Operator> || device.has_one_type());
+  }
   static const c10::OperatorHandle& handle() {
     static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Operator::name, Operator::overload_name);
     return op;

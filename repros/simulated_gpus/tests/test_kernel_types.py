@@ -1,0 +1,110 @@
+"""The element types of CUDA's kernels: what CUDA lacks is refused in its words, what only CUDA has is computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+pytestmark = pytest.mark.usefixtures("sim")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+F = torch.nn.functional
+
+
+def ones(*sizes: int, dtype: Any = torch.int64) -> Any:
+    """Return a tensor of ones on the device."""
+    return torch.ones(sizes, dtype=dtype, device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("call", "kernel"),
+    [
+        (lambda: ones(2, 2) @ ones(2, 2), "addmm_cuda"),
+        (lambda: torch.bmm(ones(1, 2, 2), ones(1, 2, 2)), "baddbmm_cuda"),
+        (lambda: torch.einsum("ij,jk->ik", ones(2, 2), ones(2, 2)), "baddbmm_cuda"),
+        (lambda: F.linear(ones(2, 2), ones(2, 2)), "addmm_cuda"),
+        (lambda: torch.dot(ones(2), ones(2)), "dot"),
+        (lambda: torch.addmv(ones(2), ones(2, 2), ones(2)), "addmv_impl_cuda"),
+    ],
+)
+def test_integer_products_are_refused(call: Callable[[], Any], kernel: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^\"{kernel}\" not implemented for 'Long'"):
+        call()
+
+
+def test_an_integer_convolution_is_refused_by_cudnn() -> None:
+    with pytest.raises(RuntimeError, match=r"getCudnnDataTypeFromScalarType\(\) not supported for Long"):
+        F.conv2d(ones(1, 2, 4, 4), ones(2, 2, 2, 2))
+
+
+def test_what_cuda_has_in_integers_and_masks_runs() -> None:
+    numbers, mask = ones(4), ones(4, dtype=torch.bool)
+    assert ((numbers * numbers + numbers - 1) // 2 % 3).tolist() == [0, 0, 0, 0]
+    assert mask.sum().item() == 4
+    assert (mask & ~mask).any().item() is False
+    assert mask.cumsum(0).tolist() == [1, 2, 3, 4]
+    assert torch.rand(4, device="cuda")[mask].numel() == 4
+    assert (numbers.float() @ numbers.float()).item() == 4
+    assert (torch.ones(0, 2, dtype=torch.int64, device="cuda") @ ones(2, 2)).shape == (0, 2)
+
+
+def test_a_type_that_is_promoted_is_not_refused() -> None:
+    mask = ones(2, dtype=torch.bool)
+    assert torch.remainder(mask, 2).tolist() == [1, 1]
+    assert torch.remainder(mask, ones(2)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [lambda *given: F.layer_norm(given[0], (8,), *given[1:]), lambda *given: F.group_norm(given[0], 2, *given[1:])],
+)
+@pytest.mark.parametrize(("dtype", "name"), [(torch.float16, "Half"), (torch.bfloat16, "BFloat16")])
+def test_a_norm_reads_its_weights_in_the_type_of_the_input(norm: Any, dtype: Any, name: str) -> None:
+    weight = ones(8, dtype=torch.float32)
+    with pytest.raises(RuntimeError, match=f"expected scalar type {name} but found Float"):
+        norm(ones(2, 8, dtype=dtype), weight, weight)
+    assert norm(ones(2, 8, dtype=dtype), weight.to(dtype), weight.to(dtype)).dtype is dtype
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert norm(ones(2, 8, dtype=dtype), weight, weight).dtype is torch.float32
+
+
+def test_layer_norm_of_float_input_refuses_half_weights() -> None:
+    weight = ones(8, dtype=torch.float16)
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Half"):
+        F.layer_norm(ones(2, 8, dtype=torch.float32), (8,), weight, weight)
+
+
+def test_what_only_cuda_has_is_computed_in_a_wider_type() -> None:
+    assert ones(2, dtype=torch.bool).abs().tolist() == [True, True]
+    volume, image = ones(1, 1, 4, 4, 4, dtype=torch.bfloat16), ones(1, 1, 4, 4, dtype=torch.bfloat16)
+    assert F.avg_pool3d(volume, 2).dtype is torch.bfloat16
+    smaller = F.interpolate(image, size=(2, 2), mode="bilinear", antialias=True)
+    assert smaller.float().unique().tolist() == [1]
+
+
+def test_float16_is_transformed_in_sizes_that_are_powers_of_two() -> None:
+    given = torch.arange(8.0, device="cuda").half()
+    spectrum = torch.fft.rfft(given)
+    assert spectrum.dtype is torch.complex32
+    assert torch.fft.irfft(spectrum).tolist() == given.tolist()
+    with pytest.raises(
+        RuntimeError, match=r"powers of two when computing in half precision, but got a signal size of\[6\]"
+    ):
+        torch.fft.rfft(given[:6])
+
+
+def test_lstsq_has_one_driver() -> None:
+    matrix = torch.eye(3, device="cuda")
+    with pytest.raises(RuntimeError, match="`driver` other than `gels` is not supported on CUDA"):
+        torch.linalg.lstsq(matrix, matrix, driver="gelsy")
+    assert torch.linalg.lstsq(matrix, matrix, driver="gels").solution.diagonal().tolist() == [1, 1, 1]
+
+
+def test_a_dynamically_quantized_layer_is_absent() -> None:
+    model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(8, 4)), {torch.nn.Linear})
+    with pytest.raises(RuntimeError, match="Could not run 'quantized::linear_dynamic' with arguments from the 'CUDA'"):
+        model(ones(2, 8, dtype=torch.float32))
