@@ -65,25 +65,25 @@ def test_a_convolution_is_exported_to_onnx() -> None:
     assert b"Conv" in kept.getvalue()
 
 
-def take(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+def take(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
     return x[i]
 
 
-def take_column(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+def take_column(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
     return x[:, i]
 
 
-def take_pairs(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+def take_pairs(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
     return x[i, None, i]
 
 
-def put(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+def put(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
     y = x.clone()
     y[i] = y[i] * 2
     return y
 
 
-def join(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+def join(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
     return torch.cat([x[i], torch.stack([x[0], x[1]])])
 
 
