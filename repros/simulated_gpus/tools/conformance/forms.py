@@ -102,7 +102,8 @@ def is_supported(operator: Any, dtype: torch.dtype, form: str) -> bool:
         "backward": operator.supports_autograd and dtype is torch.float32,
         "autocast": dtype is torch.float32,
     }
-    return bool(has[form] and operator.supports_dtype(dtype, "cpu"))
+    on_both = all(operator.supports_dtype(dtype, place) for place in ("cpu", "cuda"))
+    return bool(has[form] and on_both)
 
 
 def run(
