@@ -22,9 +22,9 @@ compare, forms, known, run, samples = (
 report = importlib.import_module(f"{HERE}.__main__").report
 
 OPERATORS = (
-    "add", "addmm", "as_strided", "bernoulli", "cat", "cumsum", "empty", "fft.ihfftn", "index_put", "linalg.cholesky",
-    "linalg.eigvals", "mode", "nanmean", "nn.functional.batch_norm", "nn.functional.conv2d", "nn.functional.dropout",
-    "nn.functional.embedding", "nonzero", "resize_", "scatter_add", "sgn", "sort", "sum", "tensor_split", "to", "where",
+    "add", "addmm", "as_strided", "cat", "cumsum", "empty", "fft.ihfftn", "index_put", "linalg.cholesky",
+    "linalg.eigvals", "mode", "nanmean", "nn.functional.batch_norm", "nn.functional.conv2d", "nn.functional.embedding",
+    "nonzero", "resize_", "scatter_add", "sgn", "sort", "sum", "tensor_split", "to", "where",
 )  # fmt: skip
 
 
@@ -49,6 +49,14 @@ def test_samples_give_the_same_on_the_device_and_the_cpu(name: str, database: di
                 assert [what for what in found if what] == [], f"{dtype_name} {form}"
                 passed += len(found)
     assert passed, f"this torch has no samples for {name}"
+
+
+def test_random_operators_draw_the_cpu_s_numbers_in_a_run() -> None:
+    names = [operator.name for operator in samples.operators()]
+    drawn = [number for number, name in enumerate(names) if name in {"bernoulli", "nn.functional.dropout"}]
+    found = run.run_operators(drawn, 1, lambda part: None)
+    assert {one.operator for one in found if one.samples} == {"bernoulli", "nn.functional.dropout"}
+    assert [one for one in found if one.wrong] == []
 
 
 def test_differences_are_found() -> None:

@@ -110,7 +110,7 @@ bool keeps_type(at::ScalarType type, const c10::Argument& argument, const c10::I
     return value.isNone() || value.toScalarType() == type;
   }
   if (value.isScalar() && argument.type()->kind() == c10::TypeKind::NumberType && argument.name() != "alpha" &&
-      argument.name() != "beta") {
+      argument.name() != "beta" && argument.name() != "value") {
     return c10::promoteTypes(type, value.toScalar().type()) == type || at::isFloatingType(type) ||
         (at::isIntegralType(type, /*includeBool=*/false) && value.isInt());
   }

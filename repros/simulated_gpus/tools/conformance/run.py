@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from repros.simulated_gpus import variables
 from repros.simulated_gpus.tools.cuda_stub import build as cuda_stub
 from repros.simulated_gpus.tools.simulated import simulated_environ
 
@@ -25,9 +26,10 @@ WORKER = ("-m", "repros.simulated_gpus.tools.conformance.worker")
 LAYOUTS = ("-m", "repros.simulated_gpus.tools.gpu.operators_worker")
 """The worker that records the layout of each result on the device that it finds."""
 
-_ENVIRONMENT = {"MALLOC_PERTURB_": "85"}
-"""glibc fills allocated memory, so that a kernel that reads uninitialised memory always reads the same values: LAPACK's
-`gelsy` starts from pivots that PyTorch leaves uninitialised, and no two calls agree in the last bits."""
+_ENVIRONMENT = {"MALLOC_PERTURB_": "85", variables.RANDOM: "cpu"}
+"""Random operators draw the CPU's numbers, or nothing could be compared. glibc fills allocated memory, so that a kernel that
+reads uninitialised memory always reads the same values: LAPACK's `gelsy` starts from pivots that PyTorch leaves
+uninitialised, and no two calls agree in the last bits."""
 
 
 class Found(NamedTuple):
