@@ -27,8 +27,8 @@ LAYOUTS = ("-m", "repros.simulated_gpus.tools.gpu.operators_worker")
 """The worker that records the layout of each result on the device that it finds."""
 
 _ENVIRONMENT = {"MALLOC_PERTURB_": "85", variables.RANDOM: "cpu"}
-"""Random operators draw the CPU's numbers, or nothing could be compared. glibc fills allocated memory, so that a kernel that
-reads uninitialised memory always reads the same values: LAPACK's `gelsy` starts from pivots that PyTorch leaves
+"""Random operators draw the CPU's numbers, or nothing could be compared. glibc fills allocated memory, so that a kernel
+that reads uninitialised memory always reads the same values: LAPACK's `gelsy` starts from pivots that PyTorch leaves
 uninitialised, and no two calls agree in the last bits."""
 
 
