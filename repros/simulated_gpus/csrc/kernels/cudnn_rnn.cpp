@@ -12,6 +12,7 @@
 #include "runtime/memory.h"
 #include "torch_versions.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/native/RNN.h>
@@ -119,8 +120,20 @@ std::vector<Tensor> run(const Graph& graph, const Settings& set) {
   }
 }
 
-// Runs a call with a graph of its own, of which the caller's autograd sees nothing.
+// While it lives, this thread's hooks on saved tensors see none: cuDNN keeps what it needs for itself.
+struct Unhooked {
+  Unhooked() {
+    at::SavedTensorDefaultHooks::set_tls_state({});
+  }
+  ~Unhooked() {
+    at::SavedTensorDefaultHooks::set_tls_state(before);
+  }
+  const at::impl::SavedTensorDefaultHooksTLS before = at::SavedTensorDefaultHooks::get_tls_state();
+};
+
+// Runs a call with a graph of its own, of which the caller's autograd and its hooks see nothing.
 void run_with_graph(Graph& graph, const Settings& set, std::array<bool, 4> wanted) {
+  const Unhooked unhooked;
   const c10::impl::ForceDispatchKeyGuard as_at_the_top(
       c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet{}));
   const at::AutoGradMode on(true);
