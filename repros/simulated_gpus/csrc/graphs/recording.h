@@ -41,8 +41,8 @@ struct Slot {
   c10::weak_intrusive_ptr<c10::StorageImpl> seen;
   c10::Storage kept;
   bool made_here = false;
-  at::Tensor made_as;        // the shape of the result that it was made for
-  std::vector<char> before;  // the bytes of memory from outside, before a captured call wrote to it
+  at::Tensor made_as{};        // the shape of the result that it was made for
+  std::vector<char> before{};  // the bytes of memory from outside, before a captured call wrote to it
   bool is_saved = false;
 };
 

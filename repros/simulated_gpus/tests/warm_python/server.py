@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import json
+import multiprocessing.process
 import os
 import runpy
 import select
@@ -71,6 +72,7 @@ def become(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["cwd"])
+    multiprocessing.process.ORIGINAL_DIR = request["cwd"]  # in which a spawned process looks for the script
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = request["argv"]
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
