@@ -72,7 +72,8 @@ def become(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["cwd"])
-    multiprocessing.process.ORIGINAL_DIR = request["cwd"]  # in which a spawned process looks for the script
+    # In which a spawned process looks for the script; typeshed does not know it.
+    multiprocessing.process.ORIGINAL_DIR = request["cwd"]  # type: ignore[attr-defined]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = request["argv"]
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
