@@ -7,7 +7,6 @@ import contextlib
 import gc
 import importlib
 import json
-import multiprocessing.process
 import os
 import runpy
 import select
@@ -72,8 +71,6 @@ def become(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["cwd"])
-    # In which a spawned process looks for the script; typeshed does not know it.
-    multiprocessing.process.ORIGINAL_DIR = request["cwd"]  # type: ignore[attr-defined]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = request["argv"]
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
