@@ -1,4 +1,4 @@
-"""What cuDNN refuses in recurrent layers is refused, and PyTorch is told of cuDNN what a CUDA build says."""
+"""Recurrent layers refuse what cuDNN refuses, and torch.backends.cudnn answers as in a CUDA build."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CHECKS = (
 _TIMES = 3
 """A search for a rate, or a warm-up, may be followed by the training with the same seed."""
 _PASSES = 3
-"""Passes of a process with workers of which the process outside is told."""
+"""Passes with workers, by process, that are reported to the process outside."""
 
 
 class _Trained(NamedTuple):
