@@ -16,6 +16,8 @@ PROGRAMS = {
     "code": "import sys, torch; print(torch.ones(2).sum().item()); sys.exit(7)",
     "signal": "import os, torch; os.kill(os.getpid(), 9)",
     "arguments": "import os, sys; print(sys.argv, os.getcwd(), os.environ['SEEN'], sys.stdin.read())",
+    "at the end": "import atexit, threading, time; atexit.register(print, 'end');"
+    " threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start(); print('main', end=' ')",
     "variable": "import os, sys; print(os.environ.get('LEFT')); os.environ['LEFT'] = sys.path[0]",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import atexit
 import contextlib
 import gc
 import importlib
@@ -13,6 +14,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,24 @@ def become(request: dict[str, Any]) -> None:
             break
 
 
+def run_script() -> None:
+    """Run what `sys.argv` names, as `python` and `python -c` do."""
+    if sys.argv[0] == "-c":
+        code = sys.argv.pop(1)
+        exec(code, {"__name__": "__main__"})  # noqa: S102 # as `python -c` does
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def leave() -> None:
+    """End this process as Python does, but for taking its modules apart, which takes longer than most scripts."""
+    threading._shutdown()  # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 def main() -> None:
     """Serve until the standard input ends; in a forked process, run the script."""
     if not sys.flags.isolated:
@@ -99,11 +119,8 @@ def main() -> None:
     server.listen()
     print("ready", flush=True)
     become(serve(server))
-    if sys.argv[0] == "-c":
-        code = sys.argv.pop(1)
-        exec(code, {"__name__": "__main__"})  # noqa: S102 # as `python -c` does
-    else:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+    run_script()
+    leave()
 
 
 if __name__ == "__main__":
