@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-TOYS = Path(__file__).parent / "toys"
-SAME = """
-import sys, torch
-
-one, other = ({name: value.nan_to_num() for name, value in torch.load(file).items()} for file in sys.argv[1:])
-sys.exit(not all(torch.equal(one[name], other[name]) for name in one))
-"""
+from tests.watch.watched import TOYS, have_same_bits, watch, watch_by_command
 
 FOUND = {
     "plain": [],
@@ -118,6 +109,7 @@ def trainings_of(file: str) -> list[str]:
 
 FILES = {
     **dict.fromkeys(FOUND, "trainings.py"),
+    "evaluated_in_step_three": "trainings.py",
     **dict.fromkeys(STATES, "states.py"),
     **dict.fromkeys(SWITCHED, "switched.py"),
     **dict.fromkeys(HEALTHY, "healthy.py"),
@@ -128,7 +120,7 @@ FILES = {
 EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT
 """What speaks, by training; nothing for others."""
 COLD = ("plain", "compiled", "resumed_without_scheduler")
-"""Trainings that run in interpreters of their own, which the watch enters before torch is imported."""
+"""Trainings that are watched in interpreters of their own, which the watch enters before torch is imported."""
 
 OPTIONS = {
     ("other_parameters", "--skip", "steps"): [],
@@ -138,22 +130,6 @@ OPTIONS = {
     ("evaluated_in_step_three",): [],
     ("evaluated_in_step_three", "--every", "3"): ["eval_mode"],
 }
-
-
-def script(name: str) -> str:
-    """Return the file of a training."""
-    return str(TOYS / FILES.get(name, "trainings.py"))
-
-
-def watch(python: Path, name: str, folder: Path, *options: str) -> list[str]:
-    """Run a training under the watch; return the checks that spoke."""
-    findings = folder / "findings.jsonl"
-    command = [sys.executable, "-m", "repros", "watch", *options, "--json", str(findings), "--"]
-    command += [str(python), script(name), name, str(folder / "watched.pt")]
-    environ = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ, timeout=240)
-    assert "the watch itself failed" not in done.stderr
-    return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -166,7 +142,8 @@ def python(request: pytest.FixtureRequest, current_python: Path, warm_python: Pa
 @pytest.mark.parametrize("arguments", OPTIONS, ids=" ".join)
 def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tmp_path: Path) -> None:
     name, *options = arguments
-    assert watch(python, name, tmp_path, *options) == OPTIONS[arguments]
+    found = watch(python, tmp_path, FILES[name], name, str(tmp_path / "watched.pt"), options=tuple(options))
+    assert found == OPTIONS[arguments]
 
 
 @pytest.mark.slow
@@ -174,11 +151,11 @@ def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tm
 def test_a_training_gives_its_findings_and_the_same_weights(
     name: str, python: Path, warm_python: Path, tmp_path: Path
 ) -> None:
-    environ = os.environ | {"OMP_NUM_THREADS": "1"}
-    plain = tmp_path / "plain.pt"
-    subprocess.run([python, script(name), name, plain], check=True, env=environ, timeout=240)
-    assert watch(python, name, tmp_path) == EXPECTED.get(name, [])
-    subprocess.run([warm_python, "-c", SAME, plain, tmp_path / "watched.pt"], check=True, env=environ, timeout=240)
+    plain, watched = tmp_path / "plain.pt", tmp_path / "watched.pt"
+    subprocess.run([warm_python, TOYS / FILES[name], name, plain], check=True, timeout=240)
+    start = watch_by_command if name in COLD else watch
+    assert start(python, tmp_path, FILES[name], name, str(watched)) == EXPECTED.get(name, [])
+    assert have_same_bits(plain, watched)
 
 
 def test_every_fault_has_a_training_and_every_training_its_findings() -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from tests.watch.watched import TOYS, have_same_bits, watch
 
-TOYS = Path(__file__).parent / "toys"
-ENVIRON = os.environ | {"OMP_NUM_THREADS": "1"}
-SAME = "import sys, torch; a, b = map(torch.load, sys.argv[1:]); sys.exit(not all(torch.equal(a[n], b[n]) for n in a))"
+pytestmark = pytest.mark.slow
 
 FOUND = {
     "seeded_in_each_epoch": ["order_repeated", "draws_repeated"],
@@ -53,16 +48,6 @@ HEALTHY = (
 """Nearly the same as a fault, and meant."""
 
 
-def watch(python: Path, script: str, folder: Path, *words: str) -> list[str]:
-    """Run a toy under the watch; return the checks that spoke."""
-    findings = folder / "findings.jsonl"
-    command = [sys.executable, "-m", "repros", "watch", "--json", str(findings), "--", str(python), str(TOYS / script)]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, env=ENVIRON, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "the watch itself failed" not in done.stderr
-    return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
-
-
 def script_of(name: str) -> str:
     """Return the file that has a training."""
     return next(file for file in ("data.py", "losses.py") if f"def {name}()" in (TOYS / file).read_text("utf-8"))
@@ -70,16 +55,16 @@ def script_of(name: str) -> str:
 
 @pytest.mark.parametrize("name", [*FOUND, *HEALTHY])
 def test_a_fault_is_found_and_its_healthy_neighbour_is_not(name: str, warm_python: Path, tmp_path: Path) -> None:
-    assert watch(warm_python, script_of(name), tmp_path, str(tmp_path / "weights.pt"), name) == FOUND.get(name, [])
+    assert watch(warm_python, tmp_path, script_of(name), str(tmp_path / "weights.pt"), name) == FOUND.get(name, [])
 
 
 @pytest.mark.parametrize("script", ["data.py", "losses.py"])
 def test_the_weights_are_the_same_without_the_watch(script: str, warm_python: Path, tmp_path: Path) -> None:
     plain, watched = tmp_path / "plain.pt", tmp_path / "watched.pt"
     names = [name for name in (*FOUND, *HEALTHY) if script_of(name) == script]
-    subprocess.run([warm_python, TOYS / script, plain, *names], check=True, env=ENVIRON, timeout=240)
-    watch(warm_python, script, tmp_path, str(watched), *names)
-    subprocess.run([warm_python, "-c", SAME, plain, watched], check=True, env=ENVIRON, timeout=60)
+    subprocess.run([warm_python, TOYS / script, plain, *names], check=True, timeout=240)
+    watch(warm_python, tmp_path, script, str(watched), *names)
+    assert have_same_bits(plain, watched)
 
 
 RANKS_FOUND = {
@@ -101,4 +86,4 @@ RANKS_HEALTHY = (
 
 @pytest.mark.parametrize("name", [*RANKS_FOUND, *RANKS_HEALTHY])
 def test_two_ranks_share_the_data_and_what_they_learn(name: str, warm_python: Path, tmp_path: Path) -> None:
-    assert watch(warm_python, "shares.py", tmp_path, name) == RANKS_FOUND.get(name, [])
+    assert watch(warm_python, tmp_path, "shares.py", name) == RANKS_FOUND.get(name, [])
