@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from repros.engine.catalogue import load
 
@@ -81,9 +82,14 @@ def _add_other_output(text: str) -> str:
 
 def _rename_script(text: str) -> str:
     """Rename the script to a file of the user's own."""
-    for repro in load():
-        text = text.replace(f"{repro.slug}.", "train.")
+    for slug in _slugs():
+        text = text.replace(f"{slug}.", "train.")
     return text
+
+
+@cache
+def _slugs() -> tuple[str, ...]:
+    return tuple(repro.slug for repro in load())
 
 
 def _to_windows(text: str) -> str:
