@@ -18,24 +18,33 @@ from tests.site.browser import axe_source, watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-THEMES = ("light", "dark")
-WIDTHS = (360, 390, 1280)
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (360, 390, 1280)]
 SERIOUS = {"serious", "critical"}
 EVERY = 8
 """One in so many of the failures' pages, which have one template, is given to axe."""
+EVERY_LOG = 4
+"""One in so many of the golden logs is matched on the page, which takes ten times as long as the command."""
 PHONE = {"width": 390, "height": 844}
 MATCH_SECONDS = 60
 GOLDEN = [*read_golden_logs()]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", THEMES)
-def test_every_page(browser: Any, folder: Path, address: str, theme: str, width: int) -> None:
+@pytest.fixture
+def everything(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--all-cells"))
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_every_page(browser: Any, folder: Path, address: str, theme: str, width: int, *, everything: bool) -> None:
+    """A failure's page, of which all have one template, is opened in one look; with `--all-cells` in each."""
+    failures = sorted(folder.glob("failures/*.html"))
+    others = sorted({*folder.rglob("*.html")} - {*failures})
+    share = failures if everything else failures[LOOKS.index((theme, width)) :: len(LOOKS)]
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = context.new_page()
     problems = watch(page)
     found = []
-    for file in sorted(folder.rglob("*.html")):
+    for file in [*others, *share]:
         name = file.relative_to(folder).as_posix()
         page.goto(address + name)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
@@ -46,8 +55,7 @@ def test_every_page(browser: Any, folder: Path, address: str, theme: str, width:
     assert found == [], "\n".join(found)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_axe_finds_nothing_serious(browser: Any, folder: Path, address: str, theme: str, width: int) -> None:
     axe = axe_source()
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True)
@@ -92,7 +100,7 @@ def answer(page: Any, log: str) -> Any:
     return json.loads(page.evaluate("async log => JSON.stringify(await globalThis.reprosMatch(log))", log))
 
 
-def test_the_matcher_answers_as_the_command(page: Any, address: str) -> None:
+def test_the_matcher_answers_as_the_command(page: Any, address: str, *, everything: bool) -> None:
     page.set_default_timeout(MATCH_SECONDS * 1000)
     problems = watch(page)
     asked: list[str] = []
@@ -101,7 +109,7 @@ def test_the_matcher_answers_as_the_command(page: Any, address: str) -> None:
     catalogue = load()
     answer(page, GOLDEN[0].text)
     asked.clear()
-    for log in GOLDEN:
+    for log in GOLDEN if everything else GOLDEN[::EVERY_LOG]:
         expected = json.loads(
             json.dumps(match_to_json(match_log(decode_lines(log.text.encode(), "the log"), catalogue)))
         )
