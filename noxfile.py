@@ -43,6 +43,8 @@ STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 """Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
+SIM_TOOLS = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
+"""What the simulator's tests need: its collectives' tests Hypothesis, in the process that pytest runs in."""
 APART = {
     "programs": [
         "tests/watch/test_new_user.py",
@@ -51,6 +53,7 @@ APART = {
         "tests/simulate/test_foreign.py",
         "tests/export/test_script.py",
     ],
+    "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge")],
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
     "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
@@ -123,17 +126,19 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHON, default=False)
 def programs(session: nox.Session) -> None:
     """Run whole programs, watched, simulated and exported, as their launchers start them [-- pytest's options]."""
-    install(session, "tests")
-    make_current(session)
-    session.run("pytest", *PYTEST, *APART["programs"], *session.posargs)
+    run_apart(session, "programs")
+
+
+@nox.session(python=PYTHON, default=False)
+def authoring(session: nox.Session) -> None:
+    """Do in clones what CONTRIBUTING.md says of a new failure, from its installation to the merge [-- pytest's]."""
+    run_apart(session, "authoring")
 
 
 @nox.session(python=PYTHON, default=False)
 def workflows(session: nox.Session) -> None:
     """Run the steps of the workflows and of the action, on a clean clone [-- pytest's options]."""
-    install(session, "tests")
-    make_current(session)
-    session.run("pytest", *PYTEST, *APART["workflows"], *session.posargs)
+    run_apart(session, "workflows")
 
 
 @nox.session(python=PYTHON, default=False)
@@ -178,9 +183,7 @@ def chaos(session: nox.Session) -> None:
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
-    # The collectives' tests need Hypothesis in the process that pytest runs in.
-    tools = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
-    run_inside(session, stack, tools, "pytest", "-n", "2", "repros/simulated_gpus/tests", *session.posargs)
+    run_inside(session, stack, SIM_TOOLS, "pytest", "-n", "2", "repros/simulated_gpus/tests", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -229,9 +232,8 @@ def cpp(session: nox.Session) -> None:
 @nox.session(python=PYTHON, default=False)
 def sanitize(session: nox.Session) -> None:
     """Run the simulator's tests under the sanitizers of addresses and undefined behaviour [-- pytest's options]."""
-    tools = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
     tests = session.posargs or ["repros/simulated_gpus/tests"]
-    run_inside(session, "current", tools, "repros.simulated_gpus.tools.sanitize", "-n", "2", *tests)
+    run_inside(session, "current", SIM_TOOLS, "repros.simulated_gpus.tools.sanitize", "-n", "2", *tests)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -296,6 +298,13 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
     wanted = nox.project.dependency_groups(pyproject, group) if group else ()
     # uv compiles no bytecode by default, and the tests start hundreds of processes that may not write any.
     session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
+
+
+def run_apart(session: nox.Session, name: str) -> None:
+    """Run the test files that have a session of their own."""
+    install(session, "tests")
+    make_current(session)
+    session.run("pytest", *PYTEST, *APART[name], *session.posargs)
 
 
 def make_current(session: nox.Session) -> None:
