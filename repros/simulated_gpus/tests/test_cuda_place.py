@@ -15,15 +15,26 @@ pytest.importorskip("torch", reason="these tests run in an environment with torc
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def in_place(root: Path, run_python: Run) -> Run:
-    """Run a script whose `cuda` devices are simulated; return what it printed."""
+def simulated(root: Path, run_script: Run) -> Run:
+    """Return a function that runs a script whose `cuda` devices are simulated."""
 
     def run(script: str, **settings: str) -> subprocess.CompletedProcess[str]:
         site = str(root / "repros" / "inside" / "site")
-        return run_python(textwrap.dedent(script), **{"PYTHONPATH": site, "REPROS_SIM": "cuda", **settings})
+        return run_script(textwrap.dedent(script), **{"PYTHONPATH": site, "REPROS_SIM": "cuda", **settings})
 
     return run
+
+
+@pytest.fixture
+def in_place(root: Path, run_python: Run) -> Run:
+    """Run a script in an interpreter of its own, for what a process finds as it starts, starts itself, or ends with."""
+    return simulated(root, run_python)
+
+
+@pytest.fixture
+def in_warm_place(root: Path, run_warm: Run) -> Run:
+    """Run a script where torch is imported already."""
+    return simulated(root, run_warm)
 
 
 def printed(ended: subprocess.CompletedProcess[str]) -> list[str]:
@@ -98,14 +109,14 @@ FORKED = {
 
 
 @pytest.mark.parametrize(("before", "inside", "words"), FORKED.values(), ids=FORKED)
-def test_cuda_does_not_survive_a_fork(in_place: Run, before: str, inside: str, words: str) -> None:
-    lines = printed(in_place(IN_A_FORK.format(before=before, inside=inside)))
+def test_cuda_does_not_survive_a_fork(in_warm_place: Run, before: str, inside: str, words: str) -> None:
+    lines = printed(in_warm_place(IN_A_FORK.format(before=before, inside=inside)))
     assert lines[:2] == ["False", "True"]
     assert lines[2].startswith(words)
 
 
-def test_tensor_types_make_tensors(in_place: Run) -> None:
-    lines = printed(in_place("""
+def test_tensor_types_make_tensors(in_warm_place: Run) -> None:
+    lines = printed(in_warm_place("""
         import numpy, torch
         kind = torch.cuda.FloatTensor
         print(kind([1, 2]).tolist(), kind(2, 3).shape, kind(numpy.ones(2)).device, kind().device)
@@ -151,8 +162,8 @@ def test_it_says_once_that_it_is_simulated(in_place: Run) -> None:
         ("torch.cuda.CUDAGraph().capture_begin()", "CUDA graphs must be captured on a non-default stream"),
     ],
 )
-def test_errors_are_cuda_s(in_place: Run, expression: str, words: str) -> None:
-    lines = printed(in_place(f"""
+def test_errors_are_cuda_s(in_warm_place: Run, expression: str, words: str) -> None:
+    lines = printed(in_warm_place(f"""
         import torch
         x, c = torch.ones(2, 2, device="cuda"), torch.zeros(2, 2)
         try:
@@ -192,8 +203,8 @@ def test_memory_is_limited_and_counted_in_cuda_s_blocks(in_place: Run) -> None:
     assert message.startswith(f"CUDA out of memory. Tried to allocate 80.00 GiB{words}")
 
 
-def test_amp_trains(in_place: Run) -> None:
-    lines = printed(in_place("""
+def test_amp_trains(in_warm_place: Run) -> None:
+    lines = printed(in_warm_place("""
         import torch
         torch.manual_seed(0)
         model = torch.nn.Linear(4, 2).cuda()
@@ -209,8 +220,8 @@ def test_amp_trains(in_place: Run) -> None:
     assert lines == ["torch.float16 32768.0 cuda:0"]
 
 
-def test_a_generator_s_state_is_a_seed_and_an_offset(in_place: Run) -> None:
-    lines = printed(in_place("""
+def test_a_generator_s_state_is_a_seed_and_an_offset(in_warm_place: Run) -> None:
+    lines = printed(in_warm_place("""
         import torch
         g = torch.Generator("cuda").manual_seed(7)
         before = g.get_state()

@@ -16,6 +16,7 @@ PARTS = ("about", "placement", "generators", "memory", "surface", "operators")
 """All but the cells, which need the project's own dependencies."""
 
 
+@pytest.mark.one_release
 @pytest.mark.usefixtures("sim")
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the tool is for Python 3.11 and newer")
 def test_every_part_is_recorded_and_says_that_it_is_simulated(run_python: Any, tmp_path: Path) -> None:
