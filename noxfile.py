@@ -51,7 +51,7 @@ APART = {
         "tests/watch/test_foreign.py",
         "tests/watch/test_faults.py",
         "tests/simulate/test_foreign.py",
-        "tests/export/test_script.py",
+        "tests/export/test_run.py",
     ],
     "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge")],
     "workflows": ["tests/test_workflows.py"],

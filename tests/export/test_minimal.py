@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -16,10 +15,9 @@ from repros.errors import UnknownNameError
 from repros.export.fold import fold
 from repros.export.pins import ExportError, Pins
 from repros.export.script import export_for_report, export_minimal, report_variants
-from repros.model import Device, Outcome, Repro
+from repros.model import Outcome, Repro
 from tests.factories import VALID
 
-ENDED_RANKS = Path(__file__).parent / "toys/ended_ranks"
 PINS = Pins("a test", "3.11", ("torch==2.1.2",))
 CATALOGUE = tuple(load())
 every_repro = pytest.mark.parametrize("repro", CATALOGUE, ids=[repro.id for repro in CATALOGUE])
@@ -204,24 +202,3 @@ def test_a_report_has_the_whole_script_if_it_chooses_its_variant_in_its_own_way(
     code = export_for_report(own, PINS)
     assert "def checked" in code
     assert "tool.repro" not in code
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("id_", ["RPR-0012", "RPR-0017", "RPR-0021"])
-@pytest.mark.parametrize("name", ["failing", "fixed"])
-def test_it_ends_as_documented(id_: str, name: str, current_python: Path, tmp_path: Path) -> None:
-    (repro,) = (repro for repro in CATALOGUE if repro.id == id_)
-    variant = repro.variant(name)
-    assert variant is not None
-    assert Device.CPU in variant.devices
-    file = tmp_path / "minimal.py"
-    file.write_text(export_minimal(repro, PINS, [name]), "utf-8")
-    settings = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ENDED_RANKS)}
-    environ = os.environ | settings
-    command = [str(current_python), str(file), repro.strategies[0], "cpu"]
-    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
-    if variant.outcome is Outcome.PASSES:
-        assert done.returncode == 0, done.stderr
-    else:
-        assert done.returncode != 0
-        assert any(text.partition("{")[0] in done.stderr for text in variant.signature.match), done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,8 +17,9 @@ from repros.errors import UnknownNameError
 from repros.export import pins as pinned
 from repros.export import script as export
 from repros.model import Device, Repro
-from repros.stacks import load_stacks, stack
+from repros.stacks import stack
 from tests import factories
+from tests.export.foreign import foreign_environ
 from tests.tiny_stack import write_wheel
 
 LOCK = """\
@@ -160,13 +160,6 @@ def test_refusals(own: Repro, tmp_path: Path) -> None:
         export.export_script(own, pins)
 
 
-def foreign_environ() -> dict[str, str]:
-    """Return the environment variables of a user without this project."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "COV", "UV_"))
-    }
-
-
 def test_runs_with_uv_without_this_project(tmp_path: Path) -> None:
     """`uv run FILE` makes the environment of the header, here from a wheel that the test writes."""
     write_wheel(tmp_path, "tiny")
@@ -191,27 +184,3 @@ def test_runs_with_uv_without_this_project(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr, done.returncode) == ("checked ddp cuda\n", "", 0)
-
-
-@pytest.mark.parametrize(
-    ("id_", "variant", "ends"), [("RPR-0005", "failing", 1), ("RPR-0005", "fixed", 0), ("RPR-0001", "failing", 1)]
-)
-def test_runs_in_an_environment_without_this_project(
-    id_: str, variant: str, ends: int, tmp_path: Path, current_python: Path
-) -> None:
-    repro = load().find(id_)
-    script = tmp_path / export.script_file_name(repro)
-    script.write_text(
-        export.export_script(repro, pinned.pins_of_stack(repro, load_stacks()["current"]), variant), "utf-8"
-    )
-    done = subprocess.run(
-        [current_python, "-P", script.name], cwd=tmp_path, env=foreign_environ() | {"CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert done.returncode == ends, done.stderr
-    if id_ == "RPR-0001":
-        assert done.stderr == (
-            "RPR-0001 needs a GPU and a CUDA build of torch; without GPUs, `repros run RPR-0001` simulates them.\n"
-        )
-    elif ends:
-        assert "AssertionError: step 0: expected gradient -10.0, the mean over ranks, got -" in done.stderr
