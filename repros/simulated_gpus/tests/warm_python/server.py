@@ -96,7 +96,7 @@ def run_script() -> None:
 
 def leave() -> None:
     """End this process as Python does, but for taking its modules apart, which takes longer than most scripts."""
-    threading._shutdown()  # waits for threads
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
