@@ -101,13 +101,13 @@ def worker(begin: int) -> None:
         print(json.dumps({"begin": at}), flush=True)
         faulthandler.dump_traceback_later(_SECONDS, exit=True)
         seen = Observer()
-        accepted = [name for name, dtype in DENIED.items() if _is_accepted(operator, dtype, seen)]
-        _is_accepted(operator, torch.float32, seen)
-        listed = sorted(name for name, each in _INTEGERS.items() if each in operator.dtypesIfCUDA)
-        refused = [[*key, kernel] for key, kernel in seen.refused.items()]
-        row = {"ran": sorted(seen.ran), "refused": refused, "listed": listed}
-        accepted = [name for name in accepted if DENIED[name] not in operator.dtypesIfCUDA]
-        print(json.dumps({**row, "name": full_name(operator), "accepted": accepted}), flush=True)
+        row: dict[str, Any] = {"name": full_name(operator), "accepted": []}
+        row["listed"] = sorted(name for name, each in _INTEGERS.items() if each in operator.dtypesIfCUDA)
+        for name, dtype in {**DENIED, "float32": torch.float32}.items():
+            if _is_accepted(operator, dtype, seen) and dtype not in operator.dtypesIfCUDA:
+                row["accepted"].append(name)
+            refused = [[*key, kernel] for key, kernel in seen.refused.items()]
+            print(json.dumps({**row, "ran": sorted(seen.ran), "refused": refused}), flush=True)  # the next may end it
 
 
 def _is_accepted(operator: Any, dtype: torch.dtype, seen: Observer) -> bool:
