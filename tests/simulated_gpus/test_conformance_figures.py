@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from repros.simulated_gpus.tools.conformance import figures, known
+from repros.simulated_gpus.tools.conformance.entry import Known
 from repros.simulated_gpus.tools.conformance.run import Found
 from repros.simulated_gpus.tools.json_rows import dumps_by_row
 from repros.stacks import load_stacks
@@ -16,6 +17,11 @@ from repros.stacks import load_stacks
 PAGE = Path(__file__).parents[2] / "repros" / "simulated_gpus" / "README.md"
 KEPT = figures.load_all()
 OF_CUDA = figures.load_all("cuda")
+OF_TYPES = figures.load_all("types")
+ACCEPTED = {
+    file.stem: json.loads(file.read_text(encoding="utf-8"))
+    for file in (Path(figures.__file__).parents[1] / "kernel_types" / "accepted").glob("*.json")
+}
 
 
 def version(kept: dict[str, Any]) -> str:
@@ -29,10 +35,10 @@ def reference(kept: dict[str, Any]) -> str:
 def test_each_claimed_version_was_run_on_a_stack_of_the_matrix() -> None:
     stacks = {str(combination) for stack in load_stacks().values() for combination in stack.requirements}
     assert {"2.0.1", "2.1.2", "2.4.1", "2.6.0", "2.9.1", "2.13.0", "2.15.0"} <= {version(kept) for kept in KEPT}
-    assert {f"torch=={version(kept)}" for kept in [*KEPT, *OF_CUDA]} <= stacks
+    assert {f"torch=={version(kept)}" for kept in [*KEPT, *OF_CUDA, *OF_TYPES]} <= stacks
 
 
-@pytest.mark.parametrize("kept", [*KEPT, *OF_CUDA], ids=reference)
+@pytest.mark.parametrize("kept", [*KEPT, *OF_CUDA, *OF_TYPES], ids=reference)
 def test_every_difference_has_a_reason_and_no_sample_ended_a_process(kept: dict[str, Any]) -> None:
     found = figures.differences(kept)
     assert known.uncovered(found, known.entries_for(kept["torch"], figures.reference_name(kept))) == []
@@ -42,11 +48,27 @@ def test_every_difference_has_a_reason_and_no_sample_ended_a_process(kept: dict[
 
 
 @pytest.mark.parametrize("entry", known.KNOWN, ids=lambda entry: f"{entry.operator} {entry.against}")
-def test_every_known_entry_covers_a_difference_on_some_version(entry: known.Known) -> None:
-    kept_runs = {"cpu": KEPT, "cuda": OF_CUDA}[entry.against]
+def test_every_known_entry_covers_a_difference_on_some_version(entry: Known) -> None:
+    kept_runs = {"cpu": KEPT, "cuda": OF_CUDA, "types": OF_TYPES}[entry.against]
     of_version = [kept for kept in kept_runs if entry in known.entries_for(kept["torch"], entry.against)]
+    if not of_version:
+        pytest.skip("no figures are kept of the releases that the entry names")
     runs = [figures.differences(kept) for kept in of_version]
     assert any(entry.covers(*combination[:3]) for found in runs for combination in found)
+
+
+def test_cuda_s_own_code_takes_what_the_list_of_types_is_too_strict_about() -> None:
+    denied = [entry for entry in known.KNOWN if entry.forms == {figures.DENIED}]
+    taken = {(name, dtype) for kept in ACCEPTED.values() for name, dtypes in kept.items() for dtype in dtypes}
+    ran = {(one.operator, one.dtype) for kept in OF_TYPES for one in figures.differences(kept) if one.first == "runs"}
+    claimed = {(entry.operator, dtype) for entry in denied for dtype in entry.dtypes} & ran
+    assert {name for name, _ in claimed - taken} <= {"torch._scaled_mm", "torch._scaled_mm_v2"}
+
+
+@pytest.mark.parametrize("kept", OF_TYPES, ids=reference)
+def test_nine_of_ten_types_that_only_cuda_has_run(kept: dict[str, Any]) -> None:
+    ran, pairs = (int(part) for part in figures.of_form(kept, figures.ONLY_CUDA).split(" of "))
+    assert ran >= 0.89 * pairs
 
 
 def test_the_page_shows_these_figures() -> None:

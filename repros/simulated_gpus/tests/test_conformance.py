@@ -115,6 +115,17 @@ def test_an_operator_that_ends_its_process_is_reported_and_the_others_run(tmp_pa
     ]
 
 
+def test_both_questions_about_element_types_are_asked() -> None:
+    names = [operator.name for operator in samples.operators()]
+    chosen = sorted(names.index(name) for name in ("cumsum", "fft.fft", "mm"))
+    found = run.ask_types(chosen, 1, lambda part: None)
+    answers = {(one.operator, one.dtype, one.form): (one.samples, one.wrong, one.first) for one in found}
+    assert answers["mm", "int64", "denied"] == (1, 0, "")
+    assert answers["cumsum", "bool", "denied"] == (1, 1, "runs")
+    assert answers["fft.fft", "float16", "only CUDA has"] == (1, 0, "")
+    assert known.uncovered(found, known.entries_for(torch.__version__, "types")) == []
+
+
 def test_an_entry_that_no_longer_differs_fails_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Any
 ) -> None:

@@ -108,3 +108,68 @@ def test_a_dynamically_quantized_layer_is_absent() -> None:
     model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(8, 4)), {torch.nn.Linear})
     with pytest.raises(RuntimeError, match="Could not run 'quantized::linear_dynamic' with arguments from the 'CUDA'"):
         model(ones(2, 8, dtype=torch.float32))
+
+
+def mask(*sizes: int) -> Any:
+    """Return a tensor of bools on the device."""
+    return ones(*sizes, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("call", "kernel"),
+    [
+        (lambda: torch.div(mask(2), mask(2), rounding_mode="trunc"), "div_trunc_cuda"),
+        (lambda: torch.div(mask(2), mask(2), rounding_mode="floor"), "div_floor_cuda"),
+        (lambda: mask(2).clamp(mask(2), mask(2)), "clamp_cuda"),
+        (lambda: mask(2).clamp(min=False, max=True), "clamp_scalar_cuda"),
+        (lambda: mask(2).clamp_(min=True), "clamp_scalar_cuda"),
+        (lambda: torch.clamp_min(mask(2), True), "clamp_scalar_cuda"),
+        (lambda: mask(2) ** mask(2), "pow_cuda"),
+        (lambda: mask(2).pow_(mask(2)), "pow_cuda"),
+        (lambda: mask(2).addcmul(mask(2), mask(2), value=True), "addcmul_cuda"),
+        (lambda: mask(2).cumsum(0, dtype=torch.bool), "cumsum_cuda"),
+        (lambda: torch.cumprod(mask(2), 0, dtype=torch.bool), "cumprod_cuda"),
+        (lambda: mask(2).median(0), "median_out_impl"),
+        (lambda: mask(2).nanmedian(0), "median_out_impl"),
+        (lambda: torch.searchsorted(mask(2), mask(2)), "searchsorted_out_cuda"),
+        (lambda: torch.arange(2, dtype=torch.bool, device="cuda"), "arange_cuda"),
+        (lambda: torch.linspace(0, 1, 2, dtype=torch.bool, device="cuda"), "linspace_cuda"),
+        (lambda: torch.logspace(0, 1, 2, dtype=torch.bool, device="cuda"), "logspace_cuda"),
+        (lambda: mask(2).scatter_reduce(0, ones(2) - 1, mask(2), "prod"), "cuda_scatter_gather_base_kernel_func"),
+        (lambda: mask(2).index_reduce(0, ones(2) - 1, mask(2), "amax"), "index_reduce"),
+        (
+            lambda: mask(2).index_reduce(0, ones(2) - 1, mask(2), "amax", include_self=False),
+            "index_reduce_func_cuda_exclude_input_init",
+        ),
+    ],
+)
+def test_a_kernel_that_a_call_chooses_refuses_bool(call: Callable[[], Any], kernel: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^\"{kernel}\" not implemented for 'Bool'"):
+        call()
+
+
+def test_a_call_that_chooses_another_kernel_runs_with_bool() -> None:
+    assert torch.div(mask(2), mask(2)).tolist() == [1, 1]
+    assert torch.div(mask(2), 2, rounding_mode="floor").tolist() == [0, 0]
+    assert mask(2).clamp(min=mask(2)).tolist() == [True, True]
+    assert mask(2).clamp(0, 1).tolist() == [1, 1]
+    assert (mask(2) ** True).tolist() == [True, True]
+    assert mask(2).cumsum(0).tolist() == [1, 2]
+    assert torch.linspace(0, 1, 1, dtype=torch.bool, device="cuda").tolist() == [False]
+    assert mask(2).scatter_reduce(0, ones(2) - 1, mask(2), "sum").tolist() == [True, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_half_type_has_no_cholesky(dtype: Any) -> None:
+    matrix = torch.eye(2, dtype=dtype, device="cuda")
+    for call in (torch.linalg.cholesky, torch.linalg.cholesky_ex, torch.cholesky):
+        with pytest.raises(RuntimeError, match=r"\"cholesky_cusolver\" not implemented for '(Half|BFloat16)'"):
+            call(matrix)
+
+
+def test_histograms_of_floating_point_are_absent_but_for_histc() -> None:
+    with pytest.raises(
+        NotImplementedError, match=r"Could not run 'aten::histogram.bin_ct' with arguments from the 'CUDA'"
+    ):
+        torch.histogram(torch.rand(4, device="cuda"), 4)
+    assert torch.histc(torch.rand(4, device="cuda"), 4).sum().item() == 4

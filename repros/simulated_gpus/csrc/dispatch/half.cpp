@@ -76,7 +76,7 @@ bool is_power_of_two(int64_t size) {
 }
 
 // CuFFTPlanCache.h's check of a transform in float16. The last size of one to real numbers is an argument.
-void check_fft_sizes(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+void check_fft_sizes(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* precision) {
   if (schema.name().rfind("aten::_fft_", 0) != 0) {
     return;
   }
@@ -89,9 +89,8 @@ void check_fft_sizes(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValu
   }
   TORCH_CHECK(
       std::all_of(sizes.begin(), sizes.end(), &is_power_of_two),
-      "cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, but got a signal "
-      "size of",
-      c10::IntArrayRef(sizes));
+      "cuFFT only supports dimensions whose sizes are powers of two when computing in ", precision,
+      " precision, but got a signal size of", c10::IntArrayRef(sizes));
 }
 
 // The tensors of wider types that replace those of narrow ones in one call.
@@ -196,7 +195,7 @@ void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch
     if (types.empty()) {
       throw;
     }
-    check_fft_sizes(op.schema(), arguments);
+    check_fft_sizes(op.schema(), arguments, types[0].narrow == at::kBFloat16 ? "bfloat16" : "half");
     Widened call(types);
     stack->resize(below_arguments);
     for (size_t i = 0; i < arguments.size(); ++i) {

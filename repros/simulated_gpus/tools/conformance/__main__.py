@@ -8,10 +8,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from repros.simulated_gpus.tools.cuda_stub.build import NoRuntimeError
 
 from . import figures, known, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+COMPARE: dict[str, Callable[..., list[run.Found]]] = {
+    "cpu": run.run_operators,
+    "cuda": run.compare_with_cuda,
+    "types": run.ask_types,
+}
 
 
 def main() -> int:
@@ -25,7 +36,7 @@ def main() -> int:
         "--against",
         choices=figures.PREFIXES,
         default="cpu",
-        help="cuda: compare types and strides with CUDA's own code",
+        help="cuda: compare types and strides with CUDA's own code; types: only ask which element types run",
     )
     parser.add_argument("--keep", action="store_true", help="keep the figures in the repository")
     options = parser.parse_args()
@@ -43,20 +54,24 @@ def main() -> int:
         done += len({combination.operator for combination in found})
         sys.stderr.write(f"torch {version}: {done} of {len(chosen)} operators\n")
 
-    try:
-        compare = run.compare_with_cuda if options.against == "cuda" else run.run_operators
-        found = compare(chosen, max(1, options.jobs), progress)
-    except NoRuntimeError as error:
-        parser.error(str(error))
-    if options.keep:
-        figures.save(figures.make_figures(version, found, options.against))
-    return report(version, found, options.against)
+    code = 0
+    for against in ("cpu", "types") if options.against == "cpu" else (options.against,):
+        done = 0
+        try:
+            found = COMPARE[against](chosen, max(1, options.jobs), progress)
+        except NoRuntimeError as error:
+            parser.error(str(error))
+        if options.keep:
+            figures.save(figures.make_figures(version, found, against))
+        code |= report(version, found, against)
+    return code
 
 
 def report(version: str, found: list[run.Found], against: str = "cpu") -> int:
     """Print unknown differences, stale entries and the figures; return the exit code."""
     entries = known.entries_for(version, against)
-    unknown, stale = known.uncovered(found, entries), known.stale(found, entries)
+    unknown = known.uncovered(found, entries)
+    stale = [] if against == "types" else known.stale(found, entries)
     for it in unknown:
         print(f"{it.operator} {it.dtype} {it.form}: {it.wrong} of {it.samples} samples, {it.first}")
     for it in found:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FOLDER = Path(__file__).parent / "figures"
-PREFIXES = {"cpu": "torch", "cuda": "cuda-of-torch"}
+PREFIXES = {"cpu": "torch", "cuda": "cuda-of-torch", "types": "types-of-torch"}
 """Prefixes of the files' names by reference."""
+DENIED, ONLY_CUDA = FORMS_OF_TYPES = ("denied", "only CUDA has")
+"""The questions about types, which stand in the place of a form: what the list denies CUDA, and what only CUDA has."""
 
 
 def make_figures(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str, Any]:
@@ -67,7 +69,7 @@ def total(figures: dict[str, Any]) -> tuple[int, int]:
 
 def reference_name(figures: dict[str, Any]) -> str:
     """Return the reference's name."""
-    return str(next(iter(next(iter(figures["samples"].values())))))
+    return next((str(name) for count in figures["samples"].values() for name in count), "cpu")
 
 
 def differences(figures: dict[str, Any]) -> list[Found]:
@@ -79,13 +81,23 @@ def summary(figures: dict[str, Any]) -> str:
     """Return the figures as text."""
     reference = reference_name(figures)
     lines = [f"torch {figures['torch']}: {figures['operators']} operators"]
+    what = "pairs as PyTorch's list has them" if reference == "types" else f"samples that {reference} passes"
     for key, count in figures["samples"].items():
-        lines.append(f"  {key:<20} {count['sim']:>6} of {count[reference]:>6} samples that {reference} passes")
+        lines.append(f"  {key:<20} {count['sim']:>6} of {count[reference]:>6} {what}")
     passed, sim = total(figures)
     lines.append(f"  {'total':<20} {sim:>6} of {passed:>6}")
     known = len(figures["different"]) - len(uncovered(differences(figures), entries_for(figures["torch"], reference)))
     lines.append(f"  {known} of {len(figures['different'])} differences are known")
+    if reference == "types":
+        lines.append(f"  of the denied {of_form(figures, DENIED)} run, of CUDA's own {of_form(figures, ONLY_CUDA)}")
     return "\n".join(lines)
+
+
+def of_form(figures: dict[str, Any], form: str) -> str:
+    """Return how many pairs of a question about types run, as text."""
+    counts = [count for key, count in figures["samples"].items() if key.startswith(form)]
+    pairs, as_listed = (sum(count[name] for count in counts) for name in ("types", "sim"))
+    return f"{pairs - as_listed if form == DENIED else as_listed} of {pairs}"
 
 
 def save(figures: dict[str, Any]) -> None:
@@ -103,9 +115,18 @@ def load_all(reference: str = "cpu") -> list[dict[str, Any]]:
 
 def table() -> str:
     """Return the kept figures as a Markdown table."""
-    heads = ("torch", "on", "operators", "samples that the CPU passes", "equal on the simulated GPU", "known to differ")
-    lines = [f"| {' | '.join(heads)} | laid out as on CUDA |", "|---|---|--:|--:|--:|---|--:|"]
+    heads: tuple[str, ...] = (
+        "torch",
+        "on",
+        "operators",
+        "samples that the CPU passes",
+        "equal on the simulated GPU",
+        "known to differ",
+    )
+    heads += ("laid out as on CUDA", "denied types that run", "CUDA's own types that run")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|--:|--:|--:|---|--:|--:|--:|"]
     laid_out = {figures["torch"].partition("+")[0]: total(figures) for figures in load_all("cuda")}
+    types = {figures["torch"].partition("+")[0]: figures for figures in load_all("types")}
     for figures in load_all():
         cpu, sim = total(figures)
         names = ", ".join(
@@ -113,7 +134,8 @@ def table() -> str:
         )
         version = figures["torch"].partition("+")[0]
         layout = "{1:,} of {0:,}".format(*laid_out[version]) if version in laid_out else "not run"
-        row = (version, figures["date"], figures["operators"], f"{cpu:,}", f"{sim:,}", names, layout)
+        asked = [of_form(types[version], form) if version in types else "not run" for form in FORMS_OF_TYPES]
+        row = (version, figures["date"], figures["operators"], f"{cpu:,}", f"{sim:,}", names, layout, *asked)
         lines.append(f"| {' | '.join(map(str, row))} |")
     return "\n".join(lines) + "\n"
 

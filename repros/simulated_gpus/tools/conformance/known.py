@@ -1,37 +1,20 @@
 """The known differences between the simulated accelerator and its reference, with their reasons.
 
-An entry that no longer differs fails the run until it is removed.
+An entry that no longer differs fails the run until it is removed; those of element types (`known_types.py`), of which a
+release's list may have no samples, only if they differ in no release.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from .entry import Known
+from .known_types import KNOWN_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .run import Found
-
-
-class Known(NamedTuple):
-    """An operator, or one form of it, that differs."""
-
-    operator: str
-    """Its name in `op_db`, followed by a dot and its variant if it has one."""
-    reason: str
-    dtypes: frozenset[str] = frozenset()
-    """Names of element types; empty: all."""
-    forms: frozenset[str] = frozenset()
-    """Names of forms; empty: all."""
-    versions: tuple[str, ...] = ()
-    """Prefixes of torch versions (`2.1.`); empty: all."""
-    against: str = "cpu"
-    """The reference's name."""
-
-    def covers(self, operator: str, dtype: str, form: str) -> bool:
-        """Return whether this entry applies to a combination."""
-        own = operator == self.operator and (not self.dtypes or dtype in self.dtypes)
-        return own and (not self.forms or form in self.forms)
 
 
 KNOWN: tuple[Known, ...] = (
@@ -122,6 +105,7 @@ KNOWN: tuple[Known, ...] = (
             "nn.functional.scaled_dot_product_attention",
         )
     ),
+    *KNOWN_TYPES,
 )
 
 

@@ -26,6 +26,9 @@ WORKER = ("-m", "repros.simulated_gpus.tools.conformance.worker")
 LAYOUTS = ("-m", "repros.simulated_gpus.tools.gpu.operators_worker")
 """The worker that records the layout of each result on the device that it finds."""
 
+TYPES = ("-m", "repros.simulated_gpus.tools.kernel_types.ask")
+"""The worker that asks for the element types that only one of CUDA and the CPU has."""
+
 _ENVIRONMENT = {"MALLOC_PERTURB_": "85", variables.RANDOM: "cpu"}
 """Random operators draw the CPU's numbers, or nothing could be compared. glibc fills allocated memory, so that a kernel
 that reads uninitialised memory always reads the same values: LAPACK's `gelsy` starts from pivots that PyTorch leaves
@@ -104,6 +107,11 @@ def compare_with_cuda(indices: list[int], jobs: int, each: Callable[[list[Found]
     return [
         compare_layouts(combination, found[combination[:3]]) for combination in expected if combination[:3] in found
     ]
+
+
+def ask_types(indices: list[int], jobs: int, each: Callable[[list[Found]], object]) -> list[Found]:
+    """Return which element types that `op_db` denies CUDA, or that only CUDA has, run on a simulated GPU."""
+    return run_operators(indices, jobs, each, TYPES)
 
 
 def compare_layouts(of_cuda: Found, of_device: Found) -> Found:

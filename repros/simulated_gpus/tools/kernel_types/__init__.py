@@ -1,5 +1,6 @@
 """The element types of CUDA's kernels, as CUDA's own code tells them.
 
 `observe` calls every entry of PyTorch's `op_db` on the CUDA stub, with samples of each type, and records which ATen
-operator ran or was refused in which words. `header` makes of the records the table of `csrc/dispatch/kernel_types.h`.
+operator ran or was refused in which words, and which types that the list denies CUDA it takes. `header` makes of the
+records the table of `csrc/dispatch/kernel_types.h`. `ask` is the conformance's worker for types.
 """

@@ -1,85 +1,95 @@
-"""Ask a simulated GPU both questions about `op_db`'s types: what the list denies CUDA, and what only CUDA has.
+"""A worker of the conformance: asks both questions about `op_db`'s types, what it denies CUDA and what only CUDA has.
 
-    python -m repros.simulated_gpus.tools.kernel_types.ask [--operators TEXT]
+    python -m repros.simulated_gpus.tools.conformance --against types [--operators TEXT]
 
-prints each pair of an operator and a type that the list denies CUDA and a simulated GPU runs, each that only CUDA has
-and it does not run, and the two counts. A pair runs if one of its first samples does.
+starts it. It speaks the protocol of `conformance.worker`. A pair of an operator and a type is one sample: wrong if the
+list denies it and it runs, or if only CUDA has it and none of its first samples runs.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import os
-import subprocess
+import faulthandler
+import json
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from repros.simulated_gpus.tools.conformance.samples import DEVICE, NotDenseError, operators, place_sample
-from repros.simulated_gpus.tools.simulated import simulated_environ
+from repros.simulated_gpus.tools.conformance.figures import DENIED as DENIED_FORM
+from repros.simulated_gpus.tools.conformance.figures import ONLY_CUDA as ONLY_CUDA_FORM
+from repros.simulated_gpus.tools.conformance.samples import operators
 
-DENIED = {"float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "bool": torch.bool}
+from .calls import DENIED, calls, have_elements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 ONLY_CUDA = {**DENIED, "complex32": torch.complex32}
-_SAMPLES = 3
+"""The types of the question what only CUDA has."""
+_TIMEOUT = 120.0
+"""Seconds for one pair."""
+
+
+def pairs(begin: int, end: int, after: Sequence[str] | None) -> Iterator[tuple[list[str], Any, torch.dtype]]:
+    """Yield the pairs of a range of operators with a question, as `conformance.forms.combinations` does."""
+    skipping = after is not None
+    for operator in operators()[begin:end]:
+        for name, dtype in ONLY_CUDA.items():
+            on_cuda, on_cpu = dtype in operator.dtypesIfCUDA, dtype in operator.dtypes
+            if (on_cuda and on_cpu) or (not on_cuda and name not in DENIED):
+                continue
+            pair = [operator.name, operator.variant_test_name, name, ONLY_CUDA_FORM if on_cuda else DENIED_FORM]
+            if skipping:
+                skipping = pair != after
+            else:
+                yield pair, operator, dtype
 
 
 def outcome(operator: Any, dtype: torch.dtype) -> str | None:
-    """Return "" if a sample runs, the first error if all fail, and None if there is no sample."""
+    """Return "" if a sample runs, the first error if all fail, and None if there is no sample with elements."""
     first_error: str | None = None
-    try:
-        for sample in itertools.islice(operator.sample_inputs("cpu", dtype, requires_grad=False), _SAMPLES):
-            try:
-                first, others, named = place_sample(operator, sample, DEVICE)
-                operator.op(first, *others, **named)
-            except NotDenseError:
-                continue
-            except Exception as error:  # any error is an answer
-                first_error = first_error or f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
-            else:
-                return ""
-    except Exception:  # the samples of a type that has none
-        return first_error
+    for call in calls(operator, dtype):
+        try:
+            result = call()
+        except Exception as error:  # any error is an answer
+            first_error = first_error or f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+            continue
+        if have_elements(result):
+            return ""
     return first_error
 
 
-def worker(text: str) -> None:
-    """Print the pairs that differ from the list, and the counts."""
-    warnings.simplefilter("ignore")
-    counts = {"denied": [0, 0], "only CUDA has": [0, 0]}
-    for operator in operators():
-        if text not in operator.name:
-            continue
-        name = ".".join(filter(None, [operator.name, operator.variant_test_name]))
-        for dtype_name, dtype in ONLY_CUDA.items():
-            on_cuda, on_cpu = dtype in operator.dtypesIfCUDA, dtype in operator.dtypes
-            if (on_cuda and on_cpu) or (not on_cuda and dtype_name not in DENIED):
-                continue
-            found = outcome(operator, dtype)
-            if found is None:
-                continue
-            count = counts["only CUDA has" if on_cuda else "denied"]
-            count[0] += 1
-            count[1] += found == ""
-            if on_cuda == bool(found):
-                print(f"{name} {dtype_name}: {found or 'runs'}", flush=True)
-    for question, (pairs, ran) in counts.items():
-        print(f"torch {torch.__version__}: of {pairs} pairs {question} {ran} run")
+def answer(operator: Any, dtype: torch.dtype, form: str) -> dict[str, Any]:
+    """Return the result of a pair: no sample, a right one, or a wrong one and what happened."""
+    found = outcome(operator, dtype)
+    if found is None:
+        return {"samples": 0, "wrong": 0, "first": []}
+    wrong = bool(found) == (form == ONLY_CUDA_FORM)
+    return {"samples": 1, "wrong": int(wrong), "first": [found or "runs"] if wrong else []}
 
 
 def main() -> None:
-    """Ask in a process with simulated GPUs."""
-    parser = argparse.ArgumentParser(prog="python -m repros.simulated_gpus.tools.kernel_types.ask")
-    parser.add_argument("--operators", default="", help="only operators whose name contains the text")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    """Answer for the operators of a range; the lines of JSON are those of `conformance.worker`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("begin", type=int)
+    parser.add_argument("end", type=int)
+    parser.add_argument("--after", nargs=4)
     options = parser.parse_args()
-    if options.worker:
-        worker(options.operators)
-        return
-    command = [sys.executable, "-m", __spec__.name, "--worker", "--operators", options.operators]
-    sys.exit(subprocess.run(command, env={**os.environ, **simulated_environ()}, check=False).returncode)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    for pair, operator, dtype in pairs(options.begin, options.end, options.after):
+        faulthandler.dump_traceback_later(_TIMEOUT, exit=True)
+        _write({"begin": pair})
+        _write({"passed": pair, "samples": 1})
+        _write({"end": pair, **answer(operator, dtype, pair[-1])})
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _write(line: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

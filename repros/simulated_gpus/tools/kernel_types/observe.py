@@ -2,13 +2,13 @@
 
     python -m repros.simulated_gpus.tools.kernel_types.observe
 
-writes `observed/RELEASE.json`. Where several operators are called, the one that raises is the one that is refused.
+writes `observed/RELEASE.json`, and `accepted/RELEASE.json`: the types that PyTorch's list denies CUDA and CUDA's own
+code takes. Where several operators are called, the one that raises is the one that is refused.
 """
 
 from __future__ import annotations
 
 import faulthandler
-import itertools
 import json
 import re
 import subprocess
@@ -23,14 +23,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
-from repros.simulated_gpus.tools.conformance.samples import (
-    DEVICE,
-    NotDenseError,
-    NotSupportedError,
-    operators,
-    place_sample,
-)
+from repros.simulated_gpus.tools.conformance.samples import operators
 from repros.simulated_gpus.tools.cuda_stub.build import build_stub, stub_environ
+
+from .calls import DENIED, calls, full_name, have_elements
 
 TYPES = {
     "Half": torch.float16,
@@ -40,15 +36,15 @@ TYPES = {
     "Float": torch.float32,
 }
 _INTEGERS = {"Byte": torch.uint8, "Char": torch.int8, "Short": torch.int16, "Int": torch.int32}
-OBSERVED = Path(__file__).parent / "observed"
+OBSERVED, ACCEPTED = (Path(__file__).parent / name for name in ("observed", "accepted"))
 _NAMES = {dtype: name for name, dtype in TYPES.items()}
-_SAMPLES, _SECONDS = 3, 45
+_SECONDS = 45
 _REFUSAL = re.compile(r"\"(\w+)\" not implemented for '(\w+)'")
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
 
 class Observer(TorchDispatchMode):
-    """Records each call whose type is sure: that of the first tensor, if it is also the common one."""
+    """Records each call whose type is sure: that of the first tensor, if tensors, numbers and `dtype` keep it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,6 +62,7 @@ class Observer(TorchDispatchMode):
         tensors = [value for value in tree_flatten(given)[0] if isinstance(value, torch.Tensor)]
         first = tensors[0].dtype if tensors else None
         is_sure = all(torch.promote_types(first, each.dtype) == first for each in tensors)
+        is_sure = is_sure and _keeps_type(func._schema, first, args, kwargs)
         key = (func._schema.name.partition("::")[2], _NAMES.get(first, "")) if tensors and is_sure else None
         try:
             result = func(*args, **kwargs)
@@ -74,10 +71,24 @@ class Observer(TorchDispatchMode):
             if key and found and found[2] == key[1]:
                 self.refused[key] = found[1]
             raise
-        results = [value for value in tree_flatten(result)[0] if isinstance(value, torch.Tensor)]
-        if key and all(each.numel() for each in [*tensors, *results]):  # else a kernel may return before it asks
+        if key and have_elements(tensors, result):  # else a kernel may return before it asks
             self.ran.add(key)
         return result
+
+
+def _keeps_type(schema: Any, first: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Return whether numbers and `dtype` leave a tensor's type as that of the call; `types.cpp` asks the same."""
+    given = {argument.name: value for argument, value in zip(schema.arguments, args)}  # from Python 3.10
+    for argument in schema.arguments:
+        value = {**given, **kwargs}.get(argument.name)
+        if argument.name == "dtype" and value not in {None, first}:
+            return False
+        is_number = "number" in str(argument.type) and argument.name not in {"alpha", "beta", "value"}
+        if is_number and isinstance(value, (int, float, complex)):
+            wide = torch.result_type(torch.empty(1, dtype=first), value)
+            if wide != first:
+                return False
+    return True
 
 
 def worker(begin: int) -> None:
@@ -90,27 +101,26 @@ def worker(begin: int) -> None:
         print(json.dumps({"begin": at}), flush=True)
         faulthandler.dump_traceback_later(_SECONDS, exit=True)
         seen = Observer()
-        for dtype in TYPES.values():
-            _observe(operator, dtype, seen)
-        listed = sorted(name for name, each in _INTEGERS.items() if each in operator.dtypesIfCUDA)
-        refused = [[*key, kernel] for key, kernel in seen.refused.items()]
-        print(json.dumps({"ran": sorted(seen.ran), "refused": refused, "listed": listed}), flush=True)
+        row: dict[str, Any] = {"name": full_name(operator), "accepted": []}
+        row["listed"] = sorted(name for name, each in _INTEGERS.items() if each in operator.dtypesIfCUDA)
+        for name, dtype in {**DENIED, "float32": torch.float32}.items():
+            if _is_accepted(operator, dtype, seen) and dtype not in operator.dtypesIfCUDA:
+                row["accepted"].append(name)
+            refused = [[*key, kernel] for key, kernel in seen.refused.items()]
+            print(json.dumps({**row, "ran": sorted(seen.ran), "refused": refused}), flush=True)  # the next may end it
 
 
-def _observe(operator: Any, dtype: torch.dtype, seen: Observer) -> None:
-    try:
-        samples = list(itertools.islice(operator.sample_inputs("cpu", dtype, requires_grad=False), _SAMPLES))
-    except Exception:  # there are no samples of this type
-        return
-    for sample in samples:
+def _is_accepted(operator: Any, dtype: torch.dtype, seen: Observer) -> bool:
+    """Observe calls of a type and return whether one ran."""
+    ran = False
+    for call in calls(operator, dtype):
         try:
-            first, others, named = place_sample(operator, sample, DEVICE)
             with seen:
-                operator.op(first, *others, **named)
-        except (NotDenseError, NotSupportedError):
-            continue
+                result = call()
         except Exception:  # noqa: S112 # the observer has seen it
             continue
+        ran = ran or have_elements(result)
+    return ran
 
 
 def main() -> None:
@@ -126,7 +136,10 @@ def main() -> None:
                 begin = line.get("begin", begin)
                 rows += [line] if "ran" in line else []
             begin += 1
-    save(torch.__version__.partition("+")[0], rows)
+    version = torch.__version__.partition("+")[0]
+    save(version, rows)
+    taken = {row["name"]: row["accepted"] for row in rows if row["accepted"]}
+    _write(ACCEPTED / f"{version}.json", taken)
 
 
 def save(version: str, rows: list[dict[str, Any]]) -> None:
@@ -144,12 +157,18 @@ def save(version: str, rows: list[dict[str, Any]]) -> None:
             refused[base].update({dtype: kernel[0]} if kernel else {})
     for kernels in refused.values():
         kernels.update(dict.fromkeys(_INTEGERS, kernels["Long"]) if "Long" in kernels else {})
-    lines = []
-    for operator, kernels in sorted(refused.items()):
-        sure = {dtype: kernel for dtype, kernel in sorted(kernels.items()) if dtype not in ran[operator]}
-        lines += [f"{json.dumps(operator)}: {json.dumps(sure)}"] if sure else []
-    OBSERVED.mkdir(exist_ok=True)
-    (OBSERVED / f"{version}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    sure = {
+        operator: {dtype: kernel for dtype, kernel in sorted(kernels.items()) if dtype not in ran[operator]}
+        for operator, kernels in refused.items()
+    }
+    _write(OBSERVED / f"{version}.json", sure)
+
+
+def _write(file: Path, rows: dict[str, Any]) -> None:
+    """Write the rows that are not empty, one a line."""
+    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items()) if row]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
