@@ -1,8 +1,8 @@
 // Quantized tensors on a device: the operators that CUDA has for them, run by the kernels for the CPU's.
 //
-// Contracts held: native_functions.yaml (`QuantizedCUDA`, the same in all releases; max pooling is left out, which a
-// CUDA wheel refuses) and ATen/native/Copy.cpp (`copy_impl`). The others, arithmetic among them, PyTorch itself refuses
-// in the words that it has for CUDA.
+// Contracts held: native_functions.yaml (`QuantizedCUDA`, the same in all releases) and ATen/native/Copy.cpp
+// (`copy_impl`). Max pooling and the layers of `torch.ops.quantized`, which are cuDNN's, are not there. The others,
+// arithmetic among them, PyTorch itself refuses in the words that it has for CUDA.
 #include "runtime/quantized.h"
 #include "dispatch/fallback.h"
 #include "runtime/cuda_errors.h"
