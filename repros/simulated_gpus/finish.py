@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import autograd, compilers, extension, nccl, nvml, storages
+from . import autograd, compilers, extension, nccl, nvml, profiling, storages
 from .toolkit import VERSION
 
 
@@ -32,6 +32,7 @@ def finish(torch: Any) -> None:
     process_transfer.register()
     nccl.install(torch)
     autograd.install(torch)
+    profiling.install(torch)
 
 
 def _keep_torchscript_from_compiling(torch: Any) -> None:

@@ -137,6 +137,27 @@ def test_a_profile_shows_the_operators_and_no_flood_of_errors(run_python: Any) -
     assert len(ended.stderr.splitlines()) < 10, ended.stderr
 
 
+PROFILE_OF_CUDA = """
+import torch
+from torch.profiler import ProfilerActivity, profile, supported_activities
+x = torch.ones(4, device="cuda")
+print({ProfilerActivity.CPU, ProfilerActivity.CUDA} <= supported_activities())
+with profile(activities=[ProfilerActivity.CUDA]) as run:
+    x + x
+print([event.name for event in run.events()])
+run.export_chrome_trace("/dev/null")
+with profile() as run:
+    x + x
+print(run.use_device if hasattr(run, "use_device") else "cuda", "aten::add" in {event.name for event in run.events()})
+torch.autograd.profiler.profile(enabled=False)
+"""
+
+
+def test_a_profile_of_cuda_alone_is_empty_and_one_of_everything_has_it(run_python: Any) -> None:
+    ended = run_python(PROFILE_OF_CUDA)
+    assert ended.stdout.splitlines() == ["True", "[]", "cuda True"], ended.stderr
+
+
 def test_torchscript_runs_as_often_as_it_is_called() -> None:
     for device in ("cuda", "cpu"):
         x = torch.ones(4, 4, device=device, requires_grad=True)

@@ -209,3 +209,36 @@ def test_a_graph_keeps_its_memory_until_it_is_reset() -> None:
     assert torch.cuda.max_memory_allocated() == peak  # a replay allocates nothing
     graph.reset()
     assert torch.cuda.memory_allocated() == before
+
+
+CPU_RANDOM = """
+import torch
+graph = torch.cuda.CUDAGraph()
+own = torch.Generator("cuda") if hasattr(graph, "register_generator_state") else None  # from 2.4 on
+
+def draw():
+    return torch.rand(2, device="cuda"), torch.rand(2, device="cuda", generator=own)
+
+def seed():
+    torch.manual_seed(0)
+    if own is not None:
+        own.manual_seed(1)
+
+seed()
+eager = [[each.tolist() for each in draw()] for _ in range(3)]
+seed()
+if own is not None:
+    graph.register_generator_state(own)
+with torch.cuda.graph(graph):
+    drawn = draw()
+replayed = []
+for _ in range(3):
+    graph.replay()
+    replayed.append([each.tolist() for each in drawn])
+print(replayed == eager)
+"""
+
+
+def test_a_capture_draws_nothing_of_the_cpu_s_numbers_either(run_python: Any) -> None:
+    ended = run_python(CPU_RANDOM, REPROS_SIM_RANDOM="cpu")
+    assert ended.stdout == "True\n", ended.stderr

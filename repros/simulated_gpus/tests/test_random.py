@@ -3,85 +3,52 @@
 from __future__ import annotations
 
 import json
+import pathlib
+import re
 from typing import Any
 
 import pytest
 
 from repros.simulated_gpus.tests.release import TORCH
+from repros.simulated_gpus.tools.random_numbers.data import read_operators, read_published
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 pytestmark = pytest.mark.usefixtures("sim")
 
-WEBUI = "https://github.com/AUTOMATIC1111/stable-diffusion-webui/blob/master/modules/rng_philox.py"
-TENSORRT = "https://github.com/NVIDIA/TensorRT-LLM, test of ReDrafter (test_beams2tree and its kin)"
-ISSUES = "https://github.com/pytorch/pytorch/issues/"
+PUBLISHED = read_published()
+OPERATORS = read_operators()
 
-# Where it is printed, the seed, what is drawn, the first numbers that are printed there.
-PUBLISHED: dict[str, Any] = {
-    "randn, 0": (
-        WEBUI, 0, lambda: torch.randn(3, 4, device="cuda"),
-        [-0.92466259, -0.42534415, -2.6438457, 0.14518388, -0.12086647, -0.57972564, -0.62285122, -0.32838709,
-         -1.07454231, -0.36314407, -1.67105067, 2.26550497],
-    ),
-    "randn, 10": (ISSUES + "79496", 10, lambda: torch.randn(3, device="cuda"), [-0.1029, 1.6810, -0.2708]),
-    "randn, 42": (ISSUES + "158398", 42, lambda: torch.randn(3, device="cuda"), [0.1940, 2.1614, -0.1721]),
-    "normal_, 14": (
-        ISSUES + "97097", 14, lambda: torch.empty(3, device="cuda").normal_(5, 5**0.5), [2.8731, 5.2727, 2.9889],
-    ),
-    "Uniform, 0": (
-        ISSUES + "47347", 0,
-        lambda: torch.distributions.Uniform(*torch.tensor([0.0, 1.0], device="cuda")).rsample((5,)),
-        [0.3990, 0.5167, 0.0249, 0.9401, 0.9459],
-    ),
-    "rand, 0": (
-        TENSORRT, 0, lambda: torch.rand(3, 4, device="cuda"),
-        [0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967, 0.4150, 0.8203, 0.2290, 0.9096, 0.1183, 0.0752],
-    ),
-    "Linear, 42": (
-        "https://github.com/mrdbourke/pytorch-deep-learning/issues/759", 42,
-        lambda: torch.cat([each.flatten() for each in torch.nn.Linear(1, 1, device="cuda").parameters()]),
-        [0.2259, 0.9754],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_seed_gives_the_numbers_that_are_published(name: str) -> None:
-    source, seed, draw, printed = PUBLISHED[name]
-    torch.manual_seed(seed)
-    drawn = draw().flatten()[: len(printed)].cpu()
-    torch.testing.assert_close(drawn.double(), torch.tensor(printed).double(), atol=5.1e-5, rtol=0, msg=source)
-
-
-LAST = """
-import torch
-generator = torch.Generator("cuda").manual_seed(1)
-print(torch.randn(49 * 12 * 112 * 144, device="cuda", generator=generator)[-3:].tolist())
-generator.manual_seed(1)
-torch.cuda.manual_seed(1)
-print((torch.nn.functional.dropout(torch.ones(512 * 4 * 1024, device="cuda"), 0.1) == 0).nonzero().flatten().tolist())
+DRAW = """
+import json, torch
+seed, expression = {seed}, {drawn!r}
+torch.manual_seed(seed)
+drawn = eval(expression).flatten()[{at}]
+print(json.dumps(drawn.tolist()))
 """
 
 
-@pytest.mark.parametrize(
-    ("like", "last"),
-    [("a100", [0.1549, -0.6797, -0.1656]), ("h100", [-0.6970, -0.7780, 0.3267])],
-)
-def test_many_numbers_depend_on_the_gpu_as_published(run_python: Any, like: str, last: list[float]) -> None:
-    """The last of 9 million, which pytorch#143086 prints for an A100 and an H100."""
-    ran = run_python(LAST, REPROS_SIM_LIKE=like)
-    assert ran.returncode == 0, ran.stderr
-    drawn = torch.tensor(json.loads(ran.stdout.splitlines()[0]))
-    torch.testing.assert_close(drawn, torch.tensor(last), atol=5.1e-5, rtol=0)
+@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: f"{row['source']} {row.get('gpu', '')}".strip())
+def test_a_seed_gives_the_numbers_that_are_published(row: dict[str, Any], run_warm: Any, run_python: Any) -> None:
+    """Many numbers depend on the GPU: on its multiprocessors, and the threads of each."""
+    code = DRAW.format(**{"at": list(range(len(row["numbers"]))), **row})
+    ended = run_python(code, REPROS_SIM_LIKE=row["like"]) if "like" in row else run_warm(code)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == pytest.approx(row["numbers"], abs=5.1e-5), row["address"]
 
 
-def test_dropout_drops_what_is_published(run_python: Any) -> None:
-    """What intel/torch-xpu-ops#2926 prints for an RTX 4080 SUPER, 80 multiprocessors of 1536 threads, as an A10G."""
-    ran = run_python(LAST, REPROS_SIM_LIKE="a10g")
-    assert ran.returncode == 0, ran.stderr
-    zeros = json.loads(ran.stdout.splitlines()[1])
-    assert zeros[:3] == [8, 14, 20]
-    assert zeros[-3:] == [2097121, 2097140, 2097151]
+def kernel_s_file(operator: str) -> str:
+    """Return the C++ source, by its stem, that registers an operator's kernel for CUDA."""
+    found = re.search(r"^CUDA: registered at (.*?):\d+ ", torch._C._dispatch_dump(f"aten::{operator}"), re.MULTILINE)
+    return pathlib.PurePath(found[1]).stem if found else ""
+
+
+def test_the_documented_operators_are_those_that_draw_cuda_s_numbers() -> None:
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    draw = {name for name in names if kernel_s_file(name.partition("::")[2]).startswith("random")}
+    assert draw == {f"aten::{name}" for row in OPERATORS["cuda"] for name in row["operators"]}
+    for name in OPERATORS["host"]:
+        assert f"aten::{name}" not in draw
+        assert torch._C._dispatch_has_kernel(f"aten::{name}")
 
 
 def offset_after(draw: Any) -> int:

@@ -9,6 +9,7 @@ import random
 import struct
 import subprocess
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 _RANDOM = random.Random(0)  # noqa: S311 - contents of files, not secrets
@@ -229,6 +230,17 @@ def write_coco(folder: Path, python: Path) -> None:
         (folder / f"annotations/instances_{split}2017.json").write_text(told, "utf-8")
 
 
+def write_series(file: Path, _python: Path) -> None:
+    """Write seven series of 480 hours, each a random walk."""
+    values = [0.0] * 7
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        rows = csv.writer(opened)
+        rows.writerow(["date", *"abcdef", "OT"])
+        for hour in range(480):
+            values = [value + _RANDOM.gauss(0, 1) for value in values]
+            rows.writerow([datetime(2020, 1, 1) + timedelta(hours=hour), *values])  # noqa: DTZ001 - of no zone
+
+
 def write_resnet18(folder: Path, python: Path) -> None:
     """Write random weights of ResNet-18 where torchvision keeps those that it has downloaded."""
     make = (
@@ -255,6 +267,7 @@ WRITERS: dict[str, Callable[[Path, Path], None]] = {
     "idefics": write_idefics,
     "coco": write_coco,
     "resnet18": write_resnet18,
+    "series": write_series,
 }
 """By the name in `programs.toml`; each writes to a path with the help of an interpreter with torchvision."""
 

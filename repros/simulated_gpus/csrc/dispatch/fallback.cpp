@@ -5,6 +5,7 @@
 // - a result that is an argument (in place, out=) is the same tensor; a result over its memory is a view of it
 // - an argument whose shape or storage the kernel changed is changed on the device
 // - a sparse tensor is aliased by one over its indices and values, a nested one by one over its storage (layouts.cpp)
+// - a quantized tensor is aliased with its quantizer (quantized.cpp)
 // - a result is on the device of a `device` argument, else on the arguments' common device
 // None of this copies data.
 #include "dispatch/fallback.h"
@@ -200,6 +201,9 @@ class Call {
 c10::DispatchKey host_key_of(c10::DispatchKeySet keys) {
   if (keys.has(c10::DispatchKey::NestedTensorCUDA)) {
     return c10::DispatchKey::NestedTensorCPU;
+  }
+  if (keys.has(c10::DispatchKey::QuantizedCUDA)) {
+    return c10::DispatchKey::QuantizedCPU;
   }
   return keys.has(c10::DispatchKey::SparseCUDA) ? c10::DispatchKey::SparseCPU : c10::DispatchKey::CPU;
 }

@@ -118,6 +118,9 @@ void Graph::capture_begin() {
   for (const at::Generator& generator : generators_) {
     states_.emplace_back(generator, at::Tensor());
   }
+  for (size_t i = 0, count = states_.size(); draws_from_cpu() && i < count; ++i) {
+    states_.emplace_back(cpu_source(states_[i].first), at::Tensor());  // restored after its device's, which seeds it
+  }
   for (auto& [generator, state] : states_) {
     state = generator.get_state();
   }

@@ -1,8 +1,6 @@
-// Permutations, samples of categories, and Bernoulli numbers each with its own probability, as CUDA's kernels draw
-// them.
+// Samples of categories, and Bernoulli numbers each with its own probability, as CUDA's kernels draw them.
 //
-// Contracts held: ATen/native/cuda/Randperm.cu and Randperm.cuh (keys, their sort, a shuffle of equal ones),
-// ATen/native/Distributions.cpp (`multinomial_out`), ATen/native/cuda/MultinomialKernel.cu
+// Contracts held: ATen/native/Distributions.cpp (`multinomial_out`), ATen/native/cuda/MultinomialKernel.cu
 // (`sampleMultinomialWithReplacement`) and DistributionTemplates.h (`bernoulli_tensor_cuda_kernel`). Arguments that
 // these refuse, or assert on a GPU, are left to the fallback, which has the words.
 #include "dispatch/fallback.h"
@@ -14,7 +12,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
@@ -28,77 +25,6 @@
 namespace sim {
 
 namespace {
-
-// Sorts by the low bits of the keys, keeping the order of equal ones.
-void radix_sort(std::vector<std::pair<uint64_t, int64_t>>& pairs, int bits) {
-  constexpr int kDigit = 11;
-  std::vector<std::pair<uint64_t, int64_t>> sorted(pairs.size());
-  for (int shift = 0; shift < bits; shift += kDigit) {
-    const uint64_t mask = (uint64_t{1} << std::min(kDigit, bits - shift)) - 1;
-    std::vector<size_t> begins(mask + 2);
-    for (const auto& pair : pairs) {
-      ++begins[(pair.first >> shift & mask) + 1];
-    }
-    std::partial_sum(begins.begin(), begins.end(), begins.begin());
-    for (const auto& pair : pairs) {
-      sorted[begins[pair.first >> shift & mask]++] = pair;
-    }
-    pairs.swap(sorted);
-  }
-}
-
-// Shuffles each run of equal keys (`randperm_handle_duplicate_keys_kernel`).
-void shuffle_islands(std::vector<std::pair<uint64_t, int64_t>>& pairs, const Philox& philox) {
-  for (size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
-    for (end = begin + 1; end < pairs.size() && pairs[end].first == pairs[begin].first; ++end) {
-    }
-    Bits bits;
-    uint64_t drawn = 0;
-    for (size_t i = end - begin - 1; i > 0; --i, ++drawn) {
-      if (drawn % 4 == 0) {
-        draw_bits(philox.seed, begin, philox.offset + drawn, bits);
-      }
-      std::swap(pairs[begin + i].second, pairs[begin + bits[drawn % 4][0] % (i + 1)].second);
-    }
-  }
-}
-
-at::Tensor& randperm_out(int64_t n, MaybeGenerator generator, at::Tensor& result) {
-  const auto used = prepare_to_draw(result, generator);
-  const at::AutoDispatchBelowADInplaceOrView below;
-  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
-  at::native::check_supported_max_int_with_precision(n, result);
-  result.resize_({n});
-  if (n == 0) {
-    return result;
-  }
-  const auto count = static_cast<double>(n);
-  const int bits =
-      std::min(64, static_cast<int>(std::ceil(std::log2(count - (6 * count * count + 1) / (std::log(0.9) * 12)))));
-  const bool is_narrow = bits <= 32;
-  auto keys = at::empty({n}, result.options().dtype(is_narrow ? at::kInt : at::kLong));
-  keys.random_(
-      is_narrow ? std::numeric_limits<int>::min() : std::numeric_limits<int64_t>::min(),
-      is_narrow ? std::numeric_limits<int>::max() : std::numeric_limits<int64_t>::max(), used);
-  const auto wide = kept_alias(keys).to(at::kLong);
-  const auto* key = wide.data_ptr<int64_t>();
-  // The highest bit of a key is its sign: the sort of whole keys has negative ones first.
-  const uint64_t sign = bits == 64 || bits == 32 ? uint64_t{1} << (bits - 1) : 0;
-  const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  std::vector<std::pair<uint64_t, int64_t>> pairs(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    pairs[static_cast<size_t>(i)] = {(static_cast<uint64_t>(key[i]) & mask) ^ sign, i};
-  }
-  radix_sort(pairs, bits);
-  shuffle_islands(pairs, draw_philox(used, static_cast<uint64_t>(n)));
-  auto order = at::empty({n}, at::TensorOptions(at::kLong));
-  auto* to = order.data_ptr<int64_t>();
-  for (const auto& pair : pairs) {
-    *to++ = pair.second;
-  }
-  kept_alias(result).copy_(order);
-  return result;
-}
 
 // Numbers for each element of `self` in the order of its memory, of which a thread draws four.
 at::Tensor uniform_by_fours(const at::Tensor& self, const Philox& philox) {
@@ -261,7 +187,6 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   if (draws_from_cpu()) {
     return;
   }
-  library.impl("randperm.generator_out", &randperm_out);
   for (const char* name : {"bernoulli_.Tensor", "bernoulli.out"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&bernoulli_of_tensor>());
   }

@@ -1,5 +1,6 @@
 // Tensors over the memory of others: the same shape, strides and lazy conjugation for the other backend.
 #include "runtime/memory.h"
+#include "runtime/quantized.h"
 
 #include <ATen/TensorUtils.h>
 #include <c10/core/TensorImpl.h>
@@ -11,7 +12,9 @@ namespace sim {
 namespace {
 
 at::Tensor tensor_like(const at::Tensor& model, c10::Storage storage, c10::DispatchKeySet keys) {
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, model.dtype());
+  auto tensor = model.is_quantized()
+      ? quantized_over(model, std::move(storage))
+      : at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, model.dtype());
   auto* impl = tensor.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(model.sizes(), model.strides());
   impl->set_storage_offset(model.storage_offset());

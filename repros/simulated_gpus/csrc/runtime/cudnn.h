@@ -1,5 +1,5 @@
 // What PyTorch asks about cuDNN. None is there: convolutions and batch norm take the kernels that this device has, and
-// recurrent layers alone take the way through cuDNN's operators (kernels/cudnn_rnn.cpp).
+// recurrent layers alone take the way through cuDNN's operators (kernels/cudnn_layers.cpp).
 #pragma once
 
 #include "torch_versions.h"

@@ -93,6 +93,9 @@ struct GeneratorImpl final : c10::GeneratorImpl {
     }
     return host_;
   }
+  const at::Generator& host() const {
+    return host_;
+  }
 
  private:
   void go_to(const Philox& place) {
@@ -146,10 +149,16 @@ Philox draw_philox(const at::Generator& generator, uint64_t increment) {
   return static_cast<GeneratorImpl*>(generator.unsafeGetGeneratorImpl())->draw(increment);
 }
 
+const at::Generator& cpu_source(const at::Generator& generator) {
+  const bool is_default = generator == default_generator(generator.device().index());
+  return is_default ? at::detail::getDefaultCPUGenerator()
+                    : static_cast<GeneratorImpl*>(generator.unsafeGetGeneratorImpl())->host();
+}
+
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index) {
   const auto used = device_generator(given, index);
   if (draws_from_cpu() && used == default_generator(index)) {
-    return at::detail::getDefaultCPUGenerator();
+    return cpu_source(used);
   }
   return static_cast<GeneratorImpl*>(used.unsafeGetGeneratorImpl())->draw_on_host();
 }

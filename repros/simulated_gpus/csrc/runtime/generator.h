@@ -15,6 +15,8 @@ at::Generator make_generator(c10::DeviceIndex index);
 // Whether the devices draw the CPU's numbers: `REPROS_SIM_RANDOM=cpu`, for programs whose losses are compared with
 // those of a run without GPUs.
 bool draws_from_cpu();
+// The host's generator whose numbers a device's generator gives then.
+const at::Generator& cpu_source(const at::Generator& generator);
 // `given`, or the default generator of `index`; a generator of another device type is refused.
 at::Generator device_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index);
 

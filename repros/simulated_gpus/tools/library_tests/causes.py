@@ -95,7 +95,11 @@ CAUSES = (
         "test_galore_adafactor",
         "expect a peak of 650 to 700 MB: it is 634 here, without cuBLAS's workspaces.",
     ),
-    Cause("torch", "CUDA graphs are not simulated|test_graph_error|graphsafe", "use CUDA graphs, which are refused."),
+    Cause(
+        "torch",
+        "CUDA graphs are not simulated|test_graph_error|graphsafe",
+        "use CUDA graphs, which were refused: recorded and replayed now, and not run since.",
+    ),
     Cause(
         "torch",
         "memory_plots|memory_snapshot|memory_profiler_viz|notifies_oom|test_cycles",
@@ -141,8 +145,16 @@ CAUSES = (
         "expects rows filled up to a multiple of eight, as CUDA's kernel for nested tensors leaves them.",
     ),
     Cause("torch", "Timeout", "compute for more than 120 seconds on the host."),
-    Cause("torch", "_grad_and_gradgrad", "expect a refusal of cuDNN's recurrent kernels, which are not simulated."),
-    Cause("torch", "(non|un)supported_dtypes", "expect CUDA to lack an operator for a type, for which the CPU has it."),
+    Cause(
+        "torch",
+        "_grad_and_gradgrad",
+        "expect cuDNN's refusal of a recurrent layer's second derivative: made now, and not run since.",
+    ),
+    Cause(
+        "torch",
+        "(non|un)supported_dtypes",
+        "expect CUDA to lack an operator for a type that the CPU has: refused now, and not run since.",
+    ),
     Cause(
         "torch",
         "test_embedding_backward_cuda_float16",
@@ -170,7 +182,11 @@ CAUSES = (
         "storage_meta_errors",
         "expect a refusal because of the storage's device, where CUDA IPC as a whole is refused.",
     ),
-    Cause("torch", "quantized|test_flatten|test_ravel", "use quantized tensors, of which simulated GPUs hold none."),
+    Cause(
+        "torch",
+        "quantized|test_flatten|test_ravel",
+        "use quantized tensors, of which simulated GPUs held none: repaired, and not run since.",
+    ),
     Cause(
         "torch",
         "signal_window_functions",
