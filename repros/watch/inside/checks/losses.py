@@ -5,12 +5,13 @@ a difference of shape (N, N), squared or made positive and then averaged or summ
 (MSE, L1, smooth L1, Huber), between a prediction of shape (N, 1) or (N,) that has a gradient and a target of the other
 shape that has none; possible, and no more, since a program may want all pairs. `loss_of_softmax`: the logarithm of a
 softmax of a softmax, as by cross_entropy of probabilities. `loss_without_log`: nll_loss of a softmax or of a layer's
-output, without a logarithm. `loss_of_sigmoid`: binary_cross_entropy_with_logits of a sigmoid.
+output, without a logarithm. `loss_of_sigmoid`: binary_cross_entropy_with_logits of a sigmoid. Four backwards in a row
+are looked at, so that each of up to four losses that take turns is.
 Silent: `loss_broadcast`: where the prediction is a view, as by `pred[:, None]`, or the target has a gradient; before
 torch 2.6, whose graphs do not say shapes; in programs with hooks on saved tensors, as of checkpoints and offloading.
 The others: where something lies between the two that is no view and no copy; about a logarithm of a logarithm, which
 changes nothing. All: about compiled losses.
-Costs: a walk over at most 60 nodes of the graph at backward 1, 2, 4, 8 ...
+Costs: a walk over at most 60 nodes of the graph at backward 1, 2, 4, 8 ... and the three after each.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ CHECKS = (
 
 _MOST_NODES = 60
 _TIMES = 3
+_IN_A_ROW = 4
+"""Backwards that are looked at from each that is due: a GAN's third loss in each round is none of 1, 2, 4, 8 ..."""
 _CORNER = 8
 """Rows and columns of a difference that are looked at."""
 
@@ -63,6 +66,8 @@ class _Losses:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._backwards = 0
+        self._left = 0
+        """Backwards that are still looked at."""
         self._times: Counter[str] = Counter()
         self._has_hooks = False
 
@@ -71,8 +76,11 @@ class _Losses:
 
     def differentiating(self, tensors: Any) -> None:
         self._backwards += 1
-        if not self._watch.is_due(self._backwards):
+        if self._watch.is_due(self._backwards):
+            self._left = _IN_A_ROW
+        if not self._left:
             return
+        self._left -= 1
         roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         seen: dict[str, str] = {}
         for node in _nodes([getattr(root, "grad_fn", None) for root in roots]):
