@@ -1,13 +1,15 @@
 """Gradients and parameters of replicated modules agree between ranks.
 
-Speaks: when norm or sum of a gradient or parameter differ by more than a thousandth. At an optimizer's step 1, 2, 4, 8
-... each rank writes them for the parameters of a DistributedDataParallel that the optimizer holds; the process outside
-compares. The gradients are compared as the backward leaves them, too: `gradients_differ_changed` speaks if they agreed
-then, whatever else is known. In a program without an optimizer the gradients after backward 1, 2, 4, 8 ... take their
-place, once the program has ended. `no_sync_too_late` speaks at the backward.
+Speaks: when norm or sum of a gradient (`gradients_differ`, by its cause) or of a parameter (`parameters_differ`) differ
+by more than a thousandth. At an optimizer's step 1, 2, 4, 8 ... each rank writes them for the parameters of a
+DistributedDataParallel that the optimizer holds; the process outside compares. The gradients are compared as the
+backward leaves them, too: `gradients_differ_changed` speaks if they agreed then, whatever else is known. In a program
+without an optimizer the gradients after backward 1, 2, 4, 8 ... take their place, once the program has ended.
+`no_sync_too_late` speaks at the backward.
 Silent: where the backward before the step ran under `no_sync` (local SGD, an accumulation's middle); for a
 communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
-sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas.
+sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas. `parameters_differ` is silent
+once the gradients of that module have differed, from which its parameters drift apart.
 Costs: two reductions over the gradients after the backward and two at the step, and two over the parameters, at the
 steps named, nothing in between.
 """
