@@ -10,6 +10,7 @@ Costs: in a program with several ranks, two reductions over the gradients at the
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -42,7 +43,7 @@ class _Changes:
 
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
     def after_step(self, optimizer: Any, number: int) -> None:
-        before = self._before.pop(optimizer, None)
+        before = self._before.pop(optimizer, None) if self._before else None
         if before is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
             return
         after = _digest(optimizer)
@@ -76,6 +77,5 @@ def _digest(optimizer: Any) -> dict[str, list[Any]]:
 
 
 def _world() -> int:
-    import torch.distributed as dist
-
+    dist = sys.modules["torch.distributed"]  # each `import` of it would cost more than all else after a backward
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1

@@ -98,7 +98,7 @@ class _States:
             self._watch.find("state_shared", text, step=number, names=[partner.name])
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        partner = self._partners.get(optimizer)
+        partner = self._partners.get(optimizer) if self._partners else None
         if partner is not None:
             other, tensor = partner.other(), partner.tensor()
             if other is None or tensor is None:
@@ -128,6 +128,8 @@ class _States:
                 return
 
     def before_step(self, optimizer: Any, number: int) -> None:
+        if not (self._unwritten or self._partners or self._just_loaded or self._watch.is_due(number)):
+            return
         if optimizer in self._unwritten:
             self._look_for_unwritten(optimizer, number)
         if optimizer in self._partners:
