@@ -78,4 +78,5 @@ def _digest(optimizer: Any) -> dict[str, list[Any]]:
 
 def _world() -> int:
     dist = sys.modules["torch.distributed"]  # each `import` of it would cost more than all else after a backward
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    is_initialized = getattr(dist, "is_initialized", None)  # torch may be built without it
+    return dist.get_world_size() if is_initialized is not None and is_initialized() else 1

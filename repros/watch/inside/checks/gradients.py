@@ -76,7 +76,7 @@ class _Agreement:
 
     def before_backward(self) -> None:
         self._inner = 0
-        for replica, ddp, state in self._live():
+        for replica, ddp, state in self._live() if replicas.replicas else ():
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
@@ -89,7 +89,7 @@ class _Agreement:
                 self._watch.find("no_sync_too_late", text, step=state.backwards)
 
     def after_backward(self) -> None:
-        for replica, _, state in self._live():
+        for replica, _, state in self._live() if replicas.replicas else ():
             if self._inner > 1 and state.check == "gradients_differ":
                 state.check = "gradients_differ_checkpointed"
             state.reduced = {}
