@@ -17,7 +17,7 @@ from typing import Any
 from repros.watch.inside.checks import Check
 from repros.watch.inside.checks.gradients import digest
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import parameters_of, steps
+from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.watch.inside.watch import Watch
 
 CHECKS = (Check("gradients_changed_apart", "gradients that ranks had alike are not alike at the step"),)
@@ -36,7 +36,8 @@ class _Changes:
         self._made.setdefault(optimizer, len(self._made))
 
     def after_backward(self) -> None:
-        if _world() > 1:
+        # An optimizer without a step is not among `steps`.
+        if (len(steps) < len(self._made) or is_step_due(self._watch)) and _world() > 1:
             for optimizer in list(self._made):
                 if self._watch.is_due(steps.get(optimizer, 0) + 1):
                     self._before[optimizer] = _digest(optimizer)

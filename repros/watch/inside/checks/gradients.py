@@ -20,7 +20,7 @@ from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import parameters_of, steps
+from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.watch.inside.place import user_place
 from repros.watch.inside.watch import Watch
 
@@ -103,8 +103,7 @@ class _Agreement:
 
     def _is_step_due(self) -> bool:
         """Return whether the next step of an optimizer is looked at; Lightning runs the backward within it."""
-        following = 0 if self._is_stepping else 1
-        return not steps or any(self._watch.is_due(number + following) for number in steps.values())
+        return not steps or is_step_due(self._watch, 0 if self._is_stepping else 1)
 
     def before_step(self, *_: Any) -> None:
         self._is_stepping = True

@@ -28,6 +28,12 @@ def parameters_of(optimizer: Any) -> list[Any]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
+def is_step_due(watch: Watch, following: int = 1) -> bool:
+    """Return whether the step after the last one of some optimizer is looked at; 0 asks for the last one itself."""
+    # `data`: to guard the iteration over a weak dictionary takes longer than all else.
+    return any(watch.is_due(number + following) for number in list(steps.data.values()))  # type: ignore[attr-defined]
+
+
 def attach(watch: Watch) -> None:
     """Observe optimizers once torch.optim is imported."""
     when_imported("torch.optim.optimizer", lambda module: _patch_optimizers(watch, module))
