@@ -72,6 +72,7 @@ def train(rank: int, name: str, steps: int, processes: int = 1, folder: str = ""
         )
         network = torch.nn.parallel.DistributedDataParallel(network)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
+    torch.manual_seed(rank)  # data of its own, which the watch asks for
     data = torch.utils.data.TensorDataset(*(part.flatten(0, 1) for part in batch(steps)))
     loader = torch.utils.data.DataLoader(data, batch_size=len(data) // steps)
     seconds: dict[str, list[float]] = {clock: [] for clock in CLOCKS}

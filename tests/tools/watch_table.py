@@ -2,7 +2,7 @@
 
 The table of what `repros watch` finds comes from the measurements in `tests/watch/measured.jsonl`, those of reported
 errors and of healthy programs from `reported.json` and `foreign.jsonl` beside it, that of its cost from the kept
-benchmark, the section of each family of checks from its module's docstring.
+benchmark, the section of each family of checks from its module's docstring, what older releases lack from `since.toml`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.tools.foreign_programs.traincheck import is_found, read_errors, resul
 from tests.tools.foreign_programs.under_watch import KEPT as FOREIGN
 from tests.tools.watch_catalogue import read_kept
 from tests.tools.watch_reported import read_reported
+from tests.tools.watch_since import table as since_table
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/watch.md"
@@ -208,6 +209,7 @@ def cost() -> str:
 def fill(page: str, lines: list[dict[str, Any]]) -> str:
     """Return the page with each generated part between its marks."""
     parts = {
+        "since": since_table(),
         "checks": "\n" + sections(),
         "measured": table(lines),
         "loud": loud_table(lines),

@@ -26,6 +26,7 @@ FOUND = {
     "broadcast_huber": ["loss_broadcast"],
     "softmax_before": ["loss_of_softmax"],
     "softmax_before_on_pictures": ["loss_of_softmax"],
+    "softmax_before_the_third_of_three": ["loss_of_softmax"],
     "no_log": ["loss_without_log"],
     "no_softmax": ["loss_without_log"],
     "sigmoid_before": ["loss_of_sigmoid"],

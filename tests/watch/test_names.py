@@ -44,6 +44,16 @@ def test_every_family_is_loaded_and_every_name_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
+def test_a_contract_says_of_each_check_when_it_speaks(family: object) -> None:
+    """By name where a family has several; those that share a beginning may be named by it."""
+    speaks, silent, costs = re.split(r"\n(?:Silent|Costs): ", str(family.__doc__).partition("\nSpeaks: ")[2])
+    assert all((speaks, silent, costs))
+    own = [check.name for check in family.CHECKS]  # type: ignore[attr-defined]
+    named = {name for name in re.findall(r"`(\w+)`", speaks) if any(one.startswith(name) for one in own)}
+    assert [name for name in own if len(own) > 1 and not name.startswith(tuple(named))] == []
+
+
+@pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
 def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: object) -> None:
     name = family.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
     own = {check.name for check in family.CHECKS}  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ def rank(folder, number):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the rank that is left has to say about it
     store, limit = f"file://{folder}/store", timedelta(seconds=30)
     dist.init_process_group("gloo", init_method=store, rank=number, world_size=2, timeout=limit)
-    torch.manual_seed(0)
+    torch.manual_seed(number)  # data of its own
     ddp = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)))
     optimizer = torch.optim.SGD(ddp.parameters(), 0.01)
     while True:

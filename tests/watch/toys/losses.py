@@ -119,6 +119,15 @@ def sigmoid_before():
     return classes(loss)
 
 
+def softmax_before_the_third_of_three():
+    model, optimizer = made()
+    for x, y in DataLoader(torch.utils.data.ConcatDataset([DATA, DATA]), 8):
+        step(model, optimizer, x, y)
+        step(model, optimizer, x, y, lambda logits, y: logits.square().mean())
+        step(model, optimizer, x, y, lambda logits, y: functional.cross_entropy(logits.softmax(-1), y))
+    return model
+
+
 def log_softmax_before():
     return classes(lambda logits, y: functional.cross_entropy(logits.log_softmax(-1), y))
 

@@ -141,8 +141,8 @@ def listen(watch: Watch) -> None:
     watch.listen("fed", fed.fed)
     watch.listen("after_step", fed.after_step)
     watch.listen("collective", apart.collective)
-    watch.listen("before_step", apart.before_step)
-    watch.listen("after_step", apart.after_step)
+    watch.listen("before_close_step", apart.before_step)
+    watch.listen("after_close_step", apart.after_step)
 
 
 def _tensor(inputs: Any) -> Any:

@@ -10,13 +10,14 @@ Costs: in a program with several ranks, two reductions over the gradients at the
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.checks.gradients import digest
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import parameters_of, steps
+from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.watch.inside.watch import Watch
 
 CHECKS = (Check("gradients_changed_apart", "gradients that ranks had alike are not alike at the step"),)
@@ -35,14 +36,15 @@ class _Changes:
         self._made.setdefault(optimizer, len(self._made))
 
     def after_backward(self) -> None:
-        if _world() > 1:
+        # An optimizer without a step is not among `steps`.
+        if (len(steps) < len(self._made) or is_step_due(self._watch)) and _world() > 1:
             for optimizer in list(self._made):
                 if self._watch.is_due(steps.get(optimizer, 0) + 1):
                     self._before[optimizer] = _digest(optimizer)
 
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
     def after_step(self, optimizer: Any, number: int) -> None:
-        before = self._before.pop(optimizer, None)
+        before = self._before.pop(optimizer, None) if self._before else None
         if before is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
             return
         after = _digest(optimizer)
@@ -76,6 +78,6 @@ def _digest(optimizer: Any) -> dict[str, list[Any]]:
 
 
 def _world() -> int:
-    import torch.distributed as dist
-
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    dist = sys.modules["torch.distributed"]  # each `import` of it would cost more than all else after a backward
+    is_initialized = getattr(dist, "is_initialized", None)  # torch may be built without it
+    return dist.get_world_size() if is_initialized is not None and is_initialized() else 1

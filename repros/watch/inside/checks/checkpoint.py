@@ -1,8 +1,9 @@
 """A checkpoint holds what was there when it was saved, and the weights that its score belongs to.
 
-Speaks: when `torch.save` in a thread writes a dict that was submitted to a ThreadPoolExecutor, and a parameter in it
-that an optimizer holds has been changed in place in between; when Lightning's ModelCheckpoint saves one of the best
-after more optimizer steps than its monitored metric, which only validation logs, has seen.
+Speaks: `saved_later_weights`: when `torch.save` in a thread writes a dict that was submitted to a ThreadPoolExecutor,
+and a parameter in it that an optimizer holds has been changed in place in between. `scored_before_validation`: when
+Lightning's ModelCheckpoint saves one of the best after more optimizer steps than its monitored metric, which only
+validation logs, has seen.
 Silent: for dicts that were copied first; for metrics logged in training.
 Costs: a walk over a submitted dict, and one over a saved one in a thread.
 """

@@ -1,7 +1,8 @@
 """A collective gets tensors on devices that its process group can take.
 
 Speaks: before a collective of `torch.distributed` that gets a tensor on a device for which its group has no backend,
-such as a CPU tensor in a group of NCCL alone. The call raises then, on all ranks or on some, and the others may wait.
+such as a CPU tensor in a group of NCCL alone: `collective_device`, by what the tensor is. The call raises then, on all
+ranks or on some, and the others may wait.
 Silent: about groups that name no devices (torch 2.0); about what C++ code reduces, such as DDP's gradients.
 Costs: a look at the device of each tensor that a collective gets.
 """

@@ -74,7 +74,7 @@ class _Cut:
             self._seen.setdefault(module, False)
         self._last[1].extend(part for part in module.modules() if part in self._seen)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         self._last = None
         self._is_over = self._is_over or number > _STEPS
         if not self._seen or not self._watch.is_due(number) or number > _STEPS:
@@ -138,7 +138,7 @@ class _Held:
         while self._stack and self._stack.pop()() is not module:
             pass
 
-    def after_step(self, _: Any, number: int) -> None:
+    def after_close_step(self, _: Any, number: int) -> None:
         self._stack.clear()
         if not self._watch.is_due(number) or (number != _STEPS and not self._frozen):
             return
@@ -176,9 +176,9 @@ class _Held:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     cut, held = _Cut(watch), _Held(watch)
-    for name in ("state_loading", "fed", "called", "after_step"):
+    for name in ("state_loading", "fed", "called", "after_close_step"):
         watch.listen(name, getattr(cut, name))
-    for name in ("made", "state_loading", "calling", "called", "after_step"):
+    for name in ("made", "state_loading", "calling", "called", "after_close_step"):
         watch.listen(name, getattr(held, name))
 
 

@@ -87,9 +87,11 @@ class _Evaluations:
         self._inputs.clear()
 
     def after_step(self, optimizer: Any, number: int) -> None:
+        if self._is_over:
+            return
         self._forget()
         self._optimizers.add(optimizer)
-        self._is_over |= len(self._optimizers) > 1
+        self._is_over = len(self._optimizers) > 1
         self._optimizer, self._number = weakref.ref(optimizer), number
 
     def _count(self, module: Any) -> None:

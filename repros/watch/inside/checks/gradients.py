@@ -1,13 +1,15 @@
 """Gradients and parameters of replicated modules agree between ranks.
 
-Speaks: when norm or sum of a gradient or parameter differ by more than a thousandth. At an optimizer's step 1, 2, 4, 8
-... each rank writes them for the parameters of a DistributedDataParallel that the optimizer holds; the process outside
-compares. The gradients are compared as the backward leaves them, too: `gradients_differ_changed` speaks if they agreed
-then, whatever else is known. In a program without an optimizer the gradients after backward 1, 2, 4, 8 ... take their
-place, once the program has ended. `no_sync_too_late` speaks at the backward.
+Speaks: when norm or sum of a gradient (`gradients_differ`, by its cause) or of a parameter (`parameters_differ`) differ
+by more than a thousandth. At an optimizer's step 1, 2, 4, 8 ... each rank writes them for the parameters of a
+DistributedDataParallel that the optimizer holds; the process outside compares. The gradients are compared as the
+backward leaves them, too: `gradients_differ_changed` speaks if they agreed then, whatever else is known. In a program
+without an optimizer the gradients after backward 1, 2, 4, 8 ... take their place, once the program has ended.
+`no_sync_too_late` speaks at the backward.
 Silent: where the backward before the step ran under `no_sync` (local SGD, an accumulation's middle); for a
 communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
-sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas.
+sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas. `parameters_differ` is silent
+once the gradients of that module have differed, from which its parameters drift apart.
 Costs: two reductions over the gradients after the backward and two at the step, and two over the parameters, at the
 steps named, nothing in between.
 """
@@ -18,7 +20,7 @@ from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import parameters_of, steps
+from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.watch.inside.place import user_place
 from repros.watch.inside.watch import Watch
 
@@ -74,7 +76,7 @@ class _Agreement:
 
     def before_backward(self) -> None:
         self._inner = 0
-        for replica, ddp, state in self._live():
+        for replica, ddp, state in self._live() if replicas.replicas else ():
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
@@ -87,7 +89,7 @@ class _Agreement:
                 self._watch.find("no_sync_too_late", text, step=state.backwards)
 
     def after_backward(self) -> None:
-        for replica, _, state in self._live():
+        for replica, _, state in self._live() if replicas.replicas else ():
             if self._inner > 1 and state.check == "gradients_differ":
                 state.check = "gradients_differ_checkpointed"
             state.reduced = {}
@@ -101,8 +103,7 @@ class _Agreement:
 
     def _is_step_due(self) -> bool:
         """Return whether the next step of an optimizer is looked at; Lightning runs the backward within it."""
-        following = 0 if self._is_stepping else 1
-        return not steps or any(self._watch.is_due(number + following) for number in steps.values())
+        return not steps or is_step_due(self._watch, 0 if self._is_stepping else 1)
 
     def before_step(self, *_: Any) -> None:
         self._is_stepping = True

@@ -1,7 +1,8 @@
 """A fit trains, and an epoch is as long as its loader (Lightning).
 
-Speaks: when `Trainer.fit` begins with `should_stop` set and ends without a step, although epochs were left; when an
-epoch ends after fewer batches than `num_training_batches` although nothing asked the Trainer to stop.
+Speaks: `fit_without_steps`: when `Trainer.fit` begins with `should_stop` set and ends without a step, although epochs
+were left. `epoch_cut_short`: when an epoch ends after fewer batches than `num_training_batches` although nothing asked
+the Trainer to stop.
 Silent: for a fit that resumes a finished training, for loaders of unknown length, for `max_steps`, `max_time` and a
 callback that stops the training.
 Costs: nothing in a step.

@@ -5,12 +5,14 @@ a difference of shape (N, N), squared or made positive and then averaged or summ
 (MSE, L1, smooth L1, Huber), between a prediction of shape (N, 1) or (N,) that has a gradient and a target of the other
 shape that has none; possible, and no more, since a program may want all pairs. `loss_of_softmax`: the logarithm of a
 softmax of a softmax, as by cross_entropy of probabilities. `loss_without_log`: nll_loss of a softmax or of a layer's
-output, without a logarithm. `loss_of_sigmoid`: binary_cross_entropy_with_logits of a sigmoid.
+output, without a logarithm. `loss_of_sigmoid`: binary_cross_entropy_with_logits of a sigmoid. Four backwards in a row
+are looked at, so that each of up to four losses that take turns is.
 Silent: `loss_broadcast`: where the prediction is a view, as by `pred[:, None]`, or the target has a gradient; before
-torch 2.6, whose graphs do not say shapes; in programs with hooks on saved tensors, as of checkpoints and offloading.
-The others: where something lies between the two that is no view and no copy; about a logarithm of a logarithm, which
-changes nothing. All: about compiled losses.
-Costs: a walk over at most 60 nodes of the graph at backward 1, 2, 4, 8 ...
+torch 2.6, whose graphs do not say shapes, about a difference of anything but a linear layer's output, squeezed or not,
+that the program takes itself; in programs with hooks on saved tensors, as of checkpoints and offloading. The others:
+where something lies between the two that is no view and no copy; about a logarithm of a logarithm, which changes
+nothing. All: about compiled losses.
+Costs: a walk over at most 60 nodes of the graph at backward 1, 2, 4, 8 ... and the three after each.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ CHECKS = (
 
 _MOST_NODES = 60
 _TIMES = 3
+_IN_A_ROW = 4
+"""Backwards that are looked at from each that is due: a GAN's third loss in each round is none of 1, 2, 4, 8 ..."""
 _CORNER = 8
 """Rows and columns of a difference that are looked at."""
 
@@ -63,6 +67,8 @@ class _Losses:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._backwards = 0
+        self._left = 0
+        """Backwards that are still looked at."""
         self._times: Counter[str] = Counter()
         self._has_hooks = False
 
@@ -71,8 +77,11 @@ class _Losses:
 
     def differentiating(self, tensors: Any) -> None:
         self._backwards += 1
-        if not self._watch.is_due(self._backwards):
+        if self._watch.is_due(self._backwards):
+            self._left = _IN_A_ROW
+        if not self._left:
             return
+        self._left -= 1
         roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         seen: dict[str, str] = {}
         for node in _nodes([getattr(root, "grad_fn", None) for root in roots]):
@@ -139,10 +148,20 @@ def _below(node: Any) -> Any:
 def _shape(node: Any) -> tuple[int, ...]:
     """Return the shape of what a node computed; () if it does not say."""
     (facts, *_) = getattr(node, "_input_metadata", None) or (None,)
-    try:
-        return tuple(map(int, facts.shape)) if facts is not None else ()
-    except (RuntimeError, TypeError):  # a nested or a symbolic shape
-        return ()
+    return tuple(map(int, facts.shape)) if facts is not None else _shape_by_sizes(node)
+
+
+def _shape_by_sizes(node: Any) -> tuple[int, ...]:
+    """Return the shape of what a layer or a squeeze computed, before torch 2.6: from the sizes that its node keeps."""
+    name, sizes = _name(node), tuple(map(int, getattr(node, "_saved_self_sym_sizes", ())))
+    if name == "AddmmBackward0":
+        return int(node._saved_mat1_sym_sizes[0]), int(node._saved_mat2_sym_sizes[1])
+    if name == "MmBackward0":
+        return sizes[0], int(node._saved_mat2_sym_sizes[1])
+    if name == "SqueezeBackward1":
+        squeezed = (node._saved_dim + len(sizes)) % 2**64 % len(sizes)  # -1 is kept without its sign
+        return tuple(size for place, size in enumerate(sizes) if place != squeezed or size != 1)
+    return tuple(size for size in sizes if size != 1) if name == "SqueezeBackward0" else ()
 
 
 def _paired(node: Any) -> int:
@@ -150,8 +169,9 @@ def _paired(node: Any) -> int:
     expanded, target = _following(node, 0), _following(node, 1)
     if _name(expanded) != "ExpandBackward0" or target is not None:
         return 0
-    number = _broadcast(_following(expanded, 0), expanded)
-    return number if number and _are_pairs(_saved(node, "self"), _saved(node, "target")) else 0
+    pairs = _saved(node, "self")
+    number = _broadcast(_following(expanded, 0), expanded, pairs)
+    return number if number and _are_pairs(pairs, _saved(node, "target")) else 0
 
 
 def _difference(node: Any) -> int:
@@ -164,20 +184,26 @@ def _difference(node: Any) -> int:
     operands = [following for following, _ in minus.next_functions if following is not None]
     if len(operands) != 1:
         return 0
-    prediction = _following(operands[0], 0) if _name(operands[0]) == "ExpandBackward0" else operands[0]
-    number = _broadcast(prediction, minus)
-    return number if number and _are_pairs(_saved(node, "self")) else 0
+    (operand,) = operands
+    differences = _saved(node, "self")
+    prediction = _following(operand, 0) if _name(operand) == "ExpandBackward0" else operand
+    number = _broadcast(prediction, operand, differences)
+    return number if number and _are_pairs(differences) else 0
 
 
-def _broadcast(prediction: Any, result: Any) -> int:
-    """Return N if what a node computed has the shape (N, 1) or (N,) and was broadcast to (N, N), else 0."""
-    shape, wide = _shape(prediction), _shape(result)
+def _broadcast(prediction: Any, operand: Any, result: Any) -> int:
+    """Return N if a prediction of the shape (N, 1) or (N,) was broadcast to a result of (N, N), else 0."""
     is_own = prediction is not None and (
         prediction.name() not in _PASSING or prediction.name() in {"SqueezeBackward0", "SqueezeBackward1"}
     )
+    if not is_own or result is None or prediction.name() == "torch::autograd::AccumulateGrad":
+        return 0
+    try:
+        shape = _shape(prediction) if operand is prediction else tuple(map(int, operand._saved_self_sym_sizes))
+    except (RuntimeError, TypeError):  # a nested or a symbolic shape
+        return 0
     number = shape[0] if shape else 0
-    is_wide = number > 1 and wide == (number, number) and shape in {(number,), (number, 1)}
-    return number if is_own and is_wide and prediction.name() != "torch::autograd::AccumulateGrad" else 0
+    return number if number > 1 and result.shape == (number, number) and shape in {(number,), (number, 1)} else 0
 
 
 def _saved(node: Any, name: str) -> Any:

@@ -47,11 +47,11 @@ class _Finite:
         """A parameter that a step left so, the step's number, and how many there are."""
         self._found: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_close_step(self, optimizer: Any, number: int) -> None:
         if number == 1 and not is_capturing():
             self._before[optimizer] = {id(bad) for bad in find_not_finite(_plain(optimizer))}
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         before = self._before.get(optimizer) if self._watch.is_due(number) else None
         if before is None or optimizer in self._found or is_capturing():
             return
@@ -103,13 +103,13 @@ class _Moved:
     def scheduled(self, scheduler: Any) -> None:
         self._schedulers.add(scheduler)
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_close_step(self, optimizer: Any, number: int) -> None:
         held = parameters_of(optimizer) if number == 1 else []
         if held and all(map(is_plain, held)) and not is_capturing():
             start = self._starts[optimizer] = _Start(optimizer)
             start.schedules = self._epochs(optimizer)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         start = self._starts.get(optimizer) if self._starts and self._watch.is_due(number) else None
         if start is None:
             return
@@ -160,7 +160,7 @@ class _Zeroed:
     def zeroing(self, _: Any) -> None:
         self._is_late = True
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         if number > _STEPS or not self._is_late or is_capturing():
             return
         gradients = [parameter.grad for parameter in parameters_of(optimizer) if parameter.grad is not None]
@@ -176,13 +176,13 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     finite, moved, zeroed = _Finite(watch), _Moved(watch), _Zeroed(watch)
     if watch.wants("weights_not_finite"):
-        watch.listen("before_step", finite.before_step)
-        watch.listen("after_step", finite.after_step)
+        watch.listen("before_close_step", finite.before_close_step)
+        watch.listen("after_close_step", finite.after_close_step)
         watch.listen("before_backward", finite.goes_on)
         watch.listen("ends", finite.goes_on)
-    for name in ("scheduled", "before_step", "after_step"):
+    for name in ("scheduled", "before_close_step", "after_close_step"):
         watch.listen(name, getattr(moved, name))
-    for name in ("after_backward", "zeroing", "after_step"):
+    for name in ("after_backward", "zeroing", "after_close_step"):
         watch.listen(name, getattr(zeroed, name))
 
 

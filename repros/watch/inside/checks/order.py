@@ -1,8 +1,9 @@
 """The order of the data changes from epoch to epoch.
 
-Speaks: when the same optimizer has trained on two passes of a loader that drew with the same epoch of a sampler that
-has `set_epoch` and shuffles, also of a sampler inside a wrapper; when `DistributedSampler.set_epoch` gets another epoch
-after a pass has drawn its first index and before anything was trained on it, and this pass is then trained on.
+Speaks: `epoch_not_set`: when the same optimizer has trained on two passes of a loader that drew with the same epoch of
+a sampler that has `set_epoch` and shuffles, also of a sampler inside a wrapper. `epoch_set_too_late`: when
+`DistributedSampler.set_epoch` gets another epoch after a pass has drawn its first index and before anything was trained
+on it, and this pass is then trained on.
 Silent: for samplers with `shuffle=False`, passes without a backward (validation), loaders used with new optimizers.
 Costs: nothing but a look at the samplers when a pass begins.
 """

@@ -33,7 +33,7 @@ def listen(watch: Watch) -> None:
                 announced[optimizer] = rate
 
     def before_step(optimizer: Any, number: int) -> None:
-        if optimizer not in announced:
+        if not announced or optimizer not in announced:
             return
         rate = announced.pop(optimizer)
         groups = optimizer.param_groups

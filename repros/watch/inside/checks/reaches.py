@@ -1,11 +1,12 @@
 """Gradients reach the parameters, and stay until a step has used them.
 
-Speaks: when a plain `nn.Linear` or convolution is called with gradients on and no path of its output's graph leads to
-its weight, which is trained; when gradients are zeroed with gradients off (inside an evaluation) that came after the
-last optimizer step, in parameters that an optimizer holds and nothing has changed since.
-Silent: for subclasses and layers whose weight is computed (weight norm, parametrizations), inside functional calls,
-under `torch.compile`; about gradients that a training loop zeroes itself, such as those of a GAN's other
-half; about optimizers whose steps are compiled.
+Speaks: `weight_unconnected`: when a plain `nn.Linear` or convolution is called with gradients on, in a step that is
+looked at, and no path of its output's graph leads to its weight, which is trained. `gradients_erased`: when gradients
+are zeroed with gradients off (inside an evaluation) that came after the last optimizer step, in parameters that an
+optimizer holds.
+Silent: `weight_unconnected`: for subclasses and layers whose weight is computed (weight norm, parametrizations), inside
+functional calls, under `torch.compile`. `gradients_erased`: about gradients that a training loop zeroes itself, such as
+those of a GAN's other half; about optimizers whose steps are compiled.
 Costs: a walk over at most 40 nodes of the graph for each such layer in a step that is looked at; for `zero_grad`, one
 look at the gradients if it is called with gradients off.
 """

@@ -107,7 +107,9 @@ class _Remade:
             return
         self._steps += 1
         if self._steps == _STEPS:
-            held = [parameter for parameter in optimizer.state if hasattr(parameter, "_version")]
+            # Before torch 2.4, SGD without momentum keeps None for each parameter.
+            moments = ((one, state) for one, state in optimizer.state.items() if hasattr(one, "_version"))
+            held = [one for one, state in moments if any(value is not None for value in state.values())]
             self._sample = weakref.ref(held[0]) if held else None
             self._life = life if held else None
         parameter = self._sample() if self._sample is not None else None

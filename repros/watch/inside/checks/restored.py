@@ -94,10 +94,14 @@ class _Restored:
             self._watch.find("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
 
     def before_backward(self) -> None:
+        if not self._suspects:
+            return
         for suspects in list(self._suspects.values()):
             self._unmoved.update(scheduler for scheduler in _live(suspects) if scheduler.last_epoch == 0)
 
     def before_step(self, optimizer: Any, number: int) -> None:
+        if not self._fresh and not self._suspects:
+            return
         self._fresh.discard(optimizer)
         suspects = self._suspects.get(optimizer)
         if suspects is None:

@@ -1,12 +1,13 @@
 """Optimizer states match their parameters, and belong to one optimizer alone.
 
 Speaks: `state_strides`: with `fused=True` on the CPU, whose kernels ignore strides, when a state or gradient has others
-than the parameter. `state_device`: for torch's own optimizers and states of the parameter's shape. All look before an
-optimizer's first step, its first after a load, and each step that is due. `state_reused`: when a tensor in a dict that
-is loaded was loaded before, uncopied, and an optimizer has written into it since. `state_shared`: at a step of an
-optimizer that has loaded the state of another one, uncopied, or was the one it was loaded from, if the other has
-stepped in between and has changed that state. `state_uninitialised`: at a step of a fused SGD that made its momentum in
-a step that GradScaler skipped, and nothing has written into it since.
+than the parameter. `state_device`: when a state, of its parameter's shape, of one of torch's own optimizers is on
+another device than its parameter. `state_step_device`: when the counter of a fused optimizer's steps alone is. These
+look before an optimizer's first step, its first after a load, and each step that is looked at. `state_reused`: when a
+tensor in a dict that is loaded was loaded before, uncopied, and an optimizer has written into it since. `state_shared`:
+at a step of an optimizer that has loaded the state of another one, uncopied, or was the one it was loaded from, if the
+other has stepped in between and has changed that state. `state_uninitialised`: at a step of a fused SGD that made its
+momentum in a step that GradScaler skipped, and nothing has written into it since.
 Silent: about states that are kept elsewhere on purpose by optimizers other than torch's; about a loaded dict that is
 still alive, which is harmless unless it is loaded again; about an optimizer that loads what it has; about one that
 takes over from another that is not stepped again; about one that steps another inside its own step.
@@ -97,7 +98,7 @@ class _States:
             self._watch.find("state_shared", text, step=number, names=[partner.name])
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        partner = self._partners.get(optimizer)
+        partner = self._partners.get(optimizer) if self._partners else None
         if partner is not None:
             other, tensor = partner.other(), partner.tensor()
             if other is None or tensor is None:
@@ -127,6 +128,8 @@ class _States:
                 return
 
     def before_step(self, optimizer: Any, number: int) -> None:
+        if not (self._unwritten or self._partners or self._just_loaded or self._watch.is_due(number)):
+            return
         if optimizer in self._unwritten:
             self._look_for_unwritten(optimizer, number)
         if optimizer in self._partners:

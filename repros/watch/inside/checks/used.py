@@ -72,7 +72,7 @@ class _Used:
 
     def after_step(self, optimizer: Any, number: int) -> None:
         # After the step, since Lightning runs zero_grad and backward in a closure within it.
-        probe = self._probes.pop(optimizer, None)
+        probe = self._probes.pop(optimizer, None) if self._probes else None
         if probe is None and number != 1:
             return
         if probe is not None and not (probe.is_kept and probe.is_added_to):

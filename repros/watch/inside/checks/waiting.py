@@ -1,8 +1,8 @@
 """The ranks of a program do not wait for one another at different places.
 
 Speaks: when every rank stands still in a collective or in a backward for 20 seconds, in calls of different names, and
-its process uses less than a twentieth of a processor. The process outside compares.
-Nothing is raised then before the process group's timeout, of 30 minutes.
+its process uses less than a twentieth of a processor: `ranks_wait_apart`, by where one of them waits. The process
+outside compares. Nothing is raised then before the process group's timeout, of 30 minutes.
 Silent: if one rank computes, reads or writes, as one does that saves a checkpoint while the others wait for it; if all
 are in calls of one name; in remote procedure calls; on GPUs that are waited for by spinning.
 Costs: a thread in each process that has a process group; it looks at the main thread's stack every five seconds.

@@ -74,9 +74,9 @@ def _chain(outermost: Any) -> Iterator[Any]:
         waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
 
 
-def _tell_streamed(watch: Watch, iterator: Any, current: Pass | None, batch: Any) -> None:
+def _tell_streamed(watch: Watch, iterator: Any, current: Pass, batch: Any) -> None:
     workers = getattr(iterator, "_num_workers", 0)
-    if workers <= 1 or current is None or current.fetched > 2 * workers:
+    if workers <= 1 or current.fetched > 2 * workers:
         return
     import torch
 
@@ -94,13 +94,19 @@ def _patch_sampler(watch: Watch, module: Any) -> None:
 
 
 def _patch_workers(watch: Watch, module: Any) -> None:
-    reading: list[int] = []
-    """The pid of this process, once it has read something as a worker."""
+    has_read = False
+
+    def forget() -> None:
+        nonlocal has_read
+        has_read = False
+
+    os.register_at_fork(after_in_child=forget)
 
     def before(*_: Any) -> bool:
-        if reading == [os.getpid()]:
+        nonlocal has_read
+        if has_read:
             return False
-        reading[:] = [os.getpid()]
+        has_read = True
         info = sys.modules["torch.utils.data._utils.worker"].get_worker_info()
         if info is None or info.num_workers < 2:  # noqa: PLR2004 - a worker alone
             return False
@@ -132,21 +138,19 @@ def attach(watch: Watch) -> None:
     def reset(args: tuple[Any, ...], *_: Any) -> None:
         passes.pop(args[0], None)
 
-    def fetch(args: tuple[Any, ...], *_: Any) -> None:
+    def fetch(args: tuple[Any, ...], _: Any, batch: Any) -> None:
         current = passes.get(args[0])
         if current is not None:
             current.fetched += 1
             watch.tell("fetched", current)
-
-    def hand_out(args: tuple[Any, ...], _: Any, batch: Any) -> None:
-        _tell_streamed(watch, args[0], passes.get(args[0]), batch)
+            _tell_streamed(watch, args[0], current, batch)
 
     def patch(module: Any) -> None:
         around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
         around(module._BaseDataLoaderIter, "_reset", before=reset)
         # Afterwards, since a sampler's own iterator is made with the first index.
         around(module._BaseDataLoaderIter, "_next_index", returned=draw)
-        around(module._BaseDataLoaderIter, "__next__", after=fetch, returned=hand_out)
+        around(module._BaseDataLoaderIter, "__next__", returned=fetch)
 
     when_imported("torch.utils.data.dataloader", patch)
     when_imported("torch.utils.data._utils.fetch", lambda module: _patch_workers(watch, module))

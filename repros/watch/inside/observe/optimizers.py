@@ -1,5 +1,8 @@
 """What optimizers do: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
 
+`before_close_step` and `after_close_step`: the same for an optimizer's first 32 steps, and those that are looked at.
+Who listens to these costs nothing in the many others.
+
 Steps are observed by torch's global step hooks (`register_optimizer_step_pre_hook`, torch 2.0). They see every subclass
 of `torch.optim.Optimizer`, the wrappers of Lightning and accelerate excepted, which call the optimizer that they wrap.
 """
@@ -14,6 +17,8 @@ from repros.watch.inside.observe.compiling import unseen
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch
 
+_FIRST = 32
+
 steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 """How many steps each live optimizer has begun."""
 
@@ -21,6 +26,12 @@ steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 def parameters_of(optimizer: Any) -> list[Any]:
     """Return the parameters that an optimizer holds."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def is_step_due(watch: Watch, following: int = 1) -> bool:
+    """Return whether the step after the last one of some optimizer is looked at; 0 asks for the last one itself."""
+    # `data`: to guard the iteration over a weak dictionary takes longer than all else.
+    return any(watch.is_due(number + following) for number in list(steps.data.values()))  # type: ignore[attr-defined]
 
 
 def attach(watch: Watch) -> None:
@@ -38,10 +49,15 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
             watch.events.failed(error, "before_step")
             return
         watch.tell("before_step", optimizer, number)
+        if number <= _FIRST or watch.is_due(number):
+            watch.tell("before_close_step", optimizer, number)
 
     @unseen
     def after_step(optimizer: Any, *_: Any) -> None:
-        watch.tell("after_step", optimizer, steps.get(optimizer, 0))
+        number = steps.get(optimizer, 0)
+        watch.tell("after_step", optimizer, number)
+        if number <= _FIRST or watch.is_due(number):
+            watch.tell("after_close_step", optimizer, number)
 
     module.register_optimizer_step_pre_hook(before_step)
     module.register_optimizer_step_post_hook(after_step)
