@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 // AT_DISPATCH's check, of the class that it has in the release: not NotImplementedError in 2.6.0, but in 2.9.1.
 #if SIM_TORCH_AT_LEAST(2, 9)
@@ -204,6 +205,12 @@ bool is_number(const c10::Type& type) {
   return (optional == nullptr ? type : *optional->getElementType()).kind() == c10::TypeKind::NumberType;
 }
 
+// Whether a number may change the type that a kernel works in; those of these names are cast to the tensors' type.
+bool may_widen(const std::string& name) {
+  static const std::unordered_set<std::string> cast = {"alpha", "beta", "margin", "p", "threshold", "value", "weight"};
+  return cast.count(name) == 0;
+}
+
 // Whether an argument leaves the type of the first tensor as the one that the kernel works in.
 bool keeps_type(at::ScalarType type, const c10::Argument& argument, const c10::IValue& value) {
   if (argument.name() == "index" || argument.name() == "sorter") {
@@ -222,8 +229,7 @@ bool keeps_type(at::ScalarType type, const c10::Argument& argument, const c10::I
   if (argument.name() == "dtype") {
     return value.isNone() || value.toScalarType() == type;
   }
-  if (value.isScalar() && is_number(*argument.type()) && argument.name() != "alpha" && argument.name() != "beta" &&
-      argument.name() != "value") {
+  if (value.isScalar() && is_number(*argument.type()) && may_widen(argument.name())) {
     return c10::promoteTypes(type, value.toScalar().type()) == type || at::isFloatingType(type) ||
         (at::isIntegralType(type, /*includeBool=*/false) && value.isInt());
   }

@@ -14,8 +14,9 @@ namespace sim {
 
 namespace {
 
-// A model's quantizer for a tensor of the other backend.
-at::QuantizerPtr quantizer_for(const at::Tensor& model, c10::Device device) {
+// A model's quantizer for a tensor of the other backend. Never inlined: it makes aliases of the channels' tensors, and
+// the functions that make aliases call it; GCC unrolls that circle until its memory is full.
+C10_NOINLINE at::QuantizerPtr quantizer_for(const at::Tensor& model, c10::Device device) {
   auto quantizer = at::get_qtensorimpl(model)->quantizer();
   const auto* channels = dynamic_cast<const at::PerChannelAffineQuantizer*>(quantizer.get());
   if (channels == nullptr) {

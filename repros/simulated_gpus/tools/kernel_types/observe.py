@@ -40,6 +40,8 @@ OBSERVED, ACCEPTED = (Path(__file__).parent / name for name in ("observed", "acc
 _NAMES = {dtype: name for name, dtype in TYPES.items()}
 _SECONDS = 45
 _REFUSAL = re.compile(r"\"(\w+)\" not implemented for '(\w+)'")
+_CAST = {"alpha", "beta", "margin", "p", "threshold", "value", "weight"}
+"""Numbers that are cast to the tensors' type; others may change it."""
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
 
@@ -83,7 +85,7 @@ def _keeps_type(schema: Any, first: Any, args: Any, kwargs: dict[str, Any]) -> b
         value = {**given, **kwargs}.get(argument.name)
         if argument.name == "dtype" and value not in {None, first}:
             return False
-        is_number = "number" in str(argument.type) and argument.name not in {"alpha", "beta", "value"}
+        is_number = "number" in str(argument.type) and argument.name not in _CAST
         if is_number and isinstance(value, (int, float, complex)):
             wide = torch.result_type(torch.empty(1, dtype=first), value)
             if wide != first:
