@@ -25,6 +25,7 @@ from repros.watch.inside.place import user_place
 MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
+_ENCODER = json.JSONEncoder(default=str)
 _WITH_VERSIONS = {"finding", "digest", "changed", "fact", "apart", "raised", "waiting"}
 _PACKAGES = ("torch", "lightning", "pytorch_lightning", "accelerate", "transformers", "bitsandbytes", "torchmetrics")
 
@@ -54,7 +55,7 @@ class Events:
                 common: dict[str, Any] = {"event": event, "rank": current_rank(), "pid": self._pid, "time": time.time()}
                 if event in _WITH_VERSIONS:
                     common.update({"versions": imported_versions(), "wrappers": sorted(self.wrappers)})
-                line = json.dumps({**common, **details}, default=str)
+                line = _ENCODER.encode({**common, **details})
                 # A line break first: a line cut by a full disk must not swallow this one.
                 data = f"\n{line}\n".encode("utf-8", "backslashreplace")
                 if os.write(self._file, data) < len(data):

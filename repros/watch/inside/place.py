@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -30,6 +31,7 @@ def user_place(frame: FrameType | None = None) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=1000)
 def _is_library(file: str) -> bool:
     if file.startswith(("<", _HERE)):
         return True

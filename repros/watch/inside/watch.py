@@ -44,6 +44,22 @@ class Options(NamedTuple):
         }
 
 
+class _Channel:
+    """One kind of observation."""
+
+    __slots__ = ("count", "moment", "receivers")
+
+    def __init__(self, receivers: tuple[Listener, ...] = ()) -> None:
+        self.receivers = receivers
+        """What receives each: looked up once, since some are made many times in a step."""
+        self.count = 0
+        self.moment = 0
+        """The last one's place among all observations."""
+
+
+_NEVER = _Channel()
+
+
 class Watch:
     """The listeners of this process, and what all checks share."""
 
@@ -60,8 +76,8 @@ class Watch:
         """Whether the program compiles modules: hooks on modules would be compiled with them, so they are off."""
         self._listeners: dict[str, list[Listener]] = {}
         self._observers: dict[str, list[Listener]] = {}
-        self._receivers: dict[str, tuple[Listener, ...]] = {}
-        """What receives each observation: looked up once, since some are made many times in a step."""
+        self._channels: dict[str, _Channel] = {}
+        self._moment = 0
         self._said: set[tuple[Any, ...]] = set()
 
     def begin(self, options: Options) -> None:
@@ -70,7 +86,7 @@ class Watch:
         self.options = options
         self.events.wrappers.clear()
         self._listeners.clear()
-        self._receivers.clear()
+        self._channels.clear()
         self._said.clear()
         self.tell("begins")
 
@@ -80,24 +96,47 @@ class Watch:
         self.events.redirect(None)
 
     def listen(self, observation: str, listener: Listener) -> None:
-        """Call `listener`, which belongs to a check, with each observation of that name."""
-        self._listeners.setdefault(observation, []).append(listener)
-        self._receivers.pop(observation, None)
+        """Call `listener`, which belongs to a check, once with each further observation of that name."""
+        listeners = self._listeners.setdefault(observation, [])
+        if listener not in listeners:
+            listeners.append(listener)
+            self._connect(observation)
+
+    def ignore(self, observation: str, listener: Listener) -> None:
+        """Call `listener` no longer, until it listens again: a check that waits for nothing costs nothing then."""
+        listeners = self._listeners.get(observation, [])
+        if listener in listeners:
+            listeners.remove(listener)
+            self._connect(observation)
 
     def observe(self, observation: str, observer: Listener) -> None:
         """Call `observer`, which itself makes observations, with each observation of that name, for good."""
         self._observers.setdefault(observation, []).append(observer)
-        self._receivers.pop(observation, None)
+        self._connect(observation)
+
+    def _connect(self, observation: str) -> _Channel:
+        channel = self._channels.setdefault(observation, _Channel())
+        channel.receivers = (*self._listeners.get(observation, ()), *self._observers.get(observation, ()))
+        return channel
+
+    def count(self, observation: str) -> int:
+        """Return how often an observation was made since the watch has begun, this time included."""
+        return self._channels.get(observation, _NEVER).count
+
+    def is_later(self, observation: str, other: str) -> bool:
+        """Return whether an observation was made at all, and the other not since then."""
+        return self._channels.get(observation, _NEVER).moment > self._channels.get(other, _NEVER).moment
 
     def tell(self, observation: str, *facts: Any) -> None:
         """Offer an observation to all checks; a check that fails is silent, and the program goes on."""
         if self.options is None or self.events.failures > MOST_FAILURES:
             return
-        receivers = self._receivers.get(observation)
-        if receivers is None:
-            receivers = (*self._listeners.get(observation, ()), *self._observers.get(observation, ()))
-            self._receivers[observation] = receivers
-        for listener in receivers:
+        channel = self._channels.get(observation)
+        if channel is None:
+            channel = self._connect(observation)
+        channel.count += 1
+        self._moment = channel.moment = self._moment + 1
+        for listener in channel.receivers:
             try:
                 listener(*facts)
             except Exception as error:

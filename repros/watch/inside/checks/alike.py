@@ -44,31 +44,29 @@ class _Fed:
         self._watch = watch
         self._open: Any = None
         """The replica that is being called and has shown no tensor yet."""
-        self._entered: dict[int, int] = {}
-        """A number for what entered each replica first since the last step, by the replica's `id`."""
+        self._entered: dict[int, tuple[Any, Any]] = {}
+        """The shape, and a copy of a sample, of what entered each replica first since the last step, by its `id`."""
         self._seen: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
 
     def fed(self, module: Any, inputs: Any) -> None:
-        if not replicas.replicas:
-            return
-        import torch
-
         for replica in replicas.replicas:
-            if replica.module() is module and torch.is_grad_enabled():
+            if replica.module() is module and sys.modules["torch"].is_grad_enabled():
                 self._open = None if id(replica) in self._entered else replica
+                self._watch.listen("after_step", self.after_step)
         tensor = _tensor(inputs) if self._open is not None else None
         if tensor is not None:
-            self._entered[id(self._open)] = _number_of(tensor)
+            self._entered[id(self._open)] = tensor.shape, _sample_of(tensor)
             self._open = None
 
     def after_step(self, optimizer: Any, number: int) -> None:
         entered, self._entered, self._open = self._entered, {}, None
-        if not entered or number not in _STEPS:
+        self._watch.ignore("after_step", self.after_step)
+        if number not in _STEPS:
             return
         held = {id(parameter) for parameter in parameters_of(optimizer)}
         for replica in replicas.replicas:
             if id(replica) in entered and held & replica.trained:
-                self._note(replica, optimizer, number, entered[id(replica)])
+                self._note(replica, optimizer, number, _number_of(*entered[id(replica)]))
                 return
 
     def _note(self, replica: Any, optimizer: Any, number: int, value: int) -> None:
@@ -139,7 +137,6 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     fed, apart = _Fed(watch), _Apart(watch)
     watch.listen("fed", fed.fed)
-    watch.listen("after_step", fed.after_step)
     watch.listen("collective", apart.collective)
     watch.listen("before_close_step", apart.before_step)
     watch.listen("after_close_step", apart.after_step)
@@ -155,14 +152,18 @@ def _tensor(inputs: Any) -> Any:
     return None
 
 
-def _number_of(tensor: Any) -> int:
-    """Return a number for what is in a tensor, the same in all processes; 0 for few different values."""
+def _sample_of(tensor: Any) -> Any:
     import torch
 
     with torch.no_grad():
         flat = tensor.detach().reshape(-1)
-        values = flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].tolist()
-    return hash((*tensor.shape, *values)) if len({*values}) >= _VALUES else 0
+        return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
+
+
+def _number_of(shape: Any, sample: Any) -> int:
+    """Return a number for what is in a tensor, the same in all processes; 0 for few different values."""
+    values = sample.tolist()
+    return hash((*shape, *values)) if len({*values}) >= _VALUES else 0
 
 
 def _is_one_of_several() -> bool:

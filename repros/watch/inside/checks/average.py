@@ -24,19 +24,15 @@ def listen(watch: Watch) -> None:
     """Attach the check."""
     still: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
     """The averages that were not updated yet, with the steps of all optimizers before they were made."""
-    total = 0
-
-    def after_step(*_: Any) -> None:
-        nonlocal total
-        total += 1
 
     def average_made(average: Any) -> None:
-        still[average] = total
+        still[average] = watch.count("after_step")
 
     def average_updated(average: Any) -> None:
         still.pop(average, None)
 
     def average_called(average: Any) -> None:
+        total = watch.count("after_step")
         if total - still.get(average, total) < _STEPS:
             return
         since = total - still.pop(average)  # one look is enough
@@ -44,7 +40,6 @@ def listen(watch: Watch) -> None:
             text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
             watch.find("average_not_updated", text, step=total)
 
-    watch.listen("after_step", after_step)
     watch.listen("average_made", average_made)
     watch.listen("average_updated", average_updated)
     watch.listen("average_called", average_called)

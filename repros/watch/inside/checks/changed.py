@@ -37,14 +37,17 @@ class _Changes:
 
     def after_backward(self) -> None:
         # An optimizer without a step is not among `steps`.
-        if (len(steps) < len(self._made) or is_step_due(self._watch)) and _world() > 1:
+        if (is_step_due(self._watch) or len(steps) < len(self._made)) and _world() > 1:
             for optimizer in list(self._made):
                 if self._watch.is_due(steps.get(optimizer, 0) + 1):
                     self._before[optimizer] = _digest(optimizer)
+                    self._watch.listen("after_step", self.after_step)
 
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
     def after_step(self, optimizer: Any, number: int) -> None:
-        before = self._before.pop(optimizer, None) if self._before else None
+        before = self._before.pop(optimizer, None)
+        if not self._before:
+            self._watch.ignore("after_step", self.after_step)
         if before is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
             return
         after = _digest(optimizer)
@@ -59,7 +62,7 @@ class _Changes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     changes = _Changes(watch)
-    for name in ("made", "after_backward", "after_step"):
+    for name in ("made", "after_backward"):
         watch.listen(name, getattr(changes, name))
 
 

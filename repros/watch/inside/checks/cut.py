@@ -128,11 +128,11 @@ class _Held:
     def calling(self, module: Any) -> None:
         caller = self._stack[-1] if self._stack else None
         self._stack.append(weakref.ref(module))
-        if module.training:
-            self._callers.setdefault(module, caller)
-        frozen = {id(parameter) for parameter in _parameters(module) if not parameter.requires_grad}
-        if frozen:
-            self._frozen.setdefault(module, set()).update(frozen)
+        if module.training and module not in self._callers:
+            self._callers[module] = caller
+        for parameter in module._parameters.values():
+            if parameter is not None and not parameter.requires_grad:
+                self._frozen.setdefault(module, set()).add(id(parameter))
 
     def called(self, module: Any, _: Any) -> None:
         while self._stack and self._stack.pop()() is not module:

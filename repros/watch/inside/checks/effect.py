@@ -18,7 +18,7 @@ import weakref
 from typing import Any
 
 from repros.watch.inside.checks import Check
-from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.observe.optimizers import parameters_of, steps
 from repros.watch.inside.watch import Watch
 
 CHECKS = (
@@ -42,19 +42,22 @@ class _Effect:
         self._idle: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
         """The parameters that had no gradient in any step so far, by `id`."""
         self._judged: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._backwards = 0
 
     def made(self, optimizer: Any) -> None:
         self._made.add(optimizer)
+        self._watch.listen("after_step", self.after_step)
 
     def calling(self, module: Any) -> None:
         self._called.add(module)
 
-    def after_backward(self) -> None:
-        self._backwards += 1
+    def before_close_step(self, _: Any, number: int) -> None:
+        if number == 1:  # also of one that was made before this watch
+            self._watch.listen("after_step", self.after_step)
 
     def after_step(self, optimizer: Any, number: int) -> None:
         if optimizer in self._judged:
+            if all(other in self._judged for other in [*self._made, *steps]):
+                self._watch.ignore("after_step", self.after_step)
             return
         trained = {
             id(parameter): parameter.grad is not None
@@ -71,10 +74,11 @@ class _Effect:
                 self._look_for_replaced(optimizer, idle)
 
     def _count_empty(self, optimizer: Any, number: int) -> None:
-        steps, seen = self._empty.get(optimizer, (0, 0))
-        steps += self._backwards > seen
-        self._empty[optimizer] = (steps, self._backwards)
-        if steps == _STEPS:
+        count, seen = self._empty.get(optimizer, (0, 0))
+        backwards = self._watch.count("after_backward")
+        count += backwards > seen
+        self._empty[optimizer] = (count, backwards)
+        if count == _STEPS:
             name = type(optimizer).__name__
             text = f"none of the parameters that this {name} holds ever had a gradient, in {number} steps"
             self._watch.find("steps_without_gradients", text, once=(id(optimizer),), step=number)
@@ -105,7 +109,7 @@ class _Effect:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     effect = _Effect(watch)
-    for name in ("made", "calling", "after_backward", "after_step"):
+    for name in ("made", "calling", "before_close_step", "after_step"):
         watch.listen(name, getattr(effect, name))
 
 

@@ -22,6 +22,7 @@ from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
 from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.watch.inside.place import user_place
+from repros.watch.inside.values import norms_and_sums
 from repros.watch.inside.watch import Watch
 
 CHECKS = (
@@ -61,8 +62,6 @@ class _Agreement:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._states: dict[int, _State] = {}
-        self._has_stepped = False
-        self._is_stepping = False
         self._inner = 0
         """The backward passes inside the last one: those of reentrant checkpoints."""
 
@@ -71,12 +70,17 @@ class _Agreement:
             if replica.module() is module:
                 self._states.setdefault(id(replica), _State()).is_called = True
 
+    def replica(self, *_: Any) -> None:
+        """Listen, since there is a replica; without one nothing is looked at."""
+        for name in ("calling", "before_backward", "inner_backward", "after_backward"):
+            self._watch.listen(name, getattr(self, name))
+
     def inner_backward(self) -> None:
         self._inner += 1
 
     def before_backward(self) -> None:
         self._inner = 0
-        for replica, ddp, state in self._live() if replicas.replicas else ():
+        for replica, ddp, state in self._live():
             state.backwards += 1
             is_prepared, state.preparations = replica.preparations > state.preparations, replica.preparations
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
@@ -89,11 +93,12 @@ class _Agreement:
                 self._watch.find("no_sync_too_late", text, step=state.backwards)
 
     def after_backward(self) -> None:
-        for replica, _, state in self._live() if replicas.replicas else ():
+        has_stepped = self._watch.count("before_step") > 0
+        for replica, _, state in self._live():
             if self._inner > 1 and state.check == "gradients_differ":
                 state.check = "gradients_differ_checkpointed"
             state.reduced = {}
-            is_pending = not self._has_stepped and self._watch.is_due(state.backwards)
+            is_pending = not has_stepped and self._watch.is_due(state.backwards)
             if state.is_private or not (is_pending or self._is_step_due()):
                 continue
             parameters = replica.parameters()
@@ -103,16 +108,14 @@ class _Agreement:
 
     def _is_step_due(self) -> bool:
         """Return whether the next step of an optimizer is looked at; Lightning runs the backward within it."""
-        return not steps or is_step_due(self._watch, 0 if self._is_stepping else 1)
+        is_stepping = self._watch.is_later("before_step", "after_step")
+        return not steps or is_step_due(self._watch, 0 if is_stepping else 1)
 
     def before_step(self, *_: Any) -> None:
-        self._is_stepping = True
-        if not self._has_stepped:
-            self._has_stepped = True
-            self._watch.events.write("stepping")
+        self._watch.events.write("stepping")
+        self._watch.ignore("before_step", self.before_step)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
-        self._is_stepping = False
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         # The number of this optimizer's step, and not of all: GANs step several in turn.
         if not replicas.replicas or not self._watch.is_due(number):
             return
@@ -133,13 +136,12 @@ class _Agreement:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Agreement(watch)
-    watch.listen("calling", checks.calling)
-    watch.listen("before_backward", checks.before_backward)
-    watch.listen("inner_backward", checks.inner_backward)
-    watch.listen("after_backward", checks.after_backward)
+    watch.listen("replica", checks.replica)
+    if replicas.replicas:  # made before this watch
+        checks.replica()
     watch.listen("before_step", checks.before_step)
     # Afterwards, since Lightning runs the backward in a closure within the step. The gradients are still there.
-    watch.listen("after_step", checks.after_step)
+    watch.listen("after_close_step", checks.after_close_step)
 
 
 def _check_of(replica: Any, ddp: Any, state: _State, *, is_prepared: bool) -> str:
@@ -186,20 +188,11 @@ def digest(tensors: dict[str, Any]) -> dict[str, list[Any]]:
     import torch
 
     usable = {
-        name: tensor.detach()
+        name: tensor
         for name, tensor in tensors.items()
         if tensor is not None and tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel()
     }
     if not usable:
         return {"names": [], "norms": [], "sums": []}
-    with torch.no_grad():
-        values = [
-            torch.stack([tensor.norm(dtype=torch.float32), tensor.sum(dtype=torch.float32)])
-            for tensor in usable.values()
-        ]
-        numbers = torch.stack([value.to(values[0].device) for value in values]).tolist()
-    return {
-        "names": list(usable),
-        "norms": [norm for norm, _ in numbers],
-        "sums": [total for _, total in numbers],
-    }
+    norms, sums = norms_and_sums(list(usable.values()))
+    return {"names": list(usable), "norms": norms, "sums": sums}

@@ -54,7 +54,6 @@ class _Kept:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._taken: dict[int, _Taken] = {}
-        self._steps = 0
         self._written: dict[int, tuple[int, int]] = {}
         """Of the samples that are looked at: the version after the last step, and after how many it was written."""
         self._is_retaken = False
@@ -66,7 +65,12 @@ class _Kept:
         if sample is not None:
             while len(self._taken) >= _MOST:
                 self._taken.pop(next(iter(self._taken)))
-            self._taken[id(sample)] = _Taken(weakref.ref(sample), sample._version, self._steps)
+            self._taken[id(sample)] = _Taken(weakref.ref(sample), sample._version, self._steps())
+            for name in ("before_step", "after_step"):
+                self._watch.listen(name, getattr(self, name))
+
+    def _steps(self) -> int:
+        return self._watch.count("after_step")
 
     def _changed(self, state: Any) -> _Taken | None:
         """Return how a state was taken if it has changed since."""
@@ -87,14 +91,12 @@ class _Kept:
     def saving(self, saved: Any) -> None:
         for state in _states(saved):
             taken = self._changed(state)
-            if taken is not None and 0 < taken.steps < self._steps:
-                steps = self._steps - taken.steps
+            if taken is not None and 0 < taken.steps < self._steps():
+                steps = self._steps() - taken.steps
                 text = f"the weights that are saved were taken {steps} steps ago and have changed: they are no copy"
                 self._watch.find("kept_weights_saved", text, numbers={"steps": steps})
 
     def before_step(self, optimizer: Any, number: int) -> None:
-        if not self._written:
-            return
         for key, (version, count) in list(self._written.items()):
             taken = self._taken.get(key)
             sample = taken.sample() if taken is not None else None
@@ -111,8 +113,10 @@ class _Kept:
                 self._watch.find("kept_weights_written", text, step=number)
 
     def after_step(self, *_: Any) -> None:
-        self._steps += 1
         self._is_retaken = False
+        if not self._taken:
+            for name in ("before_step", "after_step"):
+                self._watch.ignore(name, getattr(self, name))
         if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not seen
             return
         looked = {}
@@ -120,7 +124,7 @@ class _Kept:
             sample = taken.sample()
             if sample is None:
                 del self._taken[key]
-            elif taken.steps < self._steps - 1:
+            elif taken.steps < self._steps() - 1:
                 looked[key] = (sample._version, self._written.get(key, (0, 0))[1])
         self._written = looked
 
@@ -128,7 +132,7 @@ class _Kept:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     kept = _Kept(watch)
-    for name in ("state_taken", "state_loading", "saving", "before_step", "after_step"):
+    for name in ("state_taken", "state_loading", "saving"):
         watch.listen(name, getattr(kept, name))
 
 

@@ -29,6 +29,9 @@ _MOST_WORDS = 3
 """Words that may stand before a key: `module.`, `_orig_mod.module.`, `model.encoder.`."""
 
 
+_UNTIL_FIRST_STEP = ("state_loaded", "initialised", "calling", "before_step")
+
+
 class _Unmatched:
     """The loads in which nothing matched."""
 
@@ -55,6 +58,8 @@ class _Unmatched:
                 f" silent, and {count} differ by their beginning alone ({keys[0]}, expected {own})"
             )
             self._suspects[id(module)] = (weakref.ref(module), text)
+            for name in ("calling", "before_step"):
+                self._watch.listen(name, getattr(self, name))
 
     def calling(self, module: Any) -> None:
         if id(module) in self._suspects:
@@ -63,10 +68,12 @@ class _Unmatched:
                 self._watch.find("nothing_loaded", text)
 
     def before_step(self, *_: Any) -> None:
-        for reference, text in self._suspects.values() if self._suspects else ():
+        for reference, text in self._suspects.values():
             if reference() is not None:
                 self._watch.find("nothing_loaded", text)
         self._suspects.clear()
+        for name in ("calling", "before_step"):
+            self._watch.ignore(name, getattr(self, name))
 
 
 class _Overwritten:
@@ -79,10 +86,9 @@ class _Overwritten:
         self._filled: set[int] = set()
         self._lost: list[set[int]] = []
         """The weights of each load that were all filled again before the first call."""
-        self._is_training = False
 
     def state_loaded(self, module: Any, state: Any, _: Any) -> None:
-        keys = set(state) if isinstance(state, Mapping) and not self._is_training else set()
+        keys = set(state) if isinstance(state, Mapping) else set()
         weights = {
             id(parameter): weakref.ref(parameter)
             for name, parameter in module.named_parameters()
@@ -103,9 +109,8 @@ class _Overwritten:
             self._filled.clear()
 
     def before_step(self, optimizer: Any, number: int) -> None:
-        if self._is_training:
-            return
-        self._is_training = True
+        for name in _UNTIL_FIRST_STEP:
+            self._watch.ignore(name, getattr(self, name))
         self.calling(None)
         held = {id(parameter) for parameter in parameters_of(optimizer)}
         lost = [weights for weights in self._lost if weights <= held]
@@ -118,9 +123,8 @@ class _Overwritten:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     unmatched, overwritten = _Unmatched(watch), _Overwritten(watch)
-    for name in ("state_loaded", "calling", "before_step"):
-        watch.listen(name, getattr(unmatched, name))
-    for name in ("state_loaded", "initialised", "calling", "before_step"):
+    watch.listen("state_loaded", unmatched.state_loaded)
+    for name in _UNTIL_FIRST_STEP:
         watch.listen(name, getattr(overwritten, name))
 
 

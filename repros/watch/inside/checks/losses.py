@@ -47,6 +47,7 @@ _PASSING = {
 _NLL = {"NllLossBackward0", "NllLoss2DBackward0", "NllLossNdBackward0"}
 _PAIRED = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 _WHOLE = {"MeanBackward0", "SumBackward0"}
+_LOOKED_AT = {*_NLL, *_PAIRED, *_WHOLE, "BinaryCrossEntropyWithLogitsBackward0"}
 _OF_DIFFERENCE = {"PowBackward0", "AbsBackward0", "MulBackward0"}
 _LAYERS = {"AddmmBackward0", "ConvolutionBackward0"}
 
@@ -101,13 +102,15 @@ def listen(watch: Watch) -> None:
 
 
 def _nodes(roots: list[Any]) -> Iterator[Any]:
-    """Yield the nodes nearest to the loss."""
+    """Yield those of the nodes nearest to the loss that a mistake is seen at."""
     waiting, seen = [node for node in roots if node is not None], 0
     while waiting and seen < _MOST_NODES:
         node = waiting.pop(0)
         seen += 1
-        yield node
-        waiting += [following for following, _ in node.next_functions if following is not None]
+        if node.name() in _LOOKED_AT:
+            yield node
+        if len(waiting) + seen < _MOST_NODES:
+            waiting += [following for following, _ in node.next_functions if following is not None]
 
 
 def _mistakes(node: Any, *, can_unpack: bool) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ Costs: a look at `module.training` for each call in a step that is looked at.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -30,8 +31,8 @@ class _Modes:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._evaluating: dict[int, weakref.ref[Any]] = {}
-        self._training: weakref.WeakSet[Any] = weakref.WeakSet()
-        """Modules that were called in train mode since the last step."""
+        self._training: dict[int, weakref.ref[Any]] = {}
+        """Modules that were called in train mode since the last step, by `id`, as the evaluating ones."""
         self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
         """Modules that were in train mode at an earlier step."""
         self._compiled: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -47,15 +48,13 @@ class _Modes:
         self._compiled.add(module)
 
     def calling(self, module: Any) -> None:
-        import torch
-
-        if module.training or torch.is_grad_enabled():
+        if module.training or sys.modules["torch"].is_grad_enabled():
             self._note(module)
 
     def _note(self, module: Any) -> None:
         if module.training:
             self._evaluating.pop(id(module), None)
-            self._training.add(module)
+            self._training[id(module)] = weakref.ref(module)
         else:
             self._evaluating[id(module)] = weakref.ref(module)
 
@@ -66,11 +65,11 @@ class _Modes:
                 self._note(inner)
         if not is_due and not self._training:
             return
-        called = list(self._training)
+        called = [module for module in (reference() for reference in self._training.values()) if module is not None]
         self._training.clear()
         if is_due and self._evaluating:
             self._look(optimizer, number, called)
-        self._trained.update(called)
+        self._trained.update(module for module in called if module not in self._trained)
 
     def _look(self, optimizer: Any, number: int, called: list[Any]) -> None:
         held = {id(parameter) for parameter in parameters_of(optimizer) if parameter.grad is not None}

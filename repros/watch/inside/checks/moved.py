@@ -59,12 +59,16 @@ class _Finite:
         if bad:
             self._found.add(optimizer)
             self._suspects.append((weakref.ref(bad[0]), number, len(bad)))
+            for name in ("before_backward", "ends"):
+                self._watch.listen(name, self.goes_on)
 
     def goes_on(self) -> None:
         """Judge what the last steps have left: a program may have undone it."""
-        if not self._suspects or is_capturing():
+        if is_capturing():
             return
         suspects, self._suspects = self._suspects, []
+        for name in ("before_backward", "ends"):
+            self._watch.ignore(name, self.goes_on)
         for reference, number, count in suspects:
             parameter = reference()
             if parameter is None or not is_plain(parameter) or not find_not_finite([parameter]):
@@ -151,17 +155,10 @@ class _Zeroed:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._is_late = False
         self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
-    def after_backward(self) -> None:
-        self._is_late = False
-
-    def zeroing(self, _: Any) -> None:
-        self._is_late = True
-
     def after_close_step(self, optimizer: Any, number: int) -> None:
-        if number > _STEPS or not self._is_late or is_capturing():
+        if number > _STEPS or not self._watch.is_later("zeroing", "after_backward") or is_capturing():
             return
         gradients = [parameter.grad for parameter in parameters_of(optimizer) if parameter.grad is not None]
         if not gradients or not all(map(is_plain, gradients)) or any(bool(gradient.any()) for gradient in gradients):
@@ -178,12 +175,9 @@ def listen(watch: Watch) -> None:
     if watch.wants("weights_not_finite"):
         watch.listen("before_close_step", finite.before_close_step)
         watch.listen("after_close_step", finite.after_close_step)
-        watch.listen("before_backward", finite.goes_on)
-        watch.listen("ends", finite.goes_on)
     for name in ("scheduled", "before_close_step", "after_close_step"):
         watch.listen(name, getattr(moved, name))
-    for name in ("after_backward", "zeroing", "after_close_step"):
-        watch.listen(name, getattr(zeroed, name))
+    watch.listen("after_close_step", zeroed.after_close_step)
 
 
 def _plain(optimizer: Any) -> list[Any]:

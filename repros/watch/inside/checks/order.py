@@ -41,6 +41,7 @@ class _Order:
             self._late.pop(id(old), None)
         self._passes.append(new)
         self._untouched.add(id(new))
+        self._watch.listen("after_step", self.after_step)
 
     def epoch_set(self, sampler: Any) -> None:
         for current in self._passes:
@@ -52,6 +53,8 @@ class _Order:
                     self._late[id(current)] = (current.epochs[place], sampler.epoch)
 
     def after_step(self, optimizer: Any, _: int) -> None:
+        if not self._untouched:
+            self._watch.ignore("after_step", self.after_step)
         for current in self._passes:
             if current.fetched == 0 or id(current) not in self._untouched:
                 continue
@@ -86,4 +89,3 @@ def listen(watch: Watch) -> None:
     checks = _Order(watch)
     watch.listen("drawn", checks.drawn)
     watch.listen("epoch_set", checks.epoch_set)
-    watch.listen("after_step", checks.after_step)

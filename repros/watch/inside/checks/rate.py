@@ -31,9 +31,12 @@ def listen(watch: Watch) -> None:
         if isinstance(rate, float):
             for optimizer in trainer.optimizers:
                 announced[optimizer] = rate
+                watch.listen("before_step", before_step)
 
     def before_step(optimizer: Any, number: int) -> None:
-        if not announced or optimizer not in announced:
+        if not announced:
+            watch.ignore("before_step", before_step)
+        if optimizer not in announced:
             return
         rate = announced.pop(optimizer)
         groups = optimizer.param_groups
@@ -44,4 +47,3 @@ def listen(watch: Watch) -> None:
         watch.find("rate_not_set", text, step=number, numbers={"announced": rate, "used": float(used)})
 
     watch.listen("rate_found", rate_found)
-    watch.listen("before_step", before_step)

@@ -13,6 +13,7 @@ look at the gradients if it is called with gradients off.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -26,6 +27,7 @@ CHECKS = (
 )
 
 _MOST_NODES = 40
+_PLAIN = {"Linear", "Conv1d", "Conv2d", "Conv3d"}
 
 
 class _Erased:
@@ -34,21 +36,19 @@ class _Erased:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._since_step = 0
+        self._before = 0
+        """The backward passes until the last step."""
 
     def made(self, optimizer: Any) -> None:
         self._optimizers.add(optimizer)
 
-    def after_backward(self) -> None:
-        self._since_step += 1
-
     def after_step(self, *_: Any) -> None:
-        self._since_step = 0
+        self._before = self._watch.count("after_backward")
 
     def zeroing(self, list_parameters: Any) -> None:
-        import torch
-
-        if self._since_step == 0 or torch.is_grad_enabled():
+        since = self._watch.count("after_backward") - self._before
+        torch = sys.modules["torch"]
+        if since == 0 or torch.is_grad_enabled():
             return
         # The steps of a compiled optimizer are not seen.
         stepping = [optimizer for optimizer in self._optimizers if not self._watch.compiles or steps.get(optimizer, 0)]
@@ -56,8 +56,8 @@ class _Erased:
         lost = [parameter for parameter in list_parameters() if parameter.grad is not None and id(parameter) in held]
         norms = [float(parameter.grad.norm()) for parameter in lost if parameter.grad.layout is torch.strided]
         if any(0 < norm < float("inf") for norm in norms):
-            text = f"an evaluation erases the gradients of {self._since_step} backward passes before a step used them"
-            numbers = {"backwards": self._since_step, "parameters": len(lost)}
+            text = f"an evaluation erases the gradients of {since} backward passes before a step used them"
+            numbers = {"backwards": since, "parameters": len(lost)}
             self._watch.find("gradients_erased", text, numbers=numbers)
 
 
@@ -65,7 +65,6 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     erased = _Erased(watch)
     watch.listen("made", erased.made)
-    watch.listen("after_backward", erased.after_backward)
     watch.listen("after_step", erased.after_step)
     watch.listen("zeroing", erased.zeroing)
 
@@ -88,10 +87,12 @@ def _is_tensor(output: Any) -> bool:
 
 def _trained_weight(module: Any) -> Any:
     """Return the weight of a plain layer that is called to be trained, or None."""
+    if type(module).__name__ not in _PLAIN:  # the cheapest question first: it is asked of each module
+        return None
     import torch
     from torch import nn
 
-    if type(module) not in {nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d} or not torch.is_grad_enabled():
+    if getattr(nn, type(module).__name__) is not type(module) or not torch.is_grad_enabled():
         return None
     weight = module._parameters.get("weight")
     # A hook may exchange the output for another; inside a functional call the weight is no Parameter.
@@ -101,13 +102,13 @@ def _trained_weight(module: Any) -> Any:
 
 def _leads_to(output: Any, weight: Any) -> bool:
     """Return whether the graph of an output leads to a weight; also if there are too many nodes to tell."""
-    waiting, seen = [output.grad_fn], 0
+    node = output.grad_fn
+    waiting, seen = [] if node is None else [node], 0
     while waiting:
         node = waiting.pop(0)
-        if node is None:
-            continue
         seen += 1
-        if seen > _MOST_NODES or getattr(node, "variable", None) is weight:
+        followings = [following for following, _ in node.next_functions if following is not None]
+        if seen > _MOST_NODES or any(getattr(following, "variable", None) is weight for following in followings):
             return True
-        waiting += [following for following, _ in node.next_functions]
+        waiting += followings
     return False

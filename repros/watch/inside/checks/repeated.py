@@ -65,9 +65,7 @@ class _Orders:
         self._drawn[new] = self._clock
 
     def fetched(self, current: Any) -> None:
-        import torch
-
-        self._fetched = weakref.ref(current) if torch.is_grad_enabled() else _nothing
+        self._fetched = weakref.ref(current) if sys.modules["torch"].is_grad_enabled() else _nothing
 
     def before_backward(self) -> None:
         if self._fetched is not _nothing:
@@ -103,24 +101,23 @@ class _Seeds:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._seed: Any = None
-        self._is_stepping = False
-        self._steps = 0
         self._seeded_at = -2
         """The steps that there were when a seed was set last."""
         self._is_spaced = True
         self._times: weakref.WeakKeyDictionary[Any, dict[tuple[Any, int], int]] = weakref.WeakKeyDictionary()
 
     def seeded(self, seed: Any) -> None:
-        if self._is_stepping:
-            return
-        if self._steps > self._seeded_at:
-            self._is_spaced = self._steps - self._seeded_at > 1  # not before each step
-        self._seeded_at = self._steps
+        if self._watch.is_later("before_step", "after_step"):
+            return  # in a step
+        steps = self._watch.count("before_step")
+        if steps > self._seeded_at:
+            self._is_spaced = steps - self._seeded_at > 1  # not before each step
+        self._seeded_at = steps
         self._seed = seed if self._is_spaced else None
+        self._watch.listen("before_step", self.before_step)
 
     def before_step(self, optimizer: Any, number: int) -> None:
-        self._is_stepping = True
-        self._steps += 1
+        self._watch.ignore("before_step", self.before_step)
         seed, self._seed = self._seed, None
         if seed is None:
             return
@@ -135,9 +132,6 @@ class _Seeds:
         if times[key] == _TIMES:
             text = f"torch is seeded with {seed} again and again in this training: it draws the same numbers each time"
             self._watch.find("draws_repeated", text, step=number, numbers={"seed": int(seed), "times": _TIMES})
-
-    def after_step(self, *_: Any) -> None:
-        self._is_stepping = False
 
     def forget(self, *_: Any) -> None:
         self._times.clear()
@@ -174,8 +168,7 @@ def listen(watch: Watch) -> None:
     orders, seeds = _Orders(watch), _Seeds(watch)
     for name in ("ordered", "fetched", "before_backward", "after_step"):
         watch.listen(name, getattr(orders, name))
-    for name in ("seeded", "before_step", "after_step"):
-        watch.listen(name, getattr(seeds, name))
+    watch.listen("seeded", seeds.seeded)
     for name in ("loading", "state_loading"):
         watch.listen(name, orders.forget)
         watch.listen(name, seeds.forget)

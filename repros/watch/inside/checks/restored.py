@@ -59,6 +59,7 @@ class _Restored:
         rates = self._rates[optimizer] = _rates(optimizer)
         if optimizer.state:
             self._fresh.add(optimizer)
+            self._watch.listen("before_step", self.before_step)
         if rates == self._before.pop(optimizer, rates):
             return
         suspects = [
@@ -68,7 +69,7 @@ class _Restored:
         ]
         if suspects:
             kinds = _ABSOLUTE | _COUNTING if _is_midway(optimizer) else _ABSOLUTE
-            self._suspects[optimizer] = [
+            self._suspect(optimizer)[:] = [
                 weakref.ref(scheduler) for scheduler in suspects if type(scheduler).__name__ in kinds
             ]
 
@@ -78,7 +79,12 @@ class _Restored:
         is_new = type(scheduler).__name__ in _COUNTING and optimizer in self._fresh and scheduler.last_epoch == 0
         # One that has a rate of its own sets it at once.
         if is_new and _is_midway(optimizer) and _rates(optimizer) == self._rates[optimizer]:
-            self._suspects.setdefault(optimizer, []).append(weakref.ref(scheduler))
+            self._suspect(optimizer).append(weakref.ref(scheduler))
+
+    def _suspect(self, optimizer: Any) -> list[Any]:
+        for name in ("before_backward", "before_step"):
+            self._watch.listen(name, getattr(self, name))
+        return self._suspects.setdefault(optimizer, [])
 
     def schedule_loaded(self, scheduler: Any, state: Any = None, *_: Any) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
@@ -95,12 +101,13 @@ class _Restored:
 
     def before_backward(self) -> None:
         if not self._suspects:
-            return
+            self._watch.ignore("before_backward", self.before_backward)
         for suspects in list(self._suspects.values()):
             self._unmoved.update(scheduler for scheduler in _live(suspects) if scheduler.last_epoch == 0)
 
     def before_step(self, optimizer: Any, number: int) -> None:
         if not self._fresh and not self._suspects:
+            self._watch.ignore("before_step", self.before_step)
             return
         self._fresh.discard(optimizer)
         suspects = self._suspects.get(optimizer)
@@ -139,7 +146,7 @@ class _Restored:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Restored(watch)
-    observed = ("loading", "loaded", "scheduled", "schedule_loaded", "before_backward", "before_step")
+    observed = ("loading", "loaded", "scheduled", "schedule_loaded")
     for name in (*observed, "scaler_loaded", "scaler_steps"):
         watch.listen(name, getattr(checks, name))
 

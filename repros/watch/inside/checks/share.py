@@ -51,12 +51,13 @@ class _Shares:
     def drawn(self, new: Any) -> None:
         self._waiting.append(new)
         del self._waiting[:-_MOST]
+        self._watch.listen("after_step", self.after_step)
 
     def after_step(self, *_: Any) -> None:
-        if not self._waiting:
-            return
         trained = [current for current in self._waiting if current.fetched]
         self._waiting[:] = [current for current in self._waiting if not current.fetched]
+        if not self._waiting:
+            self._watch.ignore("after_step", self.after_step)
         for current in trained:
             for sampler in [sampler for sampler in current.samplers if sampler not in self._written]:
                 self._look(sampler, current.chain)
@@ -100,7 +101,6 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     shares = _Shares(watch)
     watch.listen("drawn", shares.drawn)
-    watch.listen("after_step", shares.after_step)
 
 
 def _shares_of(sampler: Any) -> int:

@@ -76,11 +76,14 @@ class _States:
 
     def loaded(self, optimizer: Any, state: Any = None, *_: Any) -> None:
         self._just_loaded.add(optimizer)
+        self._watch.listen("before_step", self.before_step)
         own = _ids(optimizer)
         shared = [(name, tensor) for name, tensor in _tensors(state) if id(tensor) in own]
         for _name, tensor in shared:
             self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
         self._partners.pop(optimizer, None)
+        if shared:
+            self._watch.listen("after_step", self.after_step)
         for other in list(steps) if shared else ():
             name, tensor = shared[0]
             if other is not optimizer and id(tensor) in _ids(other):
@@ -97,8 +100,8 @@ class _States:
             text = f"two optimizers ({type(optimizer).__name__}, {type(other).__name__}) write into one {partner.name}"
             self._watch.find("state_shared", text, step=number, names=[partner.name])
 
-    def after_step(self, optimizer: Any, number: int) -> None:
-        partner = self._partners.get(optimizer) if self._partners else None
+    def after_step(self, optimizer: Any, _: int) -> None:
+        partner = self._partners.get(optimizer)
         if partner is not None:
             other, tensor = partner.other(), partner.tensor()
             if other is None or tensor is None:
@@ -106,6 +109,10 @@ class _States:
             else:
                 now = partner._replace(number=steps.get(other, 0), version=tensor._version)
                 self._partners[optimizer] = now
+        elif not self._partners:
+            self._watch.ignore("after_step", self.after_step)
+
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         if number != 1 or type(optimizer).__name__ != "SGD" or not _is_skipped(optimizer):
             return
         fused = [group for group in optimizer.param_groups if group.get("fused")]
@@ -117,6 +124,7 @@ class _States:
         self._unwritten[optimizer] = [
             (weakref.ref(momentum), momentum._version) for momentum in momenta if momentum is not None
         ]
+        self._watch.listen("before_step", self.before_step)
 
     def _look_for_unwritten(self, optimizer: Any, number: int) -> None:
         present = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
@@ -128,18 +136,29 @@ class _States:
                 return
 
     def before_step(self, optimizer: Any, number: int) -> None:
-        if not (self._unwritten or self._partners or self._just_loaded or self._watch.is_due(number)):
+        if not (self._unwritten or self._partners or self._just_loaded):
+            self._watch.ignore("before_step", self.before_step)
             return
         if optimizer in self._unwritten:
             self._look_for_unwritten(optimizer, number)
         if optimizer in self._partners:
             self._look_at_partner(optimizer, number)
-        if not self._watch.is_due(number) and optimizer not in self._just_loaded:
-            return
-        self._just_loaded.discard(optimizer)
+        if optimizer in self._just_loaded:
+            self._just_loaded.discard(optimizer)
+            if not self._watch.is_due(number):
+                self._compare(optimizer, number)
+
+    def before_close_step(self, optimizer: Any, number: int) -> None:
+        if self._watch.is_due(number):
+            self._compare(optimizer, number)
+
+    def _compare(self, optimizer: Any, number: int) -> None:
         for group in optimizer.param_groups:
+            is_fused = bool(group.get("fused"))
             for parameter in group["params"]:
-                _compare(self._watch, optimizer, group, parameter, number)
+                # Most have their states beside them, and strides matter to the fused ones alone.
+                if is_fused or _is_elsewhere(optimizer.state.get(parameter, {}), parameter):
+                    _compare(self._watch, optimizer, group, parameter, number)
 
 
 def _nothing() -> None:
@@ -152,8 +171,8 @@ def listen(watch: Watch) -> None:
     watch.listen("loading", checks.loading)
     watch.listen("loaded", checks.loaded)
     watch.listen("optimizer_state", checks.taken)
-    watch.listen("before_step", checks.before_step)
-    watch.listen("after_step", checks.after_step)
+    watch.listen("before_close_step", checks.before_close_step)
+    watch.listen("after_close_step", checks.after_close_step)
 
 
 def _ids(optimizer: Any) -> set[int]:
@@ -178,6 +197,11 @@ def _tensors(state: Any) -> list[tuple[str, Any]]:
         for name, value in values.items()
         if isinstance(value, torch.Tensor) and value.dim() > 0
     ]
+
+
+def _is_elsewhere(state: dict[str, Any], parameter: Any) -> bool:
+    device = parameter.device
+    return any(getattr(value, "device", device) != device for value in state.values())
 
 
 def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any, number: int) -> None:

@@ -47,7 +47,6 @@ class _Switches:
         """Those that were called without."""
         self._estimated: weakref.WeakSet[Any] = weakref.WeakSet()
         self._trainers: list[Any] = []
-        self._has_stepped = False
 
     def fit_begins(self, trainer: Any) -> None:
         self._trainers = [weakref.ref(trainer)]
@@ -56,7 +55,7 @@ class _Switches:
         if mode:
             if sources.has_freezing_train(module.__class__):
                 self._switched.add(module)
-        elif self._has_stepped:
+        elif self._watch.count("after_step"):
             call = sources.unconditional_dropout(module.__class__)
             if call is not None and call.rate(module):
                 name = type(module).__name__
@@ -69,8 +68,7 @@ class _Switches:
         if not module.training and module._forward_pre_hooks and module not in self._estimated:
             self._look_at_norm(module)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
-        self._has_stepped = True
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         if number > 1 or not self._freezing:
             return
         waiting = [module for module in list(self._freezing) if module not in self._switched]
@@ -113,7 +111,7 @@ class _Switches:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     switches = _Switches(watch)
-    for name in ("fit_begins", "switching", "calling", "after_step"):
+    for name in ("fit_begins", "switching", "calling", "after_close_step"):
         watch.listen(name, getattr(switches, name))
 
 

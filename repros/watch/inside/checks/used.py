@@ -63,18 +63,24 @@ class _Used:
         self._probes: weakref.WeakKeyDictionary[Any, _Probe] = weakref.WeakKeyDictionary()
 
     def before_backward(self) -> None:
-        for probe in list(self._probes.values()) if self._probes else ():
+        for probe in list(self._probes.values()):
             probe.before_backward()
 
     def after_backward(self) -> None:
-        for probe in list(self._probes.values()) if self._probes else ():
+        for probe in list(self._probes.values()):
             probe.after_backward()
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Any, number: int) -> None:
         # After the step, since Lightning runs zero_grad and backward in a closure within it.
         probe = self._probes.pop(optimizer, None) if self._probes else None
         if probe is None and number != 1:
             return
+        self._go_on(optimizer, probe, number)
+        change = self._watch.listen if self._probes else self._watch.ignore
+        for name in ("before_backward", "after_backward"):
+            change(name, getattr(self, name))
+
+    def _go_on(self, optimizer: Any, probe: _Probe | None, number: int) -> None:
         if probe is not None and not (probe.is_kept and probe.is_added_to):
             return
         count = 0 if probe is None else probe.count + 1
@@ -102,6 +108,7 @@ class _Clipped:
         # A generator must not be used up: whose parameters it yields is not known.
         names = {id(parameter) for parameter in parameters} if isinstance(parameters, (list, tuple)) else None
         self._clipped = [*self._clipped[-3:], (names, float(most))]
+        self._watch.listen("after_step", self.after_step)
 
     def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
         clipped, self._clipped = self._clipped, []
@@ -119,14 +126,14 @@ class _Clipped:
 
     def after_step(self, *_: Any) -> None:
         self._clipped.clear()
+        self._watch.ignore("after_step", self.after_step)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     used, clipped = _Used(watch), _Clipped(watch)
-    for name in ("before_backward", "after_backward", "after_step"):
-        watch.listen(name, getattr(used, name))
-    for name in ("made", "clipping", "scaler_steps", "after_step"):
+    watch.listen("after_close_step", used.after_close_step)
+    for name in ("made", "clipping", "scaler_steps"):
         watch.listen(name, getattr(clipped, name))
 
 

@@ -33,6 +33,7 @@ CHECKS = (
 
 PERIOD, STILL = 5.0, 20.0
 """Seconds between two looks, and those after which a process stands still."""
+_GOING_ON = ("collective", "replica", "before_backward", "after_backward", "before_step")
 _IDLE = 0.05
 """Processors that a process uses at most while it waits."""
 
@@ -44,12 +45,9 @@ class _Waiting:
         self._watch = watch
         self._pid = 0
         self._key: list[Any] = []
-        self._done = 0
-        """Collectives, backwards and steps that this process has begun."""
 
     def begins(self, *_: Any) -> None:
-        """Count what begins; start the thread with the first in this process that needs other ranks."""
-        self._done += 1
+        """Start the thread with the first in this process that needs other ranks."""
         if self._pid == os.getpid():
             return
         import torch.distributed as dist
@@ -62,16 +60,13 @@ class _Waiting:
             thread.start()
             atexit.register(_end, self._pid, thread, over)
 
-    def goes_on(self, *_: Any) -> None:
-        self._done += 1
-
     def _look(self, over: threading.Event) -> None:
         options = self._watch.options
         state: Any = None
         since = used = 0.0
         is_reported = False
         while not over.wait(PERIOD) and self._watch.options is options:
-            now = [self._done, *_stack(_main_frame())]
+            now = [*map(self._watch.count, _GOING_ON), *_stack(_main_frame())]
             if now != state:
                 if is_reported:
                     self._watch.events.write("moved", key=self._key)
@@ -111,8 +106,6 @@ def listen(watch: Watch) -> None:
     checks = _Waiting(watch)
     for observation in ("collective", "replica"):
         watch.listen(observation, checks.begins)
-    for observation in ("before_backward", "after_backward", "before_step"):
-        watch.listen(observation, checks.goes_on)
 
 
 def _stack(frame: FrameType | None) -> list[tuple[int, int]]:

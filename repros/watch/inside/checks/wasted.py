@@ -33,41 +33,42 @@ _TIMES = 4
 _PASSES = 3
 
 
+_GOING_ON = ("before_backward", "zeroing", "ends")
+"""What comes after a clipping that no step has used."""
+
+
 class _Late:
     """The clippings that no step has used."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._is_used = False
-        """Whether a step has used all gradients: none came since."""
         self._place: str | None = None
         self._count = 0
 
     def clipping(self, _: Any, most: Any) -> None:
-        if not self._is_used:
+        # A step has used all gradients, and none came since.
+        if not self._watch.is_later("after_step", "before_backward"):
             self._count = 0
         elif self._place is None and math.isfinite(float(most)):
             self._place = user_place() or ""
+            for name in ("before_step", *_GOING_ON):
+                self._watch.listen(name, self.before_step if name == "before_step" else self.goes_on)
 
     def before_step(self, *_: Any) -> None:
-        if self._place is not None:
-            self._place, self._count = None, 0
+        self._place, self._count = None, 0
+        self._rest()
 
-    def after_step(self, *_: Any) -> None:
-        self._is_used = True
+    def _rest(self) -> None:
+        for name in ("before_step", *_GOING_ON):
+            self._watch.ignore(name, self.before_step if name == "before_step" else self.goes_on)
 
     def goes_on(self, *_: Any) -> None:
-        if self._place is None:
-            return
         place, self._place = self._place, None
+        self._rest()
         self._count += 1
         if self._count == _TIMES:
             text = "gradients are clipped after the step has used them, and before the next backward"
             self._watch.find("clipped_too_late", text, place=place or None)
-
-    def before_backward(self) -> None:
-        self.goes_on()
-        self._is_used = False
 
 
 class _Ended(NamedTuple):
@@ -185,10 +186,7 @@ class _Dropped:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     late, twice, dropped = _Late(watch), _Twice(watch), _Dropped(watch)
-    for name in ("clipping", "before_step", "after_step", "before_backward"):
-        watch.listen(name, getattr(late, name))
-    watch.listen("zeroing", late.goes_on)
-    watch.listen("ends", late.goes_on)
+    watch.listen("clipping", late.clipping)
     watch.listen("made", twice.made)
     for name in ("made", "after_backward", "after_step", "zeroing"):
         watch.listen(name, getattr(dropped, name))

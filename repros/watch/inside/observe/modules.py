@@ -26,11 +26,17 @@ class _Hooks:
         self._watch = watch
         self._module = module
         self._handles: list[Any] = []
+        self._close, self._following = self._make_close(), self._make_following()
 
     def on(self) -> None:
-        self.off()
-        if self._watch.compiles:
-            return
+        """Look at all calls."""
+        self._register(*self._close)
+
+    def between(self) -> None:
+        """Look at the calls that follow a step, until one with gradients on."""
+        self._register(*self._following)
+
+    def _make_close(self) -> tuple[Any, Any]:
         tell = self._watch.tell
 
         @unseen
@@ -42,13 +48,9 @@ class _Hooks:
         def called(module: Any, _: Any, output: Any) -> None:
             tell("called", module, output)
 
-        self._register(calling, called)
+        return calling, called
 
-    def between(self) -> None:
-        """Look at the calls that follow a step, until one with gradients on."""
-        self.off()
-        if self._watch.compiles:
-            return
+    def _make_following(self) -> tuple[Any, Any]:
         tell = self._watch.tell
 
         @unseen
@@ -62,18 +64,22 @@ class _Hooks:
         def called(module: Any, *_: Any) -> None:
             tell("called_between", module)
 
-        self._register(calling, called)
+        return calling, called
 
     def _register(self, calling: Any, called: Any) -> None:
+        self.off()
+        if self._watch.compiles:
+            return
         self._handles = [
             self._module.register_module_forward_pre_hook(calling),
             self._module.register_module_forward_hook(called),
         ]
 
     def off(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        if self._handles:
+            for handle in self._handles:
+                handle.remove()
+            self._handles = []
 
 
 def attach(watch: Watch) -> None:

@@ -31,7 +31,7 @@ def parameters_of(optimizer: Any) -> list[Any]:
 def is_step_due(watch: Watch, following: int = 1) -> bool:
     """Return whether the step after the last one of some optimizer is looked at; 0 asks for the last one itself."""
     # `data`: to guard the iteration over a weak dictionary takes longer than all else.
-    return any(watch.is_due(number + following) for number in list(steps.data.values()))  # type: ignore[attr-defined]
+    return any(watch.is_due(number + following) for number in [*steps.data.values()])  # type: ignore[attr-defined]
 
 
 def attach(watch: Watch) -> None:
