@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -96,23 +97,26 @@ def _package_entry(name: str, affected: Sequence[Interval]) -> dict[str, Any]:
     }
 
 
-def _events(affected: Iterable[Interval]) -> list[Event]:
+def _events(affected: Sequence[Interval]) -> list[Event]:
     """Return the events of a package's affected intervals, as the evaluation in OSV's specification reads them."""
     events: list[Event] = []
-    for interval in affected:
+    for interval, following in zip_longest(affected, affected[1:]):
         introduced = "0" if interval.start == FIRST else str(interval.start)
         if events and events[-1].get("fixed") == introduced:
             events.pop()  # nothing but pre-releases lies between
         else:
             events.append({"introduced": introduced})
         if interval.end is not None:
-            events.append({"fixed": _release_at(interval.end)})
+            release = _release_at(interval.end)
+            # Where only 2.1.dev0 is free, 2.1 is affected again: `fixed: 2.1` would free it.
+            is_free = following is None or release <= following.start
+            events.append({"fixed": str(release if is_free else interval.end)})
     return events
 
 
-def _release_at(end: Version) -> str:
+def _release_at(end: Version) -> Version:
     """Return the release whose development releases begin at a version, or the version itself if none does."""
-    return end.base_version if end.dev == 0 and end.pre is None and end.post is None else str(end)
+    return Version(end.base_version) if end.dev == 0 and end.pre is None and end.post is None else end
 
 
 def _references(repro: Repro) -> Iterator[dict[str, str]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from packaging.version import Version
 
 from repros import evidence
@@ -129,6 +129,7 @@ def test_the_schema_refuses_a_damaged_record(damage: dict[str, Any]) -> None:
         (("lightning==2.5.0",), [{"introduced": "2.5.0"}, {"fixed": "2.5.0.post0.dev0"}]),
         (("no lightning>=2.1",), [{"introduced": "0"}, {"fixed": "2.1"}]),
         (("lightning<2,>3",), []),
+        (("lightning!=2.1.dev0",), [{"introduced": "0"}, {"fixed": "2.1.dev0"}, {"introduced": "2.1.dev1"}]),
     ],
 )
 def test_ranges_become_events(ranges: tuple[str, ...], events: list[dict[str, str]]) -> None:
@@ -152,6 +153,7 @@ def is_listed(version: Version, events: list[dict[str, str]]) -> bool:
 
 
 @given(CONDITIONS)
+@example(["lightning!=2.1.dev0"])
 def test_the_events_list_the_versions_of_the_ranges(texts: list[str]) -> None:
     """Pre-releases of the release that `fixed` names are listed beside them, and those of 0, and no others."""
     made = osv_record(affected(*texts), KNOWN)
