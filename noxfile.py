@@ -43,7 +43,7 @@ STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 """Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
-SIM_TOOLS = ["expecttest", "hypothesis", "pytest", "pytest-xdist"]
+SIM_TOOLS = ["expecttest", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist"]
 """What the simulator's tests need: its collectives' tests Hypothesis, in the process that pytest runs in."""
 APART = {
     "programs": [
@@ -183,7 +183,9 @@ def chaos(session: nox.Session) -> None:
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
-    run_inside(session, stack, SIM_TOOLS, "pytest", "-n", "2", "repros/simulated_gpus/tests", *session.posargs)
+    # What hangs may hang in C++, where no signal gets through.
+    options = ["-n", "2", "--timeout", "300", "--timeout-method", "thread"]
+    run_inside(session, stack, SIM_TOOLS, "pytest", *options, "repros/simulated_gpus/tests", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

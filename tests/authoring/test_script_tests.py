@@ -26,6 +26,7 @@ OTHERS = {
     "tests/cli/test_stacks.py": "compares two ways to read the same",
     "tests/docs/test_articles.py": _SAMPLE,
     "tests/engine/launch/test_equivalence.py": _SLOW,
+    "tests/export/test_run.py": _SLOW,
     "tests/issue/test_build.py": _SAMPLE,
     "tests/match/test_hostile.py": "times texts that are no logs",
     "tests/match/test_more_evidence.py": _SAMPLE,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from repros.simulated_gpus.tests import warm_python as warm
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +55,12 @@ def test_a_script_ends_with_the_test_that_gave_it_up(warm_python: Path, tmp_path
     assert done.stdout == "1\n"  # the server is free again
     with pytest.raises(ProcessLookupError):
         os.kill(int(file.read_text()), 0)
+
+
+def test_it_ends_though_a_process_that_a_test_forked_is_there_yet(tmp_path: Path) -> None:
+    """As the workers that torch 2.0's Inductor forks when it is imported."""
+    forked = multiprocessing.get_context("fork").Process(target=signal.pause)
+    with warm.warm_python(Path(sys.executable), tmp_path, os.environ):
+        forked.start()
+    forked.kill()
+    forked.join()

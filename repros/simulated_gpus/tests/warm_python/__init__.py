@@ -38,4 +38,5 @@ def warm_python(
         assert server.stdin is not None
         assert server.stdout.readline() == b"ready\n"
         yield client
-        server.stdin.close()  # the end of its input ends the server
+        # Said, and not left to the end of its input: a process that a test has forked may hold the pipe open.
+        server.communicate(b"end")

@@ -20,10 +20,10 @@ from typing import Any
 
 
 def serve(server: socket.socket) -> dict[str, Any]:
-    """Fork a process for each request; return the request in the forked process. The end of the input ends it all."""
+    """Fork a process for each request; return the request in the forked process. Input, or its end, ends it all."""
     while True:
         readable, _, _ = select.select([server, sys.stdin], [], [])
-        if sys.stdin in readable:  # nothing is ever written there: the tests have ended, however they did
+        if sys.stdin in readable:  # the tests have ended, whether they say so or were killed
             sys.exit()
         connection, _ = server.accept()
         request, streams = receive(connection)
@@ -104,7 +104,7 @@ def leave() -> None:
 
 
 def main() -> None:
-    """Serve until the standard input ends; in a forked process, run the script."""
+    """Serve until the standard input has something or ends; in a forked process, run the script."""
     if not sys.flags.isolated:
         del sys.path[0]  # this file's folder
     _, address, *names = sys.argv
