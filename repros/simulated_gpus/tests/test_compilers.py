@@ -138,14 +138,15 @@ def test_a_profile_shows_the_operators_and_no_flood_of_errors(run_python: Any) -
 
 
 PROFILE_OF_CUDA = """
-import torch
+import os, tempfile, torch
 from torch.profiler import ProfilerActivity, profile, supported_activities
 x = torch.ones(4, device="cuda")
 print({ProfilerActivity.CPU, ProfilerActivity.CUDA} <= supported_activities())
 with profile(activities=[ProfilerActivity.CUDA]) as run:
     x + x
 print([event.name for event in run.events()])
-run.export_chrome_trace("/dev/null")
+with tempfile.TemporaryDirectory() as folder:  # the file itself is replaced: never a device's
+    run.export_chrome_trace(os.path.join(folder, "trace"))
 with profile() as run:
     x + x
 print(run.use_device if hasattr(run, "use_device") else "cuda", "aten::add" in {event.name for event in run.events()})
