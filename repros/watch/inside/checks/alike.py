@@ -23,7 +23,7 @@ from typing import Any
 from repros.watch.inside.checks import Check
 from repros.watch.inside.checks.gradients import digest
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.observe.optimizers import parameters_of, steps, unstepped
 from repros.watch.inside.watch import Watch
 
 CHECKS = (
@@ -48,6 +48,11 @@ class _Fed:
         """The shape, and a copy of a sample, of what entered each replica first since the last step, by its `id`."""
         self._seen: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
 
+    def begins(self, _: Any = None) -> None:
+        """Listen for data: there is a replica, or a new optimizer."""
+        if replicas.replicas:
+            self._watch.listen("fed", self.fed)
+
     def fed(self, module: Any, inputs: Any) -> None:
         for replica in replicas.replicas:
             if replica.module() is module and sys.modules["torch"].is_grad_enabled():
@@ -62,6 +67,8 @@ class _Fed:
         entered, self._entered, self._open = self._entered, {}, None
         self._watch.ignore("after_step", self.after_step)
         if number not in _STEPS:
+            if not unstepped and min(steps.values()) > _STEPS[-1]:
+                self._watch.ignore("fed", self.fed)
             return
         held = {id(parameter) for parameter in parameters_of(optimizer)}
         for replica in replicas.replicas:
@@ -136,7 +143,9 @@ class _Apart:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     fed, apart = _Fed(watch), _Apart(watch)
-    watch.listen("fed", fed.fed)
+    for name in ("made", "replica"):
+        watch.listen(name, fed.begins)
+    fed.begins()  # a replica that was made before this watch
     watch.listen("collective", apart.collective)
     watch.listen("before_close_step", apart.before_step)
     watch.listen("after_close_step", apart.after_step)

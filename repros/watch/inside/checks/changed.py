@@ -17,7 +17,7 @@ from typing import Any
 from repros.watch.inside.checks import Check
 from repros.watch.inside.checks.gradients import digest
 from repros.watch.inside.observe import replicas
-from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
+from repros.watch.inside.observe.optimizers import coming, parameters_of, steps
 from repros.watch.inside.watch import Watch
 
 CHECKS = (Check("gradients_changed_apart", "gradients that ranks had alike are not alike at the step"),)
@@ -35,13 +35,12 @@ class _Changes:
     def made(self, optimizer: Any) -> None:
         self._made.setdefault(optimizer, len(self._made))
 
-    def after_backward(self) -> None:
-        # An optimizer without a step is not among `steps`.
-        if (is_step_due(self._watch) or len(steps) < len(self._made)) and _world() > 1:
-            for optimizer in list(self._made):
-                if self._watch.is_due(steps.get(optimizer, 0) + 1):
-                    self._before[optimizer] = _digest(optimizer)
-                    self._watch.listen("after_step", self.after_step)
+    def after_close_backward(self) -> None:
+        following = coming(self._watch)
+        for optimizer in list(self._made) if _world() > 1 else ():
+            if self._watch.is_due(steps.get(optimizer, 0) + following):
+                self._before[optimizer] = _digest(optimizer)
+                self._watch.listen("after_step", self.after_step)
 
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
     def after_step(self, optimizer: Any, number: int) -> None:
@@ -62,7 +61,7 @@ class _Changes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     changes = _Changes(watch)
-    for name in ("made", "after_backward"):
+    for name in ("made", "after_close_backward"):
         watch.listen(name, getattr(changes, name))
 
 

@@ -15,6 +15,7 @@ search through the attributes of a module for a layer that no optimizer holds.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -51,9 +52,7 @@ class _Cut:
         self._loaded.update(module.modules())
 
     def fed(self, module: Any, inputs: Any) -> None:
-        import torch
-
-        last = self._last
+        torch, last = sys.modules["torch"], self._last
         if last is None or self._is_over or not inputs or not torch.is_grad_enabled() or not module.training:
             return
         taken = inputs[0]
@@ -63,8 +62,7 @@ class _Cut:
                     self._seen[giver] = True
 
     def called(self, module: Any, output: Any) -> None:
-        import torch
-
+        torch = sys.modules["torch"]
         if self._is_over or not module.training or type(output) is not torch.Tensor or not is_plain(output):
             self._last = None
             return
@@ -76,7 +74,10 @@ class _Cut:
 
     def after_close_step(self, optimizer: Any, number: int) -> None:
         self._last = None
-        self._is_over = self._is_over or number > _STEPS
+        if number > _STEPS:
+            self._is_over = True
+            for name, listener in (("fed", self.fed), ("called", self.called)):
+                self._watch.ignore(name, listener)
         if not self._seen or not self._watch.is_due(number) or number > _STEPS:
             return
         held = {id(parameter) for parameter in parameters_of(optimizer)}

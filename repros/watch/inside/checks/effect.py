@@ -45,19 +45,24 @@ class _Effect:
 
     def made(self, optimizer: Any) -> None:
         self._made.add(optimizer)
+        self._begin()
+
+    def _begin(self) -> None:
         self._watch.listen("after_step", self.after_step)
+        self._watch.listen("calling", self.calling)
 
     def calling(self, module: Any) -> None:
         self._called.add(module)
 
     def before_close_step(self, _: Any, number: int) -> None:
         if number == 1:  # also of one that was made before this watch
-            self._watch.listen("after_step", self.after_step)
+            self._begin()
 
     def after_step(self, optimizer: Any, number: int) -> None:
         if optimizer in self._judged:
             if all(other in self._judged for other in [*self._made, *steps]):
                 self._watch.ignore("after_step", self.after_step)
+                self._watch.ignore("calling", self.calling)
             return
         trained = {
             id(parameter): parameter.grad is not None

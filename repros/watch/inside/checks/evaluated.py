@@ -18,7 +18,7 @@ from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of
-from repros.watch.inside.watch import Watch
+from repros.watch.inside.watch import Listener, Watch
 
 CHECKS = (Check("evaluated_in_train_mode", "a network is evaluated in train mode, as it seems"),)
 
@@ -44,9 +44,24 @@ class _Evaluations:
         self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
         self._times: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._is_over = False
+        self._listeners: dict[str, Listener] = {
+            "evaluating": self.end,
+            "fed": self.fed,
+            "called": self.called,
+            "fed_between": self.fed,
+            "called_between": self.called,
+            "after_step": self.after_step,
+        }
 
-    def evaluating(self) -> None:
+    def listen(self) -> None:
+        for name, listener in self._listeners.items():
+            self._watch.listen(name, listener)
+
+    def end(self) -> None:
+        """Listen no longer."""
         self._is_over = True
+        for name, listener in self._listeners.items():
+            self._watch.ignore(name, listener)
 
     def fed(self, module: Any, inputs: Any) -> None:
         self._depth.append(id(module))
@@ -59,7 +74,7 @@ class _Evaluations:
             return
         given = [id(value) for value in inputs if isinstance(value, torch.Tensor)]
         if not module.training or any(value in self._inputs for value in given):
-            self._is_over = True
+            self.end()
         self._inputs += given
         if id(module) not in self._called:
             self._called.add(id(module))
@@ -69,12 +84,9 @@ class _Evaluations:
         if id(module) in self._depth:
             del self._depth[self._depth.index(id(module)) :]
 
-    def before_backward(self) -> None:
-        self._forget()
-        self._optimizer = _nothing
-
     def _judge(self, module: Any) -> None:
-        optimizer = self._optimizer()
+        is_between = self._watch.is_later("after_step", "before_backward")
+        optimizer = self._optimizer() if is_between else None
         if self._is_over or optimizer is None or module not in self._trained:
             return
         held = {id(parameter) for parameter in parameters_of(optimizer)}
@@ -87,16 +99,18 @@ class _Evaluations:
         self._inputs.clear()
 
     def after_step(self, optimizer: Any, number: int) -> None:
-        if self._is_over:
-            return
-        self._forget()
-        self._optimizers.add(optimizer)
-        self._is_over = len(self._optimizers) > 1
-        self._optimizer, self._number = weakref.ref(optimizer), number
+        self._number = number
+        if self._depth or self._called:
+            self._forget()
+        if self._optimizer() is not optimizer:
+            self._optimizers.add(optimizer)
+            if len(self._optimizers) > 1:
+                self.end()
+            self._optimizer = weakref.ref(optimizer)
 
     def _count(self, module: Any) -> None:
         if self._number <= _EARLY:
-            self._is_over = True
+            self.end()
             return
         layers = _active_layers(module)
         self._times[module] = self._times.get(module, 0) + bool(layers)
@@ -110,11 +124,7 @@ class _Evaluations:
 
 def listen(watch: Watch) -> None:
     """Attach the check."""
-    evaluations = _Evaluations(watch)
-    for name in ("evaluating", "fed", "called", "before_backward", "after_step"):
-        watch.listen(name, getattr(evaluations, name))
-    watch.listen("fed_between", evaluations.fed)
-    watch.listen("called_between", evaluations.called)
+    _Evaluations(watch).listen()
 
 
 def _nothing() -> None:

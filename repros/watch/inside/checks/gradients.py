@@ -72,7 +72,7 @@ class _Agreement:
 
     def replica(self, *_: Any) -> None:
         """Listen, since there is a replica; without one nothing is looked at."""
-        for name in ("calling", "before_backward", "inner_backward", "after_backward"):
+        for name in ("calling", "before_backward", "inner_backward", "after_close_backward"):
             self._watch.listen(name, getattr(self, name))
 
     def inner_backward(self) -> None:
@@ -86,30 +86,26 @@ class _Agreement:
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
             state.check = _check_of(replica, ddp, state, is_prepared=is_prepared)
             state.is_called = False
+            state.reduced = {}
+            replica.forget()
             if self._watch.is_due(state.backwards):
                 state.place = user_place()
             if is_prepared and not ddp.require_backward_grad_sync:
                 text = "no_sync begins after the forward: this backward is reduced all the same"
                 self._watch.find("no_sync_too_late", text, step=state.backwards)
 
-    def after_backward(self) -> None:
+    def after_close_backward(self) -> None:
         has_stepped = self._watch.count("before_step") > 0
         for replica, _, state in self._live():
             if self._inner > 1 and state.check == "gradients_differ":
                 state.check = "gradients_differ_checkpointed"
-            state.reduced = {}
             is_pending = not has_stepped and self._watch.is_due(state.backwards)
-            if state.is_private or not (is_pending or self._is_step_due()):
+            if state.is_private or not (is_pending or not steps or is_step_due(self._watch)):
                 continue
             parameters = replica.parameters()
             state.reduced = digest({name: parameter.grad for name, parameter in parameters.items()})
             if is_pending:
                 _write(self._watch, replica, state, "gradients", state.backwards, parameters, is_pending=True)
-
-    def _is_step_due(self) -> bool:
-        """Return whether the next step of an optimizer is looked at; Lightning runs the backward within it."""
-        is_stepping = self._watch.is_later("before_step", "after_step")
-        return not steps or is_step_due(self._watch, 0 if is_stepping else 1)
 
     def before_step(self, *_: Any) -> None:
         self._watch.events.write("stepping")

@@ -80,18 +80,15 @@ def listen(watch: Watch) -> None:
 
 
 def _is_tensor(output: Any) -> bool:
-    import torch
-
-    return type(output) is torch.Tensor
+    return type(output) is sys.modules["torch"].Tensor
 
 
 def _trained_weight(module: Any) -> Any:
     """Return the weight of a plain layer that is called to be trained, or None."""
     if type(module).__name__ not in _PLAIN:  # the cheapest question first: it is asked of each module
         return None
-    import torch
-    from torch import nn
-
+    torch = sys.modules["torch"]  # asked of each module, for which an `import` takes too long
+    nn = torch.nn
     if getattr(nn, type(module).__name__) is not type(module) or not torch.is_grad_enabled():
         return None
     weight = module._parameters.get("weight")

@@ -15,7 +15,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from repros.watch.inside.checks import Check
-from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.observe.optimizers import parameters_of, unstepped
 from repros.watch.inside.watch import Watch
 
 CHECKS = (Check("optimizer_remade", "an optimizer is made anew for each pass, and its moments are lost"),)
@@ -60,13 +60,16 @@ class _Remade:
     def loaded(self, optimizer: Any, *_: Any) -> None:
         self._loaded.add(optimizer)
 
+    def made(self, _: Any) -> None:
+        self._watch.listen("before_step", self.before_step)
+
     def pass_begins(self, data: Any) -> None:
-        if self._begun is None and not self._passes:
-            self._watch.listen("before_step", self.before_step)
-            self._watch.listen("after_step", self.after_step)
+        self._watch.listen("before_step", self.before_step)
         self._begun = id(data)
 
     def before_step(self, optimizer: Any, number: int) -> None:
+        if not unstepped:
+            self._watch.ignore("before_step", self.before_step)
         if self._begun is not None:
             self._passes, self._begun = [*self._passes[-7:], self._begun], None
             self._count += 1
@@ -76,6 +79,8 @@ class _Remade:
         held = parameters_of(optimizer)
         kind = (type(optimizer).__name__, repr(sorted(optimizer.defaults.items(), key=str)))
         data = self._passes[-1] if self._passes else None
+        if data is not None:
+            self._watch.listen("after_step", self.after_step)
         self._life = _Life(weakref.ref(optimizer), kind, frozenset(map(id, held)), data, self._count)
         self._steps = 0
         if before is None or optimizer in self._loaded or steps < _STEPS or not self._follows(before):
@@ -100,10 +105,9 @@ class _Remade:
 
     def after_step(self, optimizer: Any, _: int) -> None:
         life = self._life
-        if life is None or life.data is None:
-            return
-        if life.optimizer() is not optimizer:
+        if life is None or life.data is None or life.optimizer() is not optimizer:
             self._life = None  # several train in turn
+            self._watch.ignore("after_step", self.after_step)
             return
         self._steps += 1
         if self._steps == _STEPS:
@@ -120,5 +124,6 @@ class _Remade:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     remade = _Remade(watch)
+    watch.listen("made", remade.made)
     watch.listen("loaded", remade.loaded)
     watch.listen("pass_begins", remade.pass_begins)

@@ -1,5 +1,6 @@
 """`before_backward()`, `differentiating(tensors)` and `after_backward()`: around each outermost backward pass.
 
+`after_close_backward()`: after those whose gradients are for a step that is looked at, and for want of a step.
 `inner_backward()`: one inside it. `hooks_saved()`: from now on a hook decides what the graph keeps, and runs when that
 is looked at.
 
@@ -15,6 +16,7 @@ from typing import Any
 from repros.inside.import_hooks import when_imported
 from repros.watch.inside.observe import compiling
 from repros.watch.inside.observe.frames import uncounted
+from repros.watch.inside.observe.optimizers import is_step_due, unstepped
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch
 
@@ -37,6 +39,8 @@ def attach(watch: Watch) -> None:
         depth -= 1
         if depth == 0 and returned:
             watch.tell("after_backward")
+            if not watch.count("before_step") or unstepped or is_step_due(watch):
+                watch.tell("after_close_backward")
 
     def patch(module: Any) -> None:
         original = module.backward

@@ -1,7 +1,7 @@
 """What optimizers do: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
 
 `before_close_step` and `after_close_step`: the same for an optimizer's first 32 steps, and those that are looked at.
-Who listens to these costs nothing in the many others.
+Who listens to these costs nothing in the many others; `after_close_backward` of :mod:`.backward` comes before them.
 
 Steps are observed by torch's global step hooks (`register_optimizer_step_pre_hook`, torch 2.0). They see every subclass
 of `torch.optim.Optimizer`, the wrappers of Lightning and accelerate excepted, which call the optimizer that they wrap.
@@ -28,8 +28,21 @@ def parameters_of(optimizer: Any) -> list[Any]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def is_step_due(watch: Watch, following: int = 1) -> bool:
-    """Return whether the step after the last one of some optimizer is looked at; 0 asks for the last one itself."""
+unstepped: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The optimizers that were made and have not stepped."""
+
+
+def coming(watch: Watch) -> int:
+    """Return what is added to an optimizer's steps for the number of that which uses the gradients of a backward.
+
+    0 within a step: Lightning runs the backward in a closure.
+    """
+    return 0 if watch.is_later("before_step", "after_step") else 1
+
+
+def is_step_due(watch: Watch) -> bool:
+    """Return whether the step that uses the gradients of the last backward is looked at, of some optimizer."""
+    following = coming(watch)
     # `data`: to guard the iteration over a weak dictionary takes longer than all else.
     return any(watch.is_due(number + following) for number in [*steps.data.values()])  # type: ignore[attr-defined]
 
@@ -45,6 +58,8 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
     def before_step(optimizer: Any, *_: Any) -> None:
         try:
             number = steps[optimizer] = steps.get(optimizer, 0) + 1
+            if number == 1:
+                unstepped.discard(optimizer)
         except Exception as error:  # an optimizer that cannot be referred to weakly
             watch.events.failed(error, "before_step")
             return
@@ -61,7 +76,12 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
 
     module.register_optimizer_step_pre_hook(before_step)
     module.register_optimizer_step_post_hook(after_step)
-    around(module.Optimizer, "__init__", after=lambda args, *_: watch.tell("made", args[0]))
+
+    def made(args: tuple[Any, ...], *_: Any) -> None:
+        unstepped.add(args[0])
+        watch.tell("made", args[0])
+
+    around(module.Optimizer, "__init__", after=made)
     when_imported("torch._dynamo", lambda dynamo: _hide(module.Optimizer, dynamo))
     around(
         module.Optimizer,

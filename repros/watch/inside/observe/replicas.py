@@ -38,11 +38,24 @@ class Replica:
         self.is_converted = False
         """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
         self.has_own_hook = False
+        self._parameters: dict[str, Any] | None = None
         self.preparations = 0
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
 
+    def forget(self) -> None:
+        """Look for the parameters anew when they are asked for next."""
+        self._parameters = None
+
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters that must agree between the ranks: those trained, and not given to be ignored."""
+        """Return the parameters that must agree between the ranks: those trained, and not given to be ignored.
+
+        A walk over all modules, so it is kept from one backward to the next.
+        """
+        if self._parameters is None:
+            self._parameters = self._find_parameters()
+        return self._parameters
+
+    def _find_parameters(self) -> dict[str, Any]:
         ddp = self.module()
         if ddp is None or self.has_own_hook:
             return {}
@@ -112,6 +125,7 @@ def attach(watch: Watch) -> None:
         for replica in replicas:
             if replica.module() is args[0] and getattr(hook, "__name__", "") not in _REDUCING_HOOKS:
                 replica.has_own_hook = True
+                replica.forget()
 
     def prepared(args: tuple[Any, ...], *_: Any) -> None:
         for replica in replicas:
