@@ -24,7 +24,7 @@ class Distiller(nn.Module):
 
 
 def train(fabric, how):
-    fabric.seed_everything(1, verbose=False)
+    fabric.seed_everything(1)
     model = Distiller()
     optimizer = torch.optim.AdamW(model.student.parameters(), 1e-2)
     model, optimizer = fabric.setup(model, optimizer)
