@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
+from repros.simulated_gpus.tests.release import TORCH  # noqa: E402 # torch is imported first, or all is skipped
+
 pytestmark = pytest.mark.usefixtures("sim")
 
 if TYPE_CHECKING:
@@ -173,3 +175,13 @@ def test_histograms_of_floating_point_are_absent_but_for_histc() -> None:
     ):
         torch.histogram(torch.rand(4, device="cuda"), 4)
     assert torch.histc(torch.rand(4, device="cuda"), 4).sum().item() == 4
+
+
+def test_bools_are_sorted_from_2_6_on() -> None:
+    if TORCH >= (2, 6):
+        assert mask(2).sort().values.tolist() == [True, True]
+        return
+    for call in (torch.sort, torch.argsort, torch.msort, torch.median, torch.nanmedian):
+        with pytest.raises(RuntimeError, match=r"^Sort currently does not support bool dtype on CUDA\.$"):
+            call(mask(2))
+    assert torch.sort(mask(2)[0]).values.item()

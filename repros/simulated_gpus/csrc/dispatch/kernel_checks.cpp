@@ -3,8 +3,9 @@
 // Contracts held: in ATen/native, cuda/Indexing.cu (masked_fill__cuda), TensorAdvancedIndexing.cpp (_index_put_impl_,
 // index_fill_), IndexingUtils.h (canDispatchToMaskedFill), Fill.cpp (fill_), TensorCompare.cpp (where_self_out),
 // cuda/DistributionTemplates.h (bernoulli_kernel), BucketizationUtils.h (searchsorted_pre_check), Resize.h
-// (checkSetStorage), BatchLinearAlgebra.cpp (linalg_lstsq), Normalization.cpp (_batch_norm_impl_index: whether cuDNN's
-// kernel is called), cuda/CUDAApplyUtils.cuh (CUDA_tensor_apply2, which only poisson still uses).
+// (checkSetStorage), BatchLinearAlgebra.cpp (linalg_lstsq), cuda/Sort.cpp (sort_cuda_kernel), Normalization.cpp
+// (_batch_norm_impl_index: whether cuDNN's kernel is called), cuda/CUDAApplyUtils.cuh (CUDA_tensor_apply2, which only
+// poisson still uses).
 #include "dispatch/kernel_checks.h"
 
 #include "dispatch/placement.h"
@@ -158,6 +159,17 @@ Placement check_lstsq(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVal
   return place;
 }
 
+#if !SIM_TORCH_AT_LEAST(2, 6)
+// CUDA sorts bools from 2.6 on. A median of all elements sorts, too: a single one as well, but no empty tensor.
+Placement check_sort(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const auto place = check_all_but(schema, arguments, "");
+  const auto& self = arguments[0].toTensor();
+  const bool sorts = schema.overload_name().empty() ? self.numel() > 0 : self.dim() > 0;
+  TORCH_CHECK(!sorts || self.scalar_type() != at::kBool, "Sort currently does not support bool dtype on CUDA.");
+  return place;
+}
+#endif
+
 }  // namespace
 
 PlacementCheck kernel_check(const std::string& name) {
@@ -182,6 +194,12 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::poisson", &check_poisson},
       {"aten::linalg_lstsq", &check_lstsq},
       {"aten::linalg_lstsq.out", &check_lstsq},
+#if !SIM_TORCH_AT_LEAST(2, 6)
+      {"aten::sort.stable", &check_sort},
+      {"aten::sort.values_stable", &check_sort},
+      {"aten::median", &check_sort},
+      {"aten::nanmedian", &check_sort},
+#endif
       {"aten::set_.source_Tensor", &check_set},
       {"aten::set_.source_Storage", &check_set},
       {"aten::set_.source_Storage_storage_offset", &check_set},

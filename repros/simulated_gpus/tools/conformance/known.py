@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        "histc",
-        "aten/src/ATen/native/cuda/SummaryOps.cu has no kernel for bfloat16.",
-        dtypes=frozenset({"bfloat16"}),
+    *(
+        Known(
+            operator,
+            "aten/src/ATen/native/BatchLinearAlgebra.cpp, linalg_lstsq: CUDA has one of LAPACK's four drivers, gels.",
+            dtypes=frozenset({"float32"}),
+        )
+        for operator in ("linalg.lstsq", "linalg.lstsq.grad_oriented")
     ),
     Known(
         "nn.functional.linear_cross_entropy.chunked",

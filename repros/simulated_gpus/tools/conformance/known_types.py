@@ -42,14 +42,6 @@ _TOO_STRICT: Entries = (
         "ATen/native/cuda/RangeFactories.cu: '} else if (steps == 1) {', one number is filled in.",
     ),
     (
-        ("median", "nanmedian"),
-        _BOOL,
-        (
-            "ATen/native/cuda/Sorting.cpp, median_cuda: 'return median_impl(self, /*ignore_nan=*/false);' sorts; only a"
-            " median along a dimension lacks bool."
-        ),
-    ),
-    (
         ("torch._scaled_mm", "torch._scaled_mm_v2"),
         (*_HALVES, *_INTEGERS),
         f"{_SAMPLES}, sample_inputs_scaled_mm: the samples are of a float8 type, whichever is asked for.",
@@ -97,6 +89,33 @@ _TOO_STRICT: Entries = (
     ),
 )
 
+_SORTS = (
+    "ATen/native/cuda/Sorting.cpp, median_cuda: 'return median_impl(self, /*ignore_nan=*/false);' sorts; only a median"
+    " along a dimension lacks the type."
+)
+_BEFORE_2_3 = ("2.0.", "2.1.", "2.2.")
+_BEFORE_2_6 = (*_BEFORE_2_3, "2.3.", "2.4.")
+_FROM_2_6 = ("2.6.", "2.9.", "2.10.", "2.13.", "2.15.")
+_TOO_STRICT_BEFORE_2_3: Entries = (
+    (("median", "nanmedian", "masked.median"), ("bfloat16",), _SORTS),
+    (
+        ("multinomial",),
+        ("bfloat16",),
+        (
+            "ATen/native/Distributions.cpp, multinomial_out: 'Fast-path for no replacement or if only one sample draw.'"
+            " takes the largest quotients of exponential numbers."
+        ),
+    ),
+)
+_TOO_STRICT_BEFORE_2_6: Entries = (
+    (
+        ("argsort",),
+        _BOOL,
+        "ATen/native/Sorting.cpp, sort_stable_out: 'if (self.dim() == 0 && self.numel() == 1)' has nothing to sort.",
+    ),
+)
+_TOO_STRICT_FROM_2_6: Entries = ((("median", "nanmedian"), _BOOL, _SORTS),)
+
 _LACKING: Entries = (
     (
         ("torch.ops.aten._flash_attention_forward",),
@@ -106,6 +125,18 @@ _LACKING: Entries = (
     (("nanmean", "nansum"), ("complex32",), "The CPU has no complex nansum."),
 )
 
+_LACKING_BEFORE_2_3: Entries = (
+    (
+        ("multinomial",),
+        ("float16",),
+        "This run draws the CPU's random numbers, for which the CPU's multinomial takes no half; CUDA's are drawn.",
+    ),
+    (
+        ("torch.ops.aten._efficient_attention_forward",),
+        _HALVES,
+        "The host has no fused kernel, so a simulated GPU has this one under scaled_dot_product_attention only.",
+    ),
+)
 _LACKING_FROM_2_15: Entries = (
     (
         ("stft", "fft.fft", "fft.ifft", "fft.rfft", "fft.rfft2", "fft.ihfft"),
@@ -118,7 +149,11 @@ KNOWN_TYPES = tuple(
     Known(operator, reason, frozenset(dtypes), frozenset({form}), versions, against="types")
     for form, versions, entries in (
         ("denied", (), _TOO_STRICT),
+        ("denied", _BEFORE_2_3, _TOO_STRICT_BEFORE_2_3),
+        ("denied", _BEFORE_2_6, _TOO_STRICT_BEFORE_2_6),
+        ("denied", _FROM_2_6, _TOO_STRICT_FROM_2_6),
         ("only CUDA has", (), _LACKING),
+        ("only CUDA has", _BEFORE_2_3, _LACKING_BEFORE_2_3),
         ("only CUDA has", ("2.15.",), _LACKING_FROM_2_15),
     )
     for operators, dtypes, reason in entries
