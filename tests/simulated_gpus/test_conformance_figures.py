@@ -62,7 +62,8 @@ def test_cuda_s_own_code_takes_what_the_list_of_types_is_too_strict_about() -> N
     taken = {(name, dtype) for kept in ACCEPTED.values() for name, dtypes in kept.items() for dtype in dtypes}
     ran = {(one.operator, one.dtype) for kept in OF_TYPES for one in figures.differences(kept) if one.first == "runs"}
     claimed = {(entry.operator, dtype) for entry in denied for dtype in entry.dtypes} & ran
-    assert {name for name, _ in claimed - taken} <= {"torch._scaled_mm", "torch._scaled_mm_v2"}
+    # They ask for a newer GPU, or for numbers that no kernel has computed on the stub.
+    assert {name for name, _ in claimed - taken} <= {"torch._scaled_mm", "torch._scaled_mm_v2", "multinomial"}
 
 
 @pytest.mark.parametrize("kept", OF_TYPES, ids=reference)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -181,7 +182,17 @@ def test_bools_are_sorted_from_2_6_on() -> None:
     if TORCH >= (2, 6):
         assert mask(2).sort().values.tolist() == [True, True]
         return
-    for call in (torch.sort, torch.argsort, torch.msort, torch.median, torch.nanmedian):
+    stable = functools.partial(torch.argsort, stable=True)
+    for call in (torch.sort, torch.argsort, stable, torch.msort, torch.median, torch.nanmedian):
         with pytest.raises(RuntimeError, match=r"^Sort currently does not support bool dtype on CUDA\.$"):
             call(mask(2))
     assert torch.sort(mask(2)[0]).values.item()
+
+
+@pytest.mark.skipif(TORCH >= (2, 3), reason="CUDA has the type from 2.3 on")
+def test_bfloat16_has_a_median_of_all_elements_only() -> None:
+    given = torch.ones(3, dtype=torch.bfloat16, device="cuda")
+    assert torch.median(given).item() == 1
+    for call in (torch.median, torch.nanmedian):
+        with pytest.raises(RuntimeError, match=r"^\"median_out_impl\" not implemented for 'BFloat16'$"):
+            call(given, 0)

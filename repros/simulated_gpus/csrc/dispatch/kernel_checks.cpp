@@ -170,6 +170,16 @@ Placement check_sort(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValu
 }
 #endif
 
+#if !SIM_TORCH_AT_LEAST(2, 3)
+// Along a dimension only: that of all elements sorts, which has the type.
+Placement check_median(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  const auto place = check_all_but(schema, arguments, "");
+  TORCH_CHECK(
+      arguments[0].toTensor().scalar_type() != at::kBFloat16, "\"median_out_impl\" not implemented for 'BFloat16'");
+  return place;
+}
+#endif
+
 }  // namespace
 
 PlacementCheck kernel_check(const std::string& name) {
@@ -197,8 +207,15 @@ PlacementCheck kernel_check(const std::string& name) {
 #if !SIM_TORCH_AT_LEAST(2, 6)
       {"aten::sort.stable", &check_sort},
       {"aten::sort.values_stable", &check_sort},
+      {"aten::argsort.stable", &check_sort},
       {"aten::median", &check_sort},
       {"aten::nanmedian", &check_sort},
+#endif
+#if !SIM_TORCH_AT_LEAST(2, 3)
+      {"aten::median.dim", &check_median},
+      {"aten::median.dim_values", &check_median},
+      {"aten::nanmedian.dim", &check_median},
+      {"aten::nanmedian.dim_values", &check_median},
 #endif
       {"aten::set_.source_Tensor", &check_set},
       {"aten::set_.source_Storage", &check_set},

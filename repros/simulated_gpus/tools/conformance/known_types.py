@@ -1,7 +1,8 @@
 """Where a simulated GPU answers otherwise than `op_db` says which element types CUDA has, with upstream's line.
 
 What the first list names runs on CUDA, too, in some sample. CUDA's own code takes it on the CUDA stub, as
-`kernel_types/accepted` records, but for `_scaled_mm`, which asks for a newer GPU. The quoted lines are upstream's.
+`kernel_types/accepted` records, but for `_scaled_mm`, which asks for a newer GPU, and `multinomial`, which looks at the
+numbers first. The quoted lines are upstream's.
 """
 
 from __future__ import annotations
@@ -94,10 +95,9 @@ _SORTS = (
     " along a dimension lacks the type."
 )
 _BEFORE_2_3 = ("2.0.", "2.1.", "2.2.")
-_BEFORE_2_6 = (*_BEFORE_2_3, "2.3.", "2.4.")
 _FROM_2_6 = ("2.6.", "2.9.", "2.10.", "2.13.", "2.15.")
 _TOO_STRICT_BEFORE_2_3: Entries = (
-    (("median", "nanmedian", "masked.median"), ("bfloat16",), _SORTS),
+    (("median", "nanmedian"), ("bfloat16",), _SORTS),
     (
         ("multinomial",),
         ("bfloat16",),
@@ -105,13 +105,6 @@ _TOO_STRICT_BEFORE_2_3: Entries = (
             "ATen/native/Distributions.cpp, multinomial_out: 'Fast-path for no replacement or if only one sample draw.'"
             " takes the largest quotients of exponential numbers."
         ),
-    ),
-)
-_TOO_STRICT_BEFORE_2_6: Entries = (
-    (
-        ("argsort",),
-        _BOOL,
-        "ATen/native/Sorting.cpp, sort_stable_out: 'if (self.dim() == 0 && self.numel() == 1)' has nothing to sort.",
     ),
 )
 _TOO_STRICT_FROM_2_6: Entries = ((("median", "nanmedian"), _BOOL, _SORTS),)
@@ -150,7 +143,6 @@ KNOWN_TYPES = tuple(
     for form, versions, entries in (
         ("denied", (), _TOO_STRICT),
         ("denied", _BEFORE_2_3, _TOO_STRICT_BEFORE_2_3),
-        ("denied", _BEFORE_2_6, _TOO_STRICT_BEFORE_2_6),
         ("denied", _FROM_2_6, _TOO_STRICT_FROM_2_6),
         ("only CUDA has", (), _LACKING),
         ("only CUDA has", _BEFORE_2_3, _LACKING_BEFORE_2_3),
