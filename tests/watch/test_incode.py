@@ -120,3 +120,31 @@ def test_a_fixture_does_so_for_one_test(warm_python: Path, tmp_path: Path) -> No
     assert "PASSED test_training.py::test_wrong" in output, output
     skipped = run_tests(warm_python, tmp_path, "--repro-watch", "--repro-watch-skip", "steps")
     assert "3 passed" in skipped, skipped
+
+
+FREED = """
+import sys, tempfile, weakref
+import torch
+from repros.watch import watching
+
+def train():
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    return weakref.ref(model.module.weight)
+
+with watching():
+    store = tempfile.mktemp()
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
+    weight = train()
+    import gc; gc.collect()
+    print(weight())
+    torch.distributed.destroy_process_group()
+"""
+
+
+def test_the_weights_of_a_replica_are_freed_with_it(current_python: Path) -> None:
+    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([current_python, "-c", FREED], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "None\n", done.stderr

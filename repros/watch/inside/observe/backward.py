@@ -1,6 +1,6 @@
 """`before_backward()`, `differentiating(tensors)` and `after_backward()`: around each outermost backward pass.
 
-`after_close_backward()`: after those whose gradients are for a step that is looked at, and for want of a step.
+`after_close_backward()`: after one whose gradients are for a step that is looked at, or while no step was made.
 `inner_backward()`: one inside it. `hooks_saved()`: from now on a hook decides what the graph keeps, and runs when that
 is looked at.
 

@@ -7,7 +7,6 @@ that is wrapped in :func:`unseen` does nothing while a graph is traced, and is n
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,10 +30,7 @@ def is_tracing() -> bool:
 
 
 def _call(observer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call an observer; replaced by a function that does so out of the compiler's sight once the program compiles.
-
-    Not before: the compiler's guard takes longer than most observers.
-    """
+    """Call an observer; replaced by a function that does so out of the compiler's sight."""
     return observer(*args, **kwargs)
 
 
@@ -51,14 +47,9 @@ def unseen(observer: Callable[..., Any]) -> Callable[..., Any]:
 def attach(watch: Watch) -> None:
     """Observe compiling once torch is imported."""
 
-    @functools.lru_cache  # once
-    def hide() -> None:
-        when_imported("torch._dynamo", lambda module: globals().update(_call=module.disable(_call)))
-
     def compiling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         import torch
 
-        hide()
         watch.compiles = True
         watch.tell("compiles")
         target = args[0] if args else kwargs.get("model")
@@ -67,8 +58,7 @@ def attach(watch: Watch) -> None:
             watch.tell("compiled", target)
 
     when_imported("torch", lambda module: globals().update(is_tracing=_question(module)))
-    if "torch._dynamo" in sys.modules:  # the program may have compiled something before it was watched
-        hide()
+    when_imported("torch._dynamo", lambda module: globals().update(_call=module.disable(_call)))
     for place, names in _ENTRIES.items():
         when_imported(place, functools.partial(_patch, names, compiling))
 

@@ -38,7 +38,8 @@ class Replica:
         self.is_converted = False
         """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
         self.has_own_hook = False
-        self._parameters: dict[str, Any] | None = None
+        self._parameters: weakref.WeakValueDictionary[str, Any] | None = None
+        """Weak, since a replica outlives its wrapper."""
         self.preparations = 0
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
 
@@ -52,8 +53,8 @@ class Replica:
         A walk over all modules, so it is kept from one backward to the next.
         """
         if self._parameters is None:
-            self._parameters = self._find_parameters()
-        return self._parameters
+            self._parameters = weakref.WeakValueDictionary(self._find_parameters())
+        return dict(self._parameters)
 
     def _find_parameters(self) -> dict[str, Any]:
         ddp = self.module()
