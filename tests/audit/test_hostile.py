@@ -163,6 +163,7 @@ def test_a_lock_of_wrong_types_is_refused_in_a_sentence(case: str, capsys: pytes
         "lock-version = '1.0'\ncreated-by = 'x'\npackages = 'x'\n",
         f"lock-version = '1.0'\ncreated-by = 'x'\n[[packages]]\nname = 'torch'\nversion = '{HUGE}'\n",
         f"lock-version = '1.0'\ncreated-by = 'x'\n[[packages]]\nname = 'torch'\nmarker = '{'(' * 5000}'\n",
+        "lock-version = '1.0'\ncreated-by = 'x'\n[[packages]]\nname = 'torch'\nmarker = 'python_version <'\n",
     ],
 )
 def test_a_pylock_of_wrong_types_is_refused_in_a_sentence(lock: str, capsys: pytest.CaptureFixture[str]) -> None:
