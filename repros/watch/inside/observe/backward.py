@@ -59,8 +59,9 @@ def attach(watch: Watch) -> None:
 
         module.backward = backward
 
-    def patch_hooks(module: Any) -> None:
-        around(module.saved_tensors_hooks, "__enter__", before=lambda *_: watch.tell("hooks_saved"))
-
     when_imported("torch.autograd", patch)
-    when_imported("torch.autograd.graph", patch_hooks)
+    when_imported("torch.autograd.graph", lambda module: _patch_hooks(watch, module))
+
+
+def _patch_hooks(watch: Watch, module: Any) -> None:
+    around(module.saved_tensors_hooks, "__enter__", before=lambda *_: watch.tell("hooks_saved"))

@@ -76,7 +76,10 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
 
     module.register_optimizer_step_pre_hook(before_step)
     module.register_optimizer_step_post_hook(after_step)
+    _patch_methods(watch, module)
 
+
+def _patch_methods(watch: Watch, module: Any) -> None:
     def made(args: tuple[Any, ...], *_: Any) -> None:
         unstepped.add(args[0])
         watch.tell("made", args[0])
