@@ -76,7 +76,7 @@ def quote(text: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return a library's words about a file on one line, cut to a length that fits a sentence: they may quote it all."""
+    """Return a library's words about a file, on one line that is cut to fit a sentence: they may quote all of it."""
     # packaging puts what it could not parse on a line of its own, and a caret below.
     words = " ".join(filter(None, (line.strip(" ^~") for line in str(error).splitlines())))
     return words if len(words) <= _LONGEST_REASON else f"{words[:_LONGEST_REASON]}..."
