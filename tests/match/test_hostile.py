@@ -15,7 +15,7 @@ from repros.match import find, log, match_log
 from repros.match.log import decode_lines
 from repros.match.text import format_match
 
-SIZE = 4_000_000
+SIZE = 2_400_000
 """Bytes of most logs: more lines than are read, if they are short. test_properties shows that the cost is linear."""
 PYTHON_S_MEMORY = 45 * 2**20
 """Bytes of memory that one run may take, and seven times the log."""
@@ -23,7 +23,7 @@ MOST_SECONDS = 24
 """Seconds of processor time of one run: ten times what an idle machine needs."""
 
 LONG: dict[str, Callable[[], bytes]] = {
-    "line ends": lambda: b"\n" * 10_000_000 + b"x",
+    "line ends": lambda: b"\n" * 4_000_000 + b"x",
     "returns": lambda: b"a\r" * (SIZE // 2),
     "exceptions": lambda: b"".join(b"RuntimeError: boom %d\n" % number for number in range(SIZE // 26)),
     "ranks": lambda: b"".join(b"[rank%d]: RuntimeError: boom\n" % number for number in range(SIZE // 33)),
