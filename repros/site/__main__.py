@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from repros.errors import ReprosError
 from repros.site.build import Place, build
 from repros.site.npm import NpmError
 from repros.site.source import read_source
@@ -15,7 +16,7 @@ from repros.site.source import read_source
 def main() -> int:
     """Build the site and print its size; return 2 if a part cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m repros.site", description=main.__doc__)
-    parser.add_argument("folder", type=Path, help="where the pages go; what a previous build left there is removed")
+    parser.add_argument("folder", type=Path, help="where the pages go, in the place of an earlier build")
     parser.add_argument("--address", default="", help="address that the site will have; feeds and records name it")
     parser.add_argument("--repository", default="", help="address of the repository, which links to files lead to")
     parser.add_argument("--without-npm", action="store_true", help="leave out the search and the matcher: no download")
@@ -24,8 +25,9 @@ def main() -> int:
     try:
         place = Place(chosen.address, chosen.repository)
         files = build(read_source(), chosen.folder, place, from_npm=not chosen.without_npm)
-    except NpmError as error:
-        print(f"site: {error} Without npm: --without-npm.", file=sys.stderr)  # noqa: T201 - a program's output
+    except ReprosError as error:
+        way_out = " Without npm: --without-npm." if isinstance(error, NpmError) else ""
+        print(f"site: {error}{way_out}", file=sys.stderr)  # noqa: T201 - a program's output
         return 2
     size = sum(file.stat().st_size for file in files) / 1e6
     seconds = time.perf_counter() - began

@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from repros import __version__
+from repros.errors import ReprosError
 from repros.site import commands, failure, machine, overview
 from repros.site.matcher import add_matcher
 from repros.site.plots import plots
@@ -83,14 +84,15 @@ def build(source: Source, folder: Path, place: Place = Place(), *, from_npm: boo
 
     Args:
         source: the data.
-        folder: where the site is written; its contents are replaced.
+        folder: where the site is written, in the place of an earlier build.
         place: where it will be published.
         from_npm: whether what npm delivers is included: the search, and `repros match` for the browser.
 
     Raises:
         NpmError: a package cannot be downloaded.
+        ReprosError: the folder has other files than a build's.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    _empty(folder)
     shutil.copytree(_HERE / "assets", folder / "assets")
     with (folder / "assets/style.css").open("a", encoding="utf-8") as style:
         style.write(highlight_styles() + "\n")
@@ -107,6 +109,17 @@ def build(source: Source, folder: Path, place: Place = Place(), *, from_npm: boo
         add_matcher(folder, _PACKAGE)
         _write(folder / "sw.js", _service_worker(folder))
     return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _empty(folder: Path) -> None:
+    """Remove an earlier build, and nothing else."""
+    if folder.exists() and not (folder.is_dir() and (_is_build(folder) or not any(folder.iterdir()))):
+        raise ReprosError(f"{folder} has other files than a site's, which would be removed; expected a new folder.")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_build(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ("assets/style.css", "failures.schema.json"))
 
 
 def prose_pages(root: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ from urllib.parse import urldefrag, urlsplit
 import pytest
 
 from repros.model import Device
+from repros.site.__main__ import main
 from repros.site.build import MENU, Place, build
 from repros.site.source import Source
 
@@ -189,9 +191,27 @@ def test_a_catalogue_of_160_is_built_in_time_and_its_index_is_small(many: Source
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["notes.txt", "assets/style.css"])
+def test_a_folder_with_other_files_is_left_alone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / name
+    kept.parent.mkdir(exist_ok=True)
+    kept.touch()
+    monkeypatch.setattr("sys.argv", ["site", str(tmp_path), "--without-npm"])
+    assert main() == 2
+    assert capsys.readouterr().err == (
+        f"site: {tmp_path} has other files than a site's, which would be removed; expected a new folder.\n"
+    )
+    assert kept.exists()
+
+
 def test_two_builds_are_equal(source: Source, site: Path, tmp_path: Path) -> None:
     from tests.site.conftest import PLACE
 
+    shutil.copytree(site, tmp_path / "site")
+    (tmp_path / "site/left.html").touch()
     files = build(source, tmp_path / "site", PLACE, from_npm=False)
     for file in files:
         assert file.read_bytes() == (site / file.relative_to(tmp_path / "site")).read_bytes(), file
+    assert tmp_path / "site/left.html" not in files
