@@ -43,6 +43,7 @@ def ask(
     good: Version | None = None,
     bad: Version | None = None,
     oldest: Version | None = None,
+    newest: Version | None = None,
     places: Places = PACKAGE,
 ) -> Question:
     """Return the question for the releases on the index; :func:`build_question` explains the arguments."""
@@ -50,7 +51,7 @@ def ask(
     requirements = (*spec.repro.dependencies, *spec.variant.requires)
     keep = [version for version in (good, bad) if version]
     releases = candidate_releases(package, fetch_files(package), chosen.python, requirements, keep=keep)
-    return build_question(spec, chosen, package, releases, good, bad, oldest)
+    return build_question(spec, chosen, package, releases, good, bad, oldest, newest)
 
 
 def claimed_packages(repro: Repro) -> list[str]:

@@ -70,6 +70,7 @@ def build_question(
     good: Version | None,
     bad: Version | None,
     oldest: Version | None = None,
+    newest: Version | None = None,
 ) -> Question:
     """Return the question for these candidates.
 
@@ -81,6 +82,7 @@ def build_question(
         good: a release without the failure; None to search both sides.
         bad: a release with it; None for the stack's own.
         oldest: the first release to consider, whatever it shows; None for the oldest candidate.
+        newest: the last one, likewise.
 
     Raises:
         ReprosError: the stack does not have the package, or `good` or `bad` is not among the candidates.
@@ -89,6 +91,7 @@ def build_question(
     if own is None:
         raise ReprosError(f"stack {stack.name} does not have {package}; name another with --on.")
     releases = [release for release in releases if oldest is None or release.version >= oldest]
+    releases = [release for release in releases if newest is None or release.version <= newest]
     start = _find_release(package, releases, bad or Version(own))
     older = [release for release in releases if release.version < start.version]
     newer = [release for release in releases if release.version > start.version]

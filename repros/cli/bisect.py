@@ -43,6 +43,7 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
 )
 @click.option("--bad", callback=_parse_version, metavar="V", help="Release with the failure; default: the stack's.")
 @click.option("--from", "oldest", callback=_parse_version, metavar="V", help="First release to consider.")
+@click.option("--to", "newest", callback=_parse_version, metavar="V", help="Last release to consider.")
 @click.option(
     "--on", "stack_name", metavar="STACK", help="Stack with the other packages; default: the repro's home stack."
 )
@@ -68,6 +69,7 @@ def bisect_repro(
     good: Version | None,
     bad: Version | None,
     oldest: Version | None,
+    newest: Version | None,
     stack_name: str | None,
     variant: str,
     strategy: str | None,
@@ -94,7 +96,7 @@ def bisect_repro(
     catalogue = load_catalogue(places)
     repro = catalogue.find(id_)
     spec = choose_cell(catalogue, repro, variant, strategy, device)
-    question = ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest, places)
+    question = ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest, newest, places)
     for line in describe_steps(question):
         show_text(console(stderr=as_json), line, "dim")
     return AGREES if dry_run else _answer_question(question, every=every, as_json=as_json, keep=keep)

@@ -209,6 +209,13 @@ def test_a_good_release_bounds_the_search_to_its_side(spec: CellSpec, tiny: Stac
     assert [str(r.version) for r in before.releases] == ["1.1", "1.2", "1.3"]
 
 
+def test_the_releases_can_be_limited(spec: CellSpec, tiny: Stack) -> None:
+    question = build_question(spec, tiny, "tinylib", RELEASES, None, None, Version("1.2"), Version("1.5"))
+    assert [str(r.version) for r in question.releases] == ["1.2", "1.3", "1.4", "1.5"]
+    with pytest.raises(ReprosError, match=r"tinylib 1\.4 cannot be tried here; expected a release from 1\.5 to 1\.7"):
+        build_question(spec, tiny, "tinylib", RELEASES, None, None, Version("1.5"))
+
+
 def test_the_steps_include_the_cost(question: Question) -> None:
     *plan, cost = describe_steps(question)
     assert plan == [
