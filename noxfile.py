@@ -53,7 +53,7 @@ APART = {
         "tests/simulate/test_foreign.py",
         "tests/export/test_run.py",
     ],
-    "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge")],
+    "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge", "template")],
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
     "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
@@ -118,7 +118,7 @@ def evidence(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the project's own tests but those with a session of their own [-- pytest's options]."""
     install(session, "tests")
-    make_current(session)
+    make_stack(session)
     ignored = [f"--ignore={file}" for files in APART.values() for file in files]
     session.run("pytest", *PYTEST, *ignored, *session.posargs)
 
@@ -131,7 +131,7 @@ def programs(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def authoring(session: nox.Session) -> None:
-    """Do in clones what CONTRIBUTING.md says of a new failure, from its installation to the merge [-- pytest's]."""
+    """Do in clones what CONTRIBUTING.md says of a new failure, from template to merge [-- pytest's options]."""
     run_apart(session, "authoring")
 
 
@@ -261,7 +261,7 @@ def build(session: nox.Session) -> None:
         session.run("uv", "build", "--quiet", "--out-dir", "dist", source)
     made = sorted(str(file) for file in (HERE / "dist").glob("*-*"))
     session.run("twine", "check", "--strict", *made)
-    make_current(session)
+    make_stack(session)
     session.run("pytest", "--timeout", "600", *APART["build"], *session.posargs, env={"REPROS_DIST": "dist"})
 
 
@@ -305,13 +305,13 @@ def install(session: nox.Session, group: str | None = None, *options: str) -> No
 def run_apart(session: nox.Session, name: str) -> None:
     """Run the test files that have a session of their own."""
     install(session, "tests")
-    make_current(session)
+    make_stack(session)
     session.run("pytest", *PYTEST, *APART[name], *session.posargs)
 
 
-def make_current(session: nox.Session) -> None:
-    """Make the stack `current` before pytest, whose time limit for one test is too short for a download."""
-    session.run("python", "-m", "repros.environments", "current")
+def make_stack(session: nox.Session) -> None:
+    """Make the tests' stack before pytest, whose time limit for one test is too short for a download."""
+    session.run("python", "-m", "repros.environments", os.environ.get("REPROS_TEST_STACK", "current"))
 
 
 def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:

@@ -61,11 +61,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def current_python() -> Path:
-    """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `current`, made if it is missing."""
+    """An interpreter with torch: `REPROS_TEST_PYTHON`, or that of the stack `REPROS_TEST_STACK`, or of `current`."""
     if chosen := os.environ.get("REPROS_TEST_PYTHON"):
         return Path(chosen)
     try:
-        return environments.ensure(stack("current"), print)
+        return environments.ensure(stack(os.environ.get("REPROS_TEST_STACK", "current")), print)
     except environments.EnvironmentFailedError as error:
         pytest.skip(str(error))
 

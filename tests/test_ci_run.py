@@ -19,7 +19,7 @@ case " $FAILING " in *" $2 "*) exit 1 ;; esac
 """
 SESSIONS = [
     *("lint", "cpp", "sim(2023-05)", "sim(current)", "tests", "programs"),
-    *("authoring", "workflows", "build", "browser", "repro", "evidence"),
+    *("browser", "repro", "authoring", "workflows", "evidence"),
 ]
 
 
