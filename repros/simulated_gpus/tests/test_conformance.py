@@ -51,6 +51,7 @@ def test_samples_give_the_same_on_the_device_and_the_cpu(name: str, database: di
     assert passed, f"this torch has no samples for {name}"
 
 
+@pytest.mark.one_release
 def test_random_operators_draw_the_cpu_s_numbers_in_a_run() -> None:
     names = [operator.name for operator in samples.operators()]
     drawn = [number for number, name in enumerate(names) if name in {"bernoulli", "nn.functional.dropout"}]
@@ -126,6 +127,7 @@ def test_both_questions_about_element_types_are_asked() -> None:
     assert known.uncovered(found, known.entries_for(torch.__version__, "types")) == []
 
 
+@pytest.mark.one_release
 def test_an_entry_that_no_longer_differs_fails_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Any
 ) -> None:
