@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os.path import relpath
@@ -92,7 +93,22 @@ def build(source: Source, folder: Path, place: Place = Place(), *, from_npm: boo
         NpmError: a package cannot be downloaded.
         ReprosError: the folder has other files than a build's.
     """
-    _empty(folder)
+    if folder.exists() and not (folder.is_dir() and (_is_build(folder) or not any(folder.iterdir()))):
+        raise ReprosError(f"{folder} has other files than a site's, which would be removed; expected a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    # Beside it, so that a build that fails leaves the earlier one.
+    with tempfile.TemporaryDirectory(dir=folder.resolve().parent) as work:
+        made = Path(work) / "site"
+        _write_site(source, made, place, from_npm=from_npm)
+        # What is in it, not the folder itself, which may be a shell's working directory.
+        for earlier in folder.iterdir():
+            shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()
+        for part in made.iterdir():
+            part.replace(folder / part.name)
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _write_site(source: Source, folder: Path, place: Place, *, from_npm: bool) -> None:
     shutil.copytree(_HERE / "assets", folder / "assets")
     with (folder / "assets/style.css").open("a", encoding="utf-8") as style:
         style.write(highlight_styles() + "\n")
@@ -108,14 +124,6 @@ def build(source: Source, folder: Path, place: Place = Place(), *, from_npm: boo
         add_search(folder, source.catalogue)
         add_matcher(folder, _PACKAGE)
         _write(folder / "sw.js", _service_worker(folder))
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def _empty(folder: Path) -> None:
-    """Remove an earlier build, and nothing else."""
-    if folder.exists() and not (folder.is_dir() and (_is_build(folder) or not any(folder.iterdir()))):
-        raise ReprosError(f"{folder} has other files than a site's, which would be removed; expected a new folder.")
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_build(folder: Path) -> bool:

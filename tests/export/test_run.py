@@ -42,10 +42,8 @@ def test_a_script_runs_in_an_environment_without_this_project(
         assert "AssertionError: step 0: expected gradient -10.0, the mean over ranks, got -" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("id_", "name"),
-    [(id_, name) for id_ in ("RPR-0012", "RPR-0017") for name in ("failing", "fixed")] + [("RPR-0021", "failing")],
-)
+@pytest.mark.parametrize("id_", ["RPR-0012", "RPR-0017", "RPR-0021"])
+@pytest.mark.parametrize("name", ["failing", "fixed"])
 def test_a_minimal_script_ends_as_documented(id_: str, name: str, current_python: Path, tmp_path: Path) -> None:
     repro = load().find(id_)
     variant = repro.variant(name)

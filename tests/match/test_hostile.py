@@ -20,7 +20,7 @@ SIZE = 2_400_000
 PYTHON_S_MEMORY = 45 * 2**20
 """Bytes of memory that one run may take, and seven times the log."""
 MOST_SECONDS = 24
-"""Seconds of processor time of one run: ten times what an idle machine needs."""
+"""Seconds of processor time of one run: three times what the slowest of these takes on two busy processors."""
 
 LONG: dict[str, Callable[[], bytes]] = {
     "line ends": lambda: b"\n" * 4_000_000 + b"x",

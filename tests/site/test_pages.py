@@ -206,6 +206,25 @@ def test_a_folder_with_other_files_is_left_alone(
     assert kept.exists()
 
 
+@pytest.mark.slow
+def test_a_build_that_fails_leaves_the_earlier_one(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site/assets").mkdir(parents=True)
+    for name in ("assets/style.css", "failures.schema.json"):
+        (tmp_path / "site" / name).touch()
+
+    def ends(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("repros.site.build._files", ends)
+    with pytest.raises(KeyboardInterrupt):
+        build(source, tmp_path / "site", from_npm=False)
+    assert (tmp_path / "site/failures.schema.json").read_bytes() == b""
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+@pytest.mark.slow
 def test_two_builds_are_equal(source: Source, site: Path, tmp_path: Path) -> None:
     from tests.site.conftest import PLACE
 
