@@ -19,10 +19,16 @@ T = TypeVar("T")
 _ENDING = ".repros-snapshot"
 """Ends the name of every snapshot: the folder may hold files of somebody else, which stay."""
 _MOST_KEPT = 32
-"""Snapshots that are kept, the newest; those of other checkouts and catalogues, whose files may be gone."""
+"""Snapshots of one name that are kept, the newest; the others' files may be gone, as those of another checkout."""
 
 
-def remember(name: str, files: Iterable[str | Path], read: Callable[[], T], key: str = "") -> T:
+def remember(
+    name: str,
+    files: Iterable[str | Path],
+    read: Callable[[], T],
+    key: str = "",
+    holds: Callable[[T], bool] = lambda _: True,
+) -> T:
     """Return what `read` returns, from its snapshot if no file has changed since that was written.
 
     A file has changed if its size, its inode or one of its times has. Files that came or went count, too. A snapshot
@@ -33,6 +39,7 @@ def remember(name: str, files: Iterable[str | Path], read: Callable[[], T], key:
         files: everything that the value depends on: the files that are read, and the code that reads them.
         key: what else the value depends on.
         read: its value can be pickled; what it raises is raised, and not kept.
+        holds: whether a value may be kept and, later, whether the kept one still holds.
     """
     state = (sys.version, key, sorted(map(_state, files)))
     paths = "\0".join(path for path, *_ in state[2])
@@ -42,10 +49,12 @@ def remember(name: str, files: Iterable[str | Path], read: Callable[[], T], key:
         return read()
     with suppress(Exception):  # whatever reading a damaged pickle raises
         kept: T = _load(file, state)
-        return kept
+        if holds(kept):
+            return kept
     value = read()
-    with suppress(OSError):
-        _save(file, state, value)
+    if holds(value):
+        with suppress(OSError):
+            _save(file, state, value)
     return value
 
 
@@ -103,6 +112,6 @@ def _save(file: Path, state: Any, value: Any) -> None:
         temporary.unlink(missing_ok=True)
         raise
     # With what killed processes left unfinished, whose names go on after the ending.
-    own = file.parent.glob(f"*{_ENDING}*")
+    own = file.parent.glob(f"{file.name.partition('-')[0]}-*{_ENDING}*")
     for other in sorted(own, key=lambda snapshot: snapshot.lstat().st_mtime)[:-_MOST_KEPT]:
         other.unlink()

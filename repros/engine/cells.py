@@ -1,74 +1,15 @@
-"""Cells: choose how to launch each, run and judge them, several side by side."""
+"""Cells: choose how to launch one, run and judge it."""
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from repros.engine.judge import combine, judge
 from repros.engine.launch import Servers, run
 from repros.model import Cell, Launch, Result, Unavailable, Verdict
-
-JOBS = min(2, os.cpu_count() or 1)
-"""Default number of cells that run side by side.
-
-On two cores the 40 cells of RPR-0001 to RPR-0005 on `current` took 42 s one at a time, 33 s two and 30 s three at a
-time. A third job takes another half gigabyte of memory, and slower cells come closer to their deadlines.
-"""
-
-
-def run_cells(
-    cells: Sequence[Cell | Unavailable],
-    runs: Path,
-    *,
-    jobs: int = JOBS,
-    launch: Launch | None = None,
-    repeat: int = 1,
-    started: Callable[[Cell], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> Iterator[Result]:
-    """Run and judge cells, `jobs` of them side by side; yield each result as soon as it is known.
-
-    If the caller stops iterating early, usually by Ctrl-C, the running cells are ended and no further cell starts.
-
-    Args:
-        cells: what to run; an unavailable cell gives a result with its reason.
-        runs: folder for the cells' logs.
-        jobs: how many cells run side by side.
-        launch: how to start them; None: warm, but cold where the repro asks for it.
-        repeat: how often to run each cell.
-        started: called from the worker threads when a cell starts.
-        say: receives lines of progress, from the same threads.
-    """
-    stop = threading.Event()
-
-    def run_next(item: Cell | Unavailable) -> Result:
-        if isinstance(item, Cell):
-            started(item)
-        return run_cell(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
-
-    with Servers(runs / "servers", say) as servers, ThreadPoolExecutor(max_workers=jobs) as pool:
-        pending = [pool.submit(run_next, item) for item in cells]
-        yielded: set[Future[Result]] = set()
-        try:
-            # A single worker finishes cells in the order of the plan, so the results file has that order too.
-            for future in pending if jobs == 1 else as_completed(pending):
-                yield future.result()
-                yielded.add(future)
-        except KeyboardInterrupt:
-            # Results that were complete before the interrupt are kept, even if another result was being yielded.
-            yield from (future.result() for future in pending if future.done() and future not in yielded)
-            raise
-        finally:
-            stop.set()
-            # Before the pool, which waits for its cells: a cell may be waiting for a server's imports.
-            servers.close()
-            pool.shutdown(cancel_futures=True)
 
 
 def is_warm(item: Cell | Unavailable, launch: Launch | None = None) -> bool:

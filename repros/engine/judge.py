@@ -64,6 +64,8 @@ def judge(cell: Cell, observation: Observation) -> Result:
     expected = cell.expectation
     causes = _root_causes(cell, observation)
     verdict, reason = _verdict(expected, causes)
+    if observation.standstill:
+        reason = f"{reason}, {observation.standstill}"
     cause = causes.failed[0] if causes.failed else None
     signature = describe(cause, expected.signature) if cause else None
     return Result(cell, verdict, reason, signature, observation)

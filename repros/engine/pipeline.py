@@ -6,38 +6,99 @@
     select(catalogue, selection)            -> cell specs           repros.engine.plan
     prepare(specs, where)                   -> held environments    repros.engine.environment
     plan(specs, environments)               -> cells                repros.engine.plan
-    run_cells(cells): run, then judge       -> results              repros.engine.cells, .launch, .judge
+    run_cells(cells): run, then judge       -> results              repros.engine.local, .cells, .launch, .judge
     append(file, result)                    -> a record line        repros.engine.record
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from repros.engine import record
-from repros.engine.cells import JOBS, run_cells
 from repros.engine.environment import Where, prepare
+from repros.engine.local import Timings, run_cells
 from repros.engine.own_folder import new_log_folder
 from repros.engine.plan import CellSpec, Selection, plan, select
-from repros.environments.use import find_loss
+from repros.environments.use import drop_afterwards, find_loss
 from repros.model import Cell, Device, Launch, Result, Stack, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
+
+
+class Engine(Protocol):
+    """What runs planned cells: this machine (:data:`HERE`), or the nodes of a cluster."""
+
+    @property
+    def gpus(self) -> int | None:
+        """The most GPUs that a cell can have; None: those of this machine."""
+
+    def run(
+        self, specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
+    ) -> Generator[Result, None, None]:
+        """Plan cell specs, tell the observer, and yield each result as soon as it is known.
+
+        :func:`run_selection` explains the arguments. Nothing is written to `out`; the logs go beside it.
+        """
+
+
+class _Here:
+    """The engine on this machine."""
+
+    gpus = None
+
+    def run(
+        self, specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
+    ) -> Generator[Result, None, None]:
+        """Make the environments, and run the cells in them; :class:`Engine` explains the arguments."""
+        keep = options.keep_environments
+        stacks = [] if keep is None else {s.name: s for e in specs for s in where.stacks_of(e.repro)}
+        with contextlib.ExitStack() as held:
+            for name in stacks:
+                held.enter_context(drop_afterwards(where.known[name], observer.say, keep=keep is True))
+            environments = held.enter_context(prepare(specs, where, observer.say, options.require))
+            cells = plan(specs, environments, options.require)
+            observer.planned(cells)
+            results = run_cells(
+                cells,
+                new_log_folder(out),
+                jobs=options.jobs,
+                launch=options.launch,
+                repeat=options.repeat,
+                timings=options.timings,
+                share_gpus=options.share_gpus,
+                started=observer.started,
+                say=observer.say,
+            )
+            yield from (without_loss(result, where.known) for result in results)
+
+
+HERE = _Here()
+"""The engine on this machine."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How to run cells."""
 
-    jobs: int = JOBS
-    """How many run side by side."""
+    jobs: int | None = None
+    """How many run side by side; None: as many as the machine has cores for."""
     launch: Launch | None = None
     """How they are started; None: warm, but cold for the strategies that the repro lists as cold."""
     repeat: int = 1
     """How often each is run; one result then counts how many runs agree."""
     require: tuple[Device, ...] = ()
     """Devices that every environment must have."""
+    timings: Timings = lambda _: None
+    """From earlier runs: how long a cell takes. The longest start first."""
+    share_gpus: bool = False
+    """Whether cells may run side by side on one GPU."""
+    keep_environments: bool | None = None
+    """Whether the environments that the run makes stay until a run with False; None: they stay for good."""
+    engine: Engine = HERE
+    """Where the cells run."""
 
 
 class Observer:
@@ -89,21 +150,10 @@ def run_specs(
     out: Path,
     observer: Observer,
     options: RunOptions = RunOptions(),
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Run cell specs and yield each result as soon as it is recorded; :func:`run_selection` explains the arguments."""
-    with prepare(specs, where, observer.say, options.require) as environments:
-        cells = plan(specs, environments, options.require)
-        observer.planned(cells)
-        results = run_cells(
-            cells,
-            new_log_folder(out),
-            jobs=options.jobs,
-            launch=options.launch,
-            repeat=options.repeat,
-            started=observer.started,
-            say=observer.say,
-        )
-        for result in (without_loss(result, where.known) for result in results):
+    with contextlib.closing(options.engine.run(specs, where, out, observer, options)) as results:
+        for result in results:
             try:
                 record.append(out, result)
             except record.NotRecordedError as error:

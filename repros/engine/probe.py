@@ -7,11 +7,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from repros import cache, inside
 from repros.engine.judge import is_machine_error
+from repros.engine.kept_probe import Found, keep_answer
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
 from repros.errors import ReprosError
 from repros.inside import contract
@@ -45,7 +46,7 @@ def probe(
     needs_torch: bool = True,
     say: Callable[[str], None] = lambda _: None,
 ) -> Environment:
-    """Describe the environment of an interpreter.
+    """Describe the environment of an interpreter; it is asked once, and again after a change of it.
 
     Args:
         python: the interpreter.
@@ -58,17 +59,12 @@ def probe(
         ProbeError: the interpreter does not exist, is too old or does not answer; or it is the user's
             own and lacks the torch that it needs. (A stack's environment without torch is `broken` instead.)
     """
+    where = _answer(python, stack, "where")
+    found = keep_answer(python, where, lambda: _answer(python, stack, *(["sim"] if sim else []), say=say), sim=sim)
     try:
-        answer, errors = _ask(python, stack, sim=sim, say=say)
-    except NoAnswerError as error:
-        raise ProbeError(python, f"did not answer ({error})", stack) from error
-    except OSError as error:
-        raise ProbeError(python, f"cannot be run ({error.strerror})", stack) from error
-    try:
-        environment = _environment(python, stack, json.loads(answer.splitlines()[-1]))
-    except (ValueError, IndexError, KeyError, TypeError):
-        last = (errors.strip().splitlines() or ["no output"])[-1]
-        raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})", stack) from None
+        environment = _environment(python, stack, found)
+    except (KeyError, TypeError):
+        raise ProbeError(python, "did not answer (it is no probe's answer)", stack) from None
     if _release(environment.python_version) < _OLDEST:
         raise ProbeError(python, _too_old_message(environment.python_version))
     if stack is None and needs_torch and environment.broken:
@@ -76,10 +72,32 @@ def probe(
     return environment
 
 
-def _ask(python: Path, stack: str | None, *, sim: bool, say: Callable[[str], None]) -> tuple[str, str]:
+def _answer(python: Path, stack: str | None, *words: str, say: Callable[[str], None] = lambda _: None) -> Found:
+    """Run the probe's script and return its answer.
+
+    Raises:
+        ProbeError: there is none.
+    """
+    try:
+        answer, errors = _ask(python, stack, words, say)
+    except NoAnswerError as error:
+        raise ProbeError(python, f"did not answer ({error})", stack) from error
+    except OSError as error:
+        raise ProbeError(python, f"cannot be run ({error.strerror})", stack) from error
+    try:
+        found = json.loads(answer.splitlines()[-1])
+    except (ValueError, IndexError):
+        found = None
+    if not isinstance(found, dict):
+        last = (errors.strip().splitlines() or ["no output"])[-1]
+        raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})", stack)
+    return found
+
+
+def _ask(python: Path, stack: str | None, words: Sequence[str], say: Callable[[str], None]) -> tuple[str, str]:
     """Run the probe's script; return what it wrote to stdout, the last line of which is its answer, and to stderr."""
     # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
-    command = [str(python), str(_SCRIPT), *(["sim"] if sim else [])]
+    command = [str(python), str(_SCRIPT), *words]
     # Simulated GPUs that this process may have must not be counted as real ones.
     left_out = {"PYTHONHOME", "PYTHONSTARTUP", contract.SIM}
     environ = {name: value for name, value in os.environ.items() if name not in left_out}
@@ -97,7 +115,7 @@ def _ask(python: Path, stack: str | None, *, sim: bool, say: Callable[[str], Non
         env=environ | ours,
     ) as process:
         name = str(stack or python)
-        if sim:
+        if "sim" in words:
             say(f"looking at {name} (the first time, its simulated accelerator is compiled: a minute or so)")
         try:
             return wait_for_answer(
@@ -133,7 +151,7 @@ def _missing_torch(name: str, stack: str | None) -> str:
     return f"torch is not installed in {name}" if stack else "torch is not installed there"
 
 
-def _environment(python: Path, stack: str | None, found: dict[str, object]) -> Environment:
+def _environment(python: Path, stack: str | None, found: Found) -> Environment:
     name = stack or str(python)
     counts: dict[Device, int] = {}
     absent: dict[Device, str] = {}

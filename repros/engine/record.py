@@ -88,6 +88,8 @@ class RecordLine(TypedDict):
     repeats: RepeatsRecord | None
     reason: str
     seconds: float | None
+    processor: NotRequired[float | None]
+    """Seconds of processor time of all the cell's processes."""
     logs: str | None
 
 
@@ -109,7 +111,7 @@ def line(result: Result) -> RecordLine:
             "python": environment.python_version,
             "versions": _named_versions(result),
         },
-        "platform": platform.platform(),
+        "platform": environment.platform or platform.platform(),
         "processes": cell.processes,
         "expected": {
             "outcome": expectation.outcome.value,
@@ -123,6 +125,7 @@ def line(result: Result) -> RecordLine:
         "repeats": {"n": result.repeats.n, "agreeing": result.repeats.agreeing} if result.repeats else None,
         "reason": result.reason,
         "seconds": round(seen.seconds, 2) if seen else None,
+        "processor": round(seen.processor, 2) if seen else None,
         "logs": str(seen.folder) if seen else None,
     }
 

@@ -68,17 +68,17 @@ def _lock(file: BinaryIO, kind: int) -> bool:
     return True
 
 
-def read_results(file: Path) -> list[RecordLine]:
+def read_results(file: Path, *, allow_empty: bool = False) -> list[RecordLine]:
     """Read a results file.
 
     Raises:
-        ReprosError: it cannot be read, or holds no result.
+        ReprosError: it cannot be read, or holds no result and may not be empty.
     """
     try:
         lines = record.read_last(file)
     except OSError as error:
         problem = f"{file} cannot be read ({error.strerror}); expected the results of a 'repros run'."
         raise ReprosError(problem) from error
-    if not lines:
+    if not lines and not allow_empty:
         raise ReprosError(f"{file} holds no result; expected the results of a 'repros run'.")
     return lines

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from repros.environments.store import EnvironmentFailedError, copy, drop, ensure, place, ready
+from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
 
-__all__ = ["EnvironmentFailedError", "copy", "drop", "ensure", "place", "ready"]
+__all__ = ["EnvironmentFailedError", "drop", "ensure", "place", "ready"]

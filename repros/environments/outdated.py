@@ -53,7 +53,7 @@ def find_lags(stack: Stack, packages: Iterable[str]) -> Iterator[Lag]:
     """
     pins = stack.pins
     named = {canonicalize_name(name) for name in (*packages, *(wanted.name for wanted in stack.requirements))}
-    bounds = [_without_pin(wanted) for wanted in stack.requirements]
+    bounds = [without_pin(wanted) for wanted in stack.requirements]
     for package in sorted(named & pins.keys()):
         pinned = Version(pins[package].version)
         releases = candidate_releases(package, fetch_files(package), stack.python, bounds)
@@ -62,6 +62,7 @@ def find_lags(stack: Stack, packages: Iterable[str]) -> Iterator[Lag]:
             yield Lag(package, pinned, min(newer, key=lambda release: release.date), newer[-1].version)
 
 
-def _without_pin(wanted: Requirement) -> Requirement:
+def without_pin(wanted: Requirement) -> Requirement:
+    """Return a requirement without its pin: the bounds that stand beside it, or none."""
     bounds = SpecifierSet(",".join(str(part) for part in wanted.specifier if part.operator not in {"==", "==="}))
     return Requirement(f"{wanted.name}{bounds}")

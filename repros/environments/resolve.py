@@ -139,15 +139,24 @@ def portable(lines: Iterable[str]) -> list[str]:
     ]
 
 
-def write_lock(wanted: Stack) -> Path:
-    """Resolve a stack anew, write its lock and return the file."""
+def resolve_lock(wanted: Stack) -> str:
+    """Resolve a stack anew with nothing but the package index, and return the text of its lock.
+
+    Raises:
+        UvError: uv found no releases that work with each other, or no index.
+    """
     # A lock must not depend on this machine's choice of a build, which would pin `torch==2.13.0+cpu`.
     os.environ.pop("UV_TORCH_BACKEND", None)
     if not is_private(wanted):
         # Nor on its wheels, unless they are the private packages of a private stack. Empty rather than removed, so
         # that pip's setting is not used either.
         os.environ["UV_FIND_LINKS"] = ""
-    wanted.lock.write_text(lock(wanted), encoding="utf-8")
+    return lock(wanted)
+
+
+def write_lock(wanted: Stack) -> Path:
+    """Resolve a stack anew, write its lock and return the file."""
+    wanted.lock.write_text(resolve_lock(wanted), encoding="utf-8")
     return wanted.lock
 
 

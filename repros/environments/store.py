@@ -16,7 +16,7 @@ from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError
 from repros.model.stack import Size, Stack
 
-_MARKER = ".repros-complete"
+MARKER = ".repros-complete"
 """A file that is written last into an environment; an environment without it is incomplete."""
 
 
@@ -81,32 +81,9 @@ def drop(stack: Stack) -> bool:
         return False
     with FileLock(f"{root}.lock"):
         # The marker first: what an interrupt leaves then counts as incomplete.
-        (root / _MARKER).unlink(missing_ok=True)
+        (root / MARKER).unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
     return True
-
-
-@contextlib.contextmanager
-def copy(stack: Stack, say: Say) -> Iterator[Path]:
-    """Yield the interpreter of a second environment of the stack, which the caller may change; remove it afterwards.
-
-    It is linked from uv's cache like the stack's own environment, which is left unchanged. There is at most one copy
-    at a time: a second process waits.
-
-    Raises:
-        EnvironmentFailedError: as :func:`ensure`.
-    """
-    root = place(stack).with_name(f"{place(stack).name}-copy")
-    root.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(root, say, f"is using the second environment of stack {stack.name}"):
-        try:
-            try:
-                _install(stack, root, say)
-            except OSError as error:
-                raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
-            yield _python(root)
-        finally:
-            shutil.rmtree(root, ignore_errors=True)
 
 
 def _make_unless_complete(stack: Stack, root: Path, say: Say) -> Path:
@@ -145,7 +122,7 @@ def _install(stack: Stack, root: Path, say: Say) -> None:
         _announce_cost(stack, say, cuda=cuda, downloads=downloads)
         _check_disk_space(stack, root.parent, cuda=cuda, downloads=downloads)
         run_uv(*install, folder=root.parent, say=say)
-        (root / _MARKER).touch()
+        (root / MARKER).touch()
     except UvError as error:
         raise EnvironmentFailedError(stack, str(error)) from error
     finally:
@@ -201,4 +178,4 @@ def _python(root: Path) -> Path:
 
 
 def _is_complete(root: Path) -> bool:
-    return (root / _MARKER).is_file() and _python(root).exists()
+    return (root / MARKER).is_file() and _python(root).exists()

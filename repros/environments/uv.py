@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from itertools import takewhile
 from pathlib import Path
 
@@ -14,6 +16,11 @@ from repros.errors import ReprosError
 
 Say = Callable[[str], None]
 """Receives one line of progress for the user."""
+
+watch_uv: ContextVar[Callable[[subprocess.Popen[str]], AbstractContextManager[object]]] = ContextVar(
+    "watch_uv", default=nullcontext
+)
+"""Enters a context for as long as a uv runs that the thread has started, in which another thread may end it."""
 
 _PROGRESS = ("Building", "Built", "Downloading", "Downloaded", "Prepared", "Installed")
 """First words of the lines of uv's output that are passed on as progress."""
@@ -32,6 +39,8 @@ class UvError(ReprosError):
         """Compose the message from uv's output: from `error:` or its cross on, else the last lines."""
         begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_MOST_LINES)
         words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_MOST_LINES])).split()).removeprefix("error: ")
+        self.is_without_solution = words.startswith("No solution found")
+        """Whether the requirements contradict each other, so that the next time ends alike."""
         super().__init__(f"uv {command}: {words or 'no reason given'}")
 
 
@@ -63,10 +72,11 @@ def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
         errors="replace",
     ) as process:
         try:
-            for line in process.stdout or ():
-                lines.append(line.rstrip())
-                if say is not None and line.lstrip().startswith(_PROGRESS):
-                    say(f"  {line.strip()}")
+            with watch_uv.get()(process):
+                for line in process.stdout or ():
+                    lines.append(line.rstrip())
+                    if say is not None and line.lstrip().startswith(_PROGRESS):
+                        say(f"  {line.strip()}")
         except BaseException:  # an interrupt must not leave a download running
             process.kill()
             raise

@@ -1,6 +1,7 @@
 """Describe the environment under test: its interpreter runs this script, which prints one JSON object as its last line.
 
-`python probe.py [sim]`: with `sim`, the simulated accelerator is built if it is not in the cache yet.
+`python probe.py [sim|where]`: with `sim`, the simulated accelerator is built if it is not in the cache yet; with
+`where`, torch is not imported, and the object says where Python and torch are.
 """
 
 from __future__ import annotations
@@ -46,37 +47,57 @@ def _cuda(problem: str | None) -> tuple[int, str | None]:
     return count, None if count else f"torch {torch.__version__} finds no CUDA device on this machine"
 
 
-def _sim() -> str | None:
-    """Build the simulated accelerator unless it is cached; return why that is impossible, or None."""
+def _sim() -> dict[str, str | None]:
+    """Build the simulated accelerator unless it is cached; return where it is, or why that is impossible."""
     try:
         from repros.simulated_gpus import build
 
-        build.shared_object()
+        return {"absent": None, "built": str(build.shared_object())}
     except ImportError as error:
-        return f"torch cannot be imported here: {error}"
+        return {"absent": f"torch cannot be imported here: {error}"}
     except RuntimeError as error:
-        return str(error)
+        return {"absent": str(error)}
     except Exception as error:
         # Whatever is wrong with the build must not hide the rest of the environment.
-        return f"the simulated accelerator could not be built: {type(error).__name__}: {error}"
-    return None
+        return {"absent": f"the simulated accelerator could not be built: {type(error).__name__}: {error}"}
 
 
-def main() -> None:
-    """Print the description as the last line: what a library prints from here on, also at its exit, goes to stderr."""
-    answers = os.dup(1)
-    os.dup2(2, 1)
+def _where() -> dict[str, object]:
+    """Return what a kept description depends on: the interpreter, its path, and the file that torch would be."""
+    import importlib.util
+
+    try:
+        torch = importlib.util.find_spec("torch")
+    except Exception:
+        torch = None
+    return {
+        "version": sys.version,
+        "executable": sys.executable,
+        "prefixes": [sys.prefix, sys.base_prefix],
+        "path": sys.path,
+        "torch": torch.origin if torch else None,
+    }
+
+
+def _description(*, sim: bool) -> dict[str, object]:
     problem = _import_problem()
     count, why_no_cuda = _cuda(problem)
-    description = {
+    return {
         "python": platform.python_version(),
         "executable": sys.executable,
         "platform": platform.platform(),
         "versions": _versions(),
         "torch": problem,
         "cuda": {"count": count, "absent": why_no_cuda},
-        "sim": {"absent": _sim()} if "sim" in sys.argv[1:] else None,
+        "sim": _sim() if sim else None,
     }
+
+
+def main() -> None:
+    """Print the description as the last line: what a library prints from here on, also at its exit, goes to stderr."""
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    description = _where() if "where" in sys.argv[1:] else _description(sim="sim" in sys.argv[1:])
     # A line of its own, whatever was printed before.
     os.write(answers, f"\n{json.dumps(description)}\n".encode())
 

@@ -44,12 +44,16 @@ class Recorder:
         self.write("start", ppid=os.getppid(), role=role, rank=rank)
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one event; errors are ignored, since recording must never make a script fail."""
+        """Append one event; errors are ignored, since recording must never make a script fail.
+
+        With it goes the processor time, in seconds, of this process and of the children that it has waited for.
+        """
         try:
             if os.getpid() != self.pid:
                 self.begin("helper", None)
             # A line break first: an incomplete line of another writer must not swallow this one.
-            line = f"\n{json.dumps(dict(details, event=event, time=time.monotonic()))}\n"
+            used = round(sum(os.times()[:4]), 2)
+            line = f"\n{json.dumps(dict(details, event=event, time=time.monotonic(), processor=used))}\n"
             os.write(self.events, line.encode("utf-8", "backslashreplace"))
         except Exception:
             pass

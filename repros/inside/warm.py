@@ -24,6 +24,7 @@ does not survive a fork.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import json
 import os
@@ -56,12 +57,22 @@ def main() -> None:
 
 
 def _import(names: list[str]) -> None:
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except Exception as error:
-            traceback.print_exc()
-            _raise_when_imported(name, error)
+    """Import modules, and exempt all objects so far from garbage collection, here and in what is forked.
+
+    A collection writes into the head of every object that it looks at, and each page that a rank writes to is copied:
+    14,000 pages for torch 2.1 with Lightning, 140 ms of processor time. Module-level objects are never garbage.
+    """
+    gc.disable()
+    try:
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except Exception as error:
+                traceback.print_exc()
+                _raise_when_imported(name, error)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _raise_when_imported(name: str, error: Exception) -> None:

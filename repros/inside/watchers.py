@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
@@ -111,18 +112,37 @@ def watch_sigterm(recorder: Recorder, module: Any) -> None:
 
 
 def watch_process_groups(recorder: Recorder, module: Any) -> None:
-    """Record the process group that this process joins, once `torch.distributed.distributed_c10d` is imported."""
-    original = module.init_process_group
+    """Record the process groups that this process joins, once `torch.distributed.distributed_c10d` is imported.
+
+    A timeout that the script gives to a group is recorded, too: a wait in that group ends then.
+    """
+
+    def joined(timeout: float | None) -> None:
+        recorder.write("joined", rank=module.get_rank(), world_size=module.get_world_size(), timeout=timeout)
+
+    _after(module, "init_process_group", joined)
+    _after(module, "new_group", lambda timeout: recorder.write("group", timeout=timeout))
+
+
+def _after(module: Any, name: str, act: Callable[[float | None], None]) -> None:
+    """Call `act` after each call of a function of `distributed_c10d`, with the `timeout` it was given, in seconds."""
+    import inspect  # torch has imported it; at the top it would delay processes without torch
+
+    original = getattr(module, name)
+    parameters = inspect.signature(original)
 
     @functools.wraps(original)
-    def init_process_group(*args: Any, **options: Any) -> None:
-        original(*args, **options)
-        recorder.write("joined", rank=module.get_rank(), world_size=module.get_world_size())
+    def call(*args: Any, **options: Any) -> Any:
+        result = original(*args, **options)
+        timeout: Any = parameters.bind(*args, **options).arguments.get("timeout")
+        # torch takes seconds, too.
+        act(timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout)
+        return result
 
     # In both modules. If torch.distributed is not imported yet, it will import the replacement from this module.
     for place in (module, sys.modules.get("torch.distributed")):
-        if getattr(place, "init_process_group", None) is original:
-            setattr(place, "init_process_group", init_process_group)  # noqa: B010 - what mypy takes for a module
+        if getattr(place, name, None) is original:
+            setattr(place, name, call)
 
 
 class ExceptionRecorder(Protocol):

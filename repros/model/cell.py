@@ -32,6 +32,8 @@ class Cell:
     environment: Environment
     processes: int
     """Ranks expected: the repro's, or fewer on a machine with fewer GPUs."""
+    gpus: tuple[str, ...] = ()
+    """The GPUs that it was given, as CUDA_VISIBLE_DEVICES names them: an index, `GPU-<uuid>` or `MIG-<uuid>`."""
 
     @property
     def expectation(self) -> Expectation:

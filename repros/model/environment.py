@@ -34,6 +34,8 @@ class Environment:
     """Why no cell can run here at all: the environment could not be made, or its interpreter does not answer."""
     stack: str | None = None
     """Name of the stack that the environment was made from; None for the user's own environment."""
+    platform: str = ""
+    """The operating system, processor and C library of the machine that it is on; empty: those of this one."""
 
     def unmet(self, requirements: Iterable[Requirement]) -> list[str]:
         """Return the requirements that do not hold here, each as `lightning>=2.1 (found 2.0.9)`."""

@@ -20,7 +20,7 @@ class Ending(StrEnum):
     SIGNALLED = "signalled"
     """Ended by a signal that the engine did not send."""
     TIMED_OUT = "timed out"
-    """Still running at the cell's deadline; its stacks were taken."""
+    """Still running at the cell's deadline, or when the cell was seen to hang as documented; its stacks were taken."""
     STOPPED = "stopped"
     """A rank that the engine ended because it outlived the main process."""
 
@@ -86,8 +86,11 @@ class Process:
     """Size of the default process group that it joined; None if it joined none."""
     at: float = 0.0
     """Seconds from the cell's start to this ending."""
+    processor: float = 0.0
+    """Seconds of processor time up to its last event: its own and that of the children that it waited for. It is 0 for
+    a child that another process of the cell waited for."""
     stacks: str = ""
-    """Python stacks of every thread, taken at the deadline or at a fatal signal."""
+    """Python stacks of every thread, taken at the deadline, at a hang or at a fatal signal."""
     log: Path | None = None
     """What it wrote to stdout and stderr."""
 
@@ -115,6 +118,13 @@ class Observation:
     """Why the run says nothing about the repro: the engine could not do its work."""
     leftovers: int = 0
     """Processes that outlived the main process and had to be ended, ranks not counted."""
+    standstill: str | None = None
+    """Which evidence showed a documented hang before the deadline."""
+
+    @property
+    def processor(self) -> float:
+        """Seconds of processor time of all processes; those that were killed count up to their last event."""
+        return sum(process.processor for process in self.processes)
 
     @property
     def ranks(self) -> Iterator[Process]:

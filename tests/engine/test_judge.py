@@ -258,3 +258,10 @@ def test_the_lowest_of_several_failed_ranks_gives_the_reason() -> None:
         "rank 0 showed the documented signature",
         "RuntimeError: the documented failure, got -4",
     )
+
+
+def test_the_reason_tells_which_evidence_showed_a_hang() -> None:
+    hung = observation(HUNG, replace(HUNG, rank=1), standstill="seen after 6.0 s, since no rank ran")
+    result = judge(ends("hang"), hung)
+    reason = "rank 0 showed the documented signature, seen after 6.0 s, since no rank ran"
+    assert (result.verdict, result.signature, result.reason) == (Verdict.REPRODUCED, "hang", reason)

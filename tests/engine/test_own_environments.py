@@ -122,7 +122,7 @@ def test_a_path_that_is_not_an_interpreter_is_refused(repros: Run, tmp_path: Pat
         tmp_path / "empty": f"{tmp_path}/empty is a folder without bin/python; name an environment's folder, or an",
         tmp_path / "notes.txt": f"{tmp_path}/notes.txt: cannot be run (Permission denied); {EXPECTED}",
         tmp_path / "nowhere": f"{tmp_path}/nowhere: cannot be run (No such file or directory); {EXPECTED}",
-        Path(str(ls)): f"{ls}: did not answer (no output); {EXPECTED}",
+        Path(str(ls)): f"{ls}: did not answer ({ls}: cannot access 'where': No such file or directory); {EXPECTED}",
     }
     for python, sentence in refusals.items():
         code, out, err = repros("run", "--catalogue", RAISES, "--python", python)

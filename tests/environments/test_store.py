@@ -6,14 +6,12 @@ import hashlib
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from repros.cache import cache_folder
-from repros.environments.store import EnvironmentFailedError, copy, drop, ensure, place, ready
+from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
 from tests.tiny_stack import MakeStack
 
 pytestmark = pytest.mark.slow
@@ -185,21 +183,3 @@ def test_only_a_file_with_the_hash_in_the_lock_is_installed(make_stack: MakeStac
     assert not unhashed.exists()
     stack.lock.write_text(hashed.replace("0" * 64, digest), encoding="utf-8")
     assert installed(ensure(stack, lambda _: None), "tiny_one")
-
-
-def test_a_copy_that_another_process_uses_is_waited_for_with_a_word(make_stack: MakeStack) -> None:
-    stack, lines, made = make_stack("tiny_one"), list[str](), list[Path]()
-
-    def use() -> None:
-        with copy(stack, lines.append) as python:
-            made.append(python)
-
-    with copy(stack, lambda _: None):
-        thread = threading.Thread(target=use)
-        thread.start()
-        until = time.monotonic() + 30
-        while not lines and time.monotonic() < until:
-            time.sleep(0.02)
-        assert (lines, made) == (["waiting for another process that is using the second environment of stack tiny"], [])
-    thread.join()
-    assert len(made) == 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,19 @@ def test_another_process_keeps_what_it_holds_until_it_ends(make_stack: MakeStack
     assert drop_unless_held(stack)
     assert not ready(stack)
     assert not drop_unless_held(stack)
+
+
+def test_what_is_held_for_a_moment_is_removed(make_stack: MakeStack) -> None:
+    """A child process has the locks of its parent between its fork and its own program."""
+    stack = make_stack("tiny_library")
+    ensure(stack, print)
+    with contextlib.ExitStack() as held, ThreadPoolExecutor() as pool:
+        held.enter_context(hold([stack]))
+        dropped = pool.submit(drop_unless_held, stack)
+        time.sleep(0.2)
+        assert not dropped.done()
+        held.close()
+        assert dropped.result()
 
 
 def test_several_hold_one_and_the_last_lets_it_go(make_stack: MakeStack) -> None:

@@ -30,7 +30,11 @@ OWN = {
     "engine/launch/reaper.py": "REPROS_RUNNER",
 }
 """What does not reach the inside, and that of a program that may import nothing of this project."""
-MESSAGES = {("cli/shared/options.py", "REPROS_CATALOGUE"), ("cli/new.py", "REPROS_CATALOGUE")}
+MESSAGES = {
+    ("cli/shared/options.py", "REPROS_CATALOGUE"),
+    ("cli/new.py", "REPROS_CATALOGUE"),
+    ("cli/bisect.py", "REPROS_JOBS"),  # an option of several commands
+}
 
 
 def literals(path: Path) -> Iterator[str]:

@@ -24,6 +24,9 @@ SIM = PACKAGE / "simulated_gpus"
 WATCH = PACKAGE / "watch/inside"
 """What `repros watch` runs inside a program; no cell does."""
 
+INSTALLER = PACKAGE / "environments"
+"""What installs, holds and removes environments; the versions that it installs count by themselves."""
+
 ROOTS = ("engine/catalogue.py", "engine/plan.py", "engine/environment.py", "engine/cells.py")
 """The modules between a script and its verdict; what they import from this project counts with them."""
 
@@ -65,7 +68,7 @@ def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, An
 def engine() -> str:
     """Return the digest of everything between a script and its verdict, except the simulated accelerator."""
     roots = [PACKAGE / name for name in ROOTS]
-    return _python_sources().digest([*roots, *INSIDE.rglob("*.py")], without=(SIM, WATCH))
+    return _python_sources().digest([*roots, *INSIDE.rglob("*.py")], without=(SIM, WATCH, INSTALLER))
 
 
 @cache

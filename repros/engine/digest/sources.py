@@ -36,9 +36,13 @@ class PythonSources:
 
         Args:
             roots: the modules' files.
-            without: folders whose modules are left out, imported or not.
+            without: folders whose modules are left out, imported or not; of an import only the name counts.
         """
-        forms = {self._form(path, self._identity) for path in self.closure(roots, without)}
+
+        def identity(path: Path) -> str:
+            return "" if _is_below(path, without) else self._identity(path)
+
+        forms = {self._form(path, identity) for path in self.closure(roots, without)}
         return sha256(form.encode() for form in sorted(forms))
 
     def closure(self, roots: Iterable[Path], without: Collection[Path] = ()) -> set[Path]:
@@ -47,7 +51,7 @@ class PythonSources:
         waiting = list(roots)
         while waiting:
             path = waiting.pop()
-            if path not in found and not any(map(path.is_relative_to, without)):
+            if path not in found and not _is_below(path, without):
                 found.add(path)
                 waiting += self._imports(path)
         return found
@@ -118,3 +122,7 @@ def cpp_digest(folder: Path) -> str:
     sources = {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in files}
     own = {name: sha256([cpp.normal_form(source, lambda _: "header").encode()]) for name, source in sources.items()}
     return sha256(form.encode() for form in sorted(cpp.normal_form(source, own.get) for source in sources.values()))
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(map(path.is_relative_to, folders))

@@ -34,28 +34,36 @@ from pathlib import Path
 
 import psutil
 
+from repros.engine.launch import reaper
 from repros.inside import contract
 
 _POLL = 0.02
+_PROC = Path("/proc/self")
 LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
 """Signals in order of force, each with the seconds that processes get to obey it.
 
 SIGKILL is repeated: a process that was forked after the others were listed is found the next time.
 """
 HASTY = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.5), *LADDER[2:])
-"""For an interrupted run: the user is waiting, and the cell is not judged."""
+"""For an interrupted run, where the user is waiting, and for ranks seen to hang: in C++, Python handles no signal."""
 
 
 def members(token: Path, session: int) -> list[psutil.Process]:
     """Return the living processes of the cell with that token, or in that session."""
     found = []
-    for process in psutil.process_iter():
+    for pid in reaper.members(f"{contract.CELL}={token}", {session}) if _PROC.is_dir() else psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.status() == psutil.STATUS_ZOMBIE:
-                continue
-            if os.getsid(process.pid) == session or process.environ().get(contract.CELL) == str(token):
+            process = psutil.Process(pid)
+            if _PROC.is_dir() or _is_member(process, token, session):
                 found.append(process)
     return found
+
+
+def _is_member(process: psutil.Process, token: Path, session: int) -> bool:
+    """Return whether a process belongs to the cell, without `/proc`."""
+    if process.status() == psutil.STATUS_ZOMBIE:
+        return False
+    return os.getsid(process.pid) == session or process.environ().get(contract.CELL) == str(token)
 
 
 def stopped(token: Path, session: int) -> set[int]:

@@ -61,15 +61,24 @@ def _gpus(count: int) -> str:
 
 
 def for_cell(cell: Cell, folder: Path, workdir: Path, log: Path) -> dict[str, str]:
-    """Return the environment variables of a cell's main process."""
-    return for_device(cell.device, cell.processes) | {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
-        "TMPDIR": str(workdir),
-        contract.CELL: str(folder),
-        contract.LOG: str(log),
-        contract.SCRIPT: str(cell.repro.path.resolve()),
-    }
+    """Return the environment variables of a cell's main process.
+
+    A rank takes its GPUs from here even if a warm server forks it: the server has not initialised CUDA, which reads the
+    variable then.
+    """
+    gpus = {"CUDA_VISIBLE_DEVICES": ",".join(cell.gpus)} if cell.device is Device.CUDA and cell.gpus else {}
+    return (
+        for_device(cell.device, cell.processes)
+        | gpus
+        | {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(_free_port()),
+            "TMPDIR": str(workdir),
+            contract.CELL: str(folder),
+            contract.LOG: str(log),
+            contract.SCRIPT: str(cell.repro.path.resolve()),
+        }
+    )
 
 
 def _free_port() -> int:

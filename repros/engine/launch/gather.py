@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from repros.engine.launch.stacks import read_from, stacks_file
 from repros.model import Ending, Process, ProcessRole, Raised
 
 _FATAL = {
@@ -42,10 +43,16 @@ class Timeline:
     """When the cell was declared hung."""
     cutoff: float = math.inf
     """When the engine began to end the remaining processes; it caused the events that they recorded later."""
+    cutoffs: Mapping[int, float] = field(default_factory=dict)
+    """When a leader began to end ranks that outlived a failed one, by their pids, if that was earlier."""
     stopped: set[int] = field(default_factory=set)
     """Pids of the processes that the engine ended."""
     frozen: set[int] = field(default_factory=set)
     """Pids of the processes that were found stopped (SIGSTOP) when the cell's time was up."""
+    standstill: str | None = None
+    """Which evidence showed a documented hang before the deadline."""
+    stacks_begin: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of each process's stacks that earlier requests brought; they are not evidence of the ending."""
 
     @property
     def last(self) -> float:
@@ -62,26 +69,25 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
         main: the main process's pid.
         main_status: its `returncode`: negative for a signal.
     """
-    places = folder.glob("processes/[0-9]*")
-    recorded = {int(place.name): list(_events(place / "events.jsonl")) for place in places}
+    recorded = _recorded(folder)
     statuses = _child_statuses(event for events in recorded.values() for event in events)
-    timeline.stopped |= {
-        event["child"]
+    timeline.cutoffs = {
+        event["child"]: event["time"]
         for events in recorded.values()
         for event in events
         if event["event"] == "stopped" and isinstance(event.get("child"), int)
     }
+    timeline.stopped |= timeline.cutoffs.keys()
     processes = []
     for pid, events in recorded.items():
-        trace = _Trace.of(pid, events, is_main=pid == main)
+        trace = Trace.of(pid, events, is_main=pid == main)
         if trace is None:
             continue
         status = main_status if trace.pid == main else statuses.get(pid)
-        place = folder / "processes" / str(pid)
-        log = folder / "main.log" if trace.pid == main else place / "log.txt"
-        stacks = place / "stacks.txt"
-        text = stacks.read_text("utf-8", "replace") if stacks.exists() else ""
-        processes.append(_process(trace, status, timeline, text, log if log.exists() else None))
+        log = folder / "main.log" if trace.pid == main else folder / "processes" / str(pid) / "log.txt"
+        text = read_from(stacks_file(folder, pid), timeline.stacks_begin.get(pid, 0))
+        used = 0.0 if pid in statuses else trace.processor
+        processes.append(_process(trace, status, timeline, text, log if log.exists() else None, used))
     processes = _with_rank_zero(processes)
     return tuple(sorted(processes, key=_sort_key))
 
@@ -91,8 +97,20 @@ def _sort_key(process: Process) -> tuple[bool, int, int]:
     return process.role is ProcessRole.HELPER, -1 if process.rank is None else process.rank, process.pid
 
 
+def read_traces(folder: Path, main: int) -> dict[int, Trace]:
+    """Return what each process of a running cell has recorded so far, by its pid."""
+    traces = (Trace.of(pid, events, is_main=pid == main) for pid, events in _recorded(folder).items())
+    return {trace.pid: trace for trace in traces if trace}
+
+
+def _recorded(folder: Path) -> dict[int, Events]:
+    """Return the events of each process of a cell, by its pid."""
+    places = folder.glob("processes/[0-9]*")
+    return {int(place.name): list(_events(place / "events.jsonl")) for place in places}
+
+
 @dataclass(frozen=True)
-class _Trace:
+class Trace:
     """What one process recorded: its role, its rank and the last event of each kind that tells how it ended."""
 
     pid: int
@@ -104,9 +122,13 @@ class _Trace:
     joined: Mapping[str, Any] | None
     interrupted: Mapping[str, Any] | None
     """The first of its kind: what came after it is its consequence."""
+    processor: float
+    """Seconds of processor time up to its last event, with those of the children that it waited for."""
+    timeout: float | None = None
+    """The shortest timeout that the script gave to a process group, in seconds; None if it gave none."""
 
     @classmethod
-    def of(cls, pid: int, events: Events, *, is_main: bool) -> _Trace | None:
+    def of(cls, pid: int, events: Events, *, is_main: bool) -> Trace | None:
         """Sort the events; return None if the process recorded no start, unless the engine itself started it."""
         last = {event["event"]: event for event in events}
         interrupted = next(
@@ -123,31 +145,54 @@ class _Trace:
         # A process knows its rank for certain once it joined the process group: the last event with a rank counts.
         ranks = [event["rank"] for event in events if isinstance(event.get("rank"), int)]
         rank = ranks[-1] if ranks and role in {ProcessRole.MAIN, ProcessRole.RANK} else None
+        used = [event["processor"] for event in events if isinstance(event.get("processor"), int | float)]
+        timeouts = (event.get("timeout") for event in events if event["event"] in {"joined", "group"})
+        ends = last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined")
         return cls(
-            pid, role, rank, last.get("raised"), last.get("finished"), last.get("exit"), last.get("joined"), interrupted
+            pid,
+            role,
+            rank,
+            *ends,
+            interrupted,
+            max(used, default=0.0),
+            min((timeout for timeout in timeouts if isinstance(timeout, int | float)), default=None),
         )
 
+    @property
+    def world_size(self) -> int | None:
+        """Size of the default process group that it joined; None if it joined none."""
+        size = self.joined.get("world_size") if self.joined else None
+        return size if isinstance(size, int) else None
 
-def _process(trace: _Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None) -> Process:
+    @property
+    def is_rank(self) -> bool:
+        """Whether it has joined a process group, as a launcher does not."""
+        return self.world_size is not None
+
+
+def _process(
+    trace: Trace, status: int | None, timeline: Timeline, stacks: str, log: Path | None, processor: float
+) -> Process:
     """Decide how one process ended, from its events, its wait status and what the engine did to it."""
     at, details = _ending(trace, status, timeline, stacks)
-    size = trace.joined.get("world_size") if trace.joined else None
     return Process(
         trace.pid,
         trace.role,
         trace.rank,
-        world_size=size if isinstance(size, int) else None,
+        world_size=trace.world_size,
         at=max(0.0, (at or timeline.last) - timeline.started),
         stacks=stacks,
         log=log,
+        processor=processor,
         **details,
     )
 
 
-def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) -> tuple[float | None, dict[str, Any]]:
+def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -> tuple[float | None, dict[str, Any]]:
     """Return when a process ended, if it recorded that, and how."""
+    cutoff = min(timeline.cutoff, timeline.cutoffs.get(trace.pid, math.inf))
     raised, finished, left, interrupted = (
-        event if event and event["time"] <= timeline.cutoff else None
+        event if event and event["time"] <= cutoff else None
         for event in (trace.raised, trace.finished, trace.exit, trace.interrupted)
     )
     if interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event):
@@ -162,7 +207,7 @@ def _ending(trace: _Trace, status: int | None, timeline: Timeline, stacks: str) 
             return finished["time"], {"ending": Ending.RETURNED}
     if trace.pid in timeline.frozen:
         return None, {"ending": Ending.SIGNALLED, "signal": "SIGSTOP"}
-    too_late = any(event and event["time"] > timeline.cutoff for event in (trace.raised, trace.finished, trace.exit))
+    too_late = any(event and event["time"] > cutoff for event in (trace.raised, trace.finished, trace.exit))
     if trace.pid in timeline.stopped or too_late:
         return None, {"ending": Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED}
     if left is not None:

@@ -1,4 +1,4 @@
-"""Supervision of one cell from start to observation: deadline, logs, stacks, ending of remaining processes."""
+"""Supervision of one cell from start to observation: deadline, hang, logs, stacks, ending of remaining processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from repros.engine.launch import containment, logs, reaper
+from repros.engine.launch import containment, logs, reaper, stacks
 from repros.engine.launch.gather import Timeline, gather
-from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL
+from repros.engine.launch.standstill import Standstill
+from repros.inside.recorder import RANK_GRACE
 from repros.model import Cell, Launch, Observation, ProcessRole
 
 _PROC = Path("/proc/self")
 _POLL = 0.1
-_STACKS_TIMEOUT = 1.0
 _ROOM = 64 * 1024
 """Bytes that must be free on the logs' disk after a run; about the longest record of an exception."""
 
@@ -102,7 +102,14 @@ def run(cell: Cell, folder: Path, start: StartCell, launch: Launch, stop: thread
     if not processes:
         why = "the hook did not start" if timeline.deadline is None else "it had not begun at its deadline"
         return broken(f"no process of the cell wrote any event: {why}")
-    return Observation(processes, time.monotonic() - started, folder, launch=launch, leftovers=leftovers)
+    return Observation(
+        processes,
+        time.monotonic() - started,
+        folder,
+        launch=launch,
+        leftovers=leftovers,
+        standstill=timeline.standstill,
+    )
 
 
 def _run(cell: Cell, dirs: CellDirs, start: StartCell, stop: threading.Event) -> tuple[Timeline, MainProcess, int]:
@@ -113,23 +120,24 @@ def _run(cell: Cell, dirs: CellDirs, start: StartCell, stop: threading.Event) ->
     timeline = Timeline(started=time.monotonic())
     try:
         deadline = timeline.started + cell.repro.deadline
-        if _wait(main, folder, deadline, stop):
+        standstill = Standstill(cell, folder, main.pid)
+        if _wait(main, folder, deadline, stop, standstill):
             timeline.main_ended = time.monotonic()
             # After a main process that succeeded, ranks may still be slow, or hang as documented.
             until = deadline if main.returncode == 0 else min(deadline, timeline.main_ended + RANK_GRACE)
             if not _wait_for_ranks(folder, main.pid, until, stop):
                 timeline.deadline = time.monotonic() if until == deadline else None
-                timeline.frozen = containment.stopped(folder, main.pid)
-                _take_stacks(folder, main.pid)
+                _look_for_the_last_time(folder, main.pid, timeline)
         elif not stop.is_set():
-            timeline.deadline = timeline.cutoff = time.monotonic()
-            timeline.frozen = containment.stopped(folder, main.pid)
-            _take_stacks(folder, main.pid)
+            timeline.deadline = time.monotonic()
+            timeline.standstill = standstill.evidence
+            _look_for_the_last_time(folder, main.pid, timeline)
     finally:
         timeline.cutoff = min(timeline.cutoff, time.monotonic())
         timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
         leftovers = len(timeline.stopped - _pids(folder, ProcessRole.MAIN, ProcessRole.LEADER, ProcessRole.RANK))
-        containment.end(folder, main.pid, containment.HASTY if stop.is_set() else containment.LADDER)
+        is_urgent = stop.is_set() or timeline.standstill is not None
+        containment.end(folder, main.pid, containment.HASTY if is_urgent else containment.LADDER)
         main.end()
         logs.compact(folder)
     return timeline, main, leftovers
@@ -142,9 +150,9 @@ def _check_room(folder: Path) -> None:
     file.unlink()
 
 
-def _wait(main: MainProcess, folder: Path, deadline: float, stop: threading.Event) -> bool:
-    """Wait for the main process; return False if it still runs at the deadline or at a stop."""
-    while time.monotonic() < deadline and not stop.is_set():
+def _wait(main: MainProcess, folder: Path, deadline: float, stop: threading.Event, standstill: Standstill) -> bool:
+    """Wait for the main process; return False if it still runs at the deadline, at a stop, or as the cell hangs."""
+    while time.monotonic() < deadline and not stop.is_set() and not standstill.is_seen():
         if main.wait(timeout=_POLL):
             return True
         logs.trim(folder)
@@ -162,15 +170,13 @@ def _wait_for_ranks(folder: Path, session: int, until: float, stop: threading.Ev
     return False
 
 
-def _take_stacks(folder: Path, session: int) -> None:
-    """Request the stacks of every process that recorded its start, and wait until they are written."""
+def _look_for_the_last_time(folder: Path, session: int, timeline: Timeline) -> None:
+    """Look for stopped processes, and take the stacks of every process that recorded its start."""
+    timeline.cutoff = time.monotonic()  # a rank that waits in the store may take the signal for an error
+    timeline.frozen = containment.stopped(folder, session)
     known = _pids(folder, ProcessRole.MAIN, ProcessRole.RANK, ProcessRole.HELPER)
     targets = [process for process in containment.members(folder, session) if process.pid in known]
-    files = [folder / "processes" / str(process.pid) / "stacks.txt" for process in targets]
-    containment.signal_all(targets, STACKS_SIGNAL)
-    until = time.monotonic() + _STACKS_TIMEOUT
-    while time.monotonic() < until and not all(file.exists() and file.stat().st_size for file in files):
-        time.sleep(_POLL / 2)
+    timeline.stacks_begin = stacks.take(folder, targets).begins
 
 
 def _pids(folder: Path, *roles: ProcessRole) -> set[int]:

@@ -262,6 +262,9 @@ def test_the_project_is_imported_by_from_imports_only() -> None:
 
 BESIDE_THE_VERDICT = {
     "pipeline.py": "the order of the steps",
+    "local.py": "runs cells side by side, each as it would run alone",
+    "schedule.py": "the order of cells, and what each needs of the machine",
+    "inventory.py": "what the machine has",
     "own_folder.py": "the folder of results and logs",
     "record.py": "records verdicts that have been decided",
     "digest": "the digests themselves",
@@ -285,7 +288,7 @@ def test_the_digest_covers_the_engine() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
-    ["model/cell.py", "environments/store.py", "environments/uv.py", "model/lock.py", "engine/launch/environ.py"],
+    ["model/cell.py", "model/stack.py", "model/lock.py", "engine/launch/environ.py"],
 )
 def test_modules_that_the_engine_imports_count(clone: Path, module: str) -> None:
     before = digests(clone / "repros")

@@ -16,7 +16,7 @@ import pytest
 from repros.engine import record
 from repros.engine.judge import judge
 from repros.engine.launch import containment, environ, logs, run, supervise
-from repros.model import Cell, Ending, Process, Result, Verdict
+from repros.model import Cell, Device, Ending, Process, Result, Verdict
 from tests.endings import ENDINGS
 
 Play = Callable[..., Result]
@@ -260,6 +260,20 @@ def test_a_cell_does_not_inherit_variables_that_make_it_part_of_another_job(
         "REPROS_SIM",
         "PYTHONHOME",
     } & set(found)
+
+
+@pytest.mark.parametrize("gpus", [("3",), ("GPU-8932f937", "GPU-46a1"), ("MIG-c7384736-a75d",)])
+def test_a_cuda_cell_sees_the_gpus_that_it_was_given_and_another_cell_none(
+    gpus: tuple[str, ...], toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def visible(**changes: object) -> str | None:
+        cell = replace(toy_cell("raises"), **changes)  # type: ignore[arg-type]
+        return environ.for_cell(cell, tmp_path, tmp_path, tmp_path / "log").get("CUDA_VISIBLE_DEVICES")
+
+    assert visible(device=Device.CUDA, gpus=gpus) == ",".join(gpus)
+    assert (visible(device=Device.CPU, gpus=gpus), visible(device=Device.SIM, gpus=gpus)) == ("", None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
+    assert visible(device=Device.CUDA, processes=2) == "5,6", "one that was given none takes the user's"
 
 
 def test_a_record_line_has_no_environment_variables(play: Play, tmp_path: Path) -> None:

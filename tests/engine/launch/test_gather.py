@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from repros.engine.launch import gather as gathering
 from repros.engine.launch.gather import Timeline, gather
-from repros.model import Ending, Process
+from repros.model import Ending, Observation, Process
 
 MAIN = 10
 CHAIN = [
@@ -61,6 +61,15 @@ def observed(
         (process_folder / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
         (process_folder / "stacks.txt").write_text(stacks)
     return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status)
+
+
+def test_processor_time_counts_once_for_a_child_that_its_parent_waited_for(tmp_path: Path) -> None:
+    rank = [start(role="rank", rank=1, processor=0.1), event("joined", processor=2.0, rank=1, world_size=2)]
+    killed = [start(role="rank", rank=2, processor=0.1), event("joined", processor=3.0, rank=2, world_size=2)]
+    main = [start(processor=0.2), event("reaped", 3.0, child=11, status=0, processor=4.5), event("finished", 4.0)]
+    found = observed(tmp_path, {MAIN: main, 11: rank, 12: killed, 13: [start(role="helper", processor="damaged")]})
+    assert {process.pid: process.processor for process in found} == {MAIN: 4.5, 11: 0.0, 12: 3.0, 13: 0.0}
+    assert Observation(found, 9.0, tmp_path).processor == 7.5
 
 
 INTERRUPT, TERM = (event("interrupted", signal=name) for name in ("SIGINT", "SIGTERM"))
@@ -208,3 +217,34 @@ def test_the_end_of_many_events_is_read(size: float, tmp_path: Path, monkeypatch
     halfway = [start(), *many[: len(many) // 2], event("joined", rank=3), *many[len(many) // 2 :], event("finished")]
     (rank,) = observed(tmp_path / "halfway", {MAIN: halfway})
     assert (rank.rank, rank.ending) == (0 if size > 2 else 3, Ending.RETURNED)
+
+
+def test_what_a_rank_records_once_its_leader_ends_it_is_no_failure_of_its_own(tmp_path: Path) -> None:
+    leader = [start(role="leader"), event("stopped", 4.0, child=11)]
+    late, early = event("raised", 4.1, chain=CHAIN), event("raised", 3.9, chain=CHAIN)
+    for raised, ending in ((late, "stopped"), (early, "raised")):
+        found = gathered(tmp_path / ending, {MAIN: leader, 11: [start(**RANK), raised]})
+        assert [(name, how) for name, how, _ in found if name == "rank 1"] == [("rank 1", ending)]
+
+
+def test_stacks_of_earlier_requests_are_no_evidence_of_the_ending(tmp_path: Path) -> None:
+    timeline = Timeline(started=0.0, deadline=5.0, cutoff=5.0, stopped={MAIN}, stacks_begin={MAIN: len("earlier\n")})
+    (found,) = observed(tmp_path, {MAIN: [start()]}, -9, timeline, "earlier\nat the end\n")
+    assert (found.ending, found.stacks) == (Ending.TIMED_OUT, "at the end\n")
+
+
+@pytest.mark.parametrize(
+    ("events", "timeout"),
+    [
+        ([event("joined", world_size=2)], None),
+        ([event("joined", world_size=2, timeout=None)], None),
+        ([event("joined", world_size=2, timeout=1800.0), event("group", timeout=20), event("group", timeout=60)], 20),
+        ([event("joined", world_size="2", timeout="soon")], None),
+    ],
+)
+def test_a_running_process_tells_of_its_shortest_timeout(
+    tmp_path: Path, events: list[dict[str, Any]], timeout: float | None
+) -> None:
+    observed(tmp_path, {MAIN: [start(), *events]})
+    (trace,) = gathering.read_traces(tmp_path, MAIN).values()
+    assert trace.timeout == timeout

@@ -1,0 +1,101 @@
+"""Python stacks of running processes: requested by a signal, written by faulthandler, read as threads and frames."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from repros.engine.launch import containment
+from repros.inside.recorder import STACKS_SIGNAL
+
+_TIMEOUT = 1.0
+"""Seconds that the processes get to write their stacks."""
+_POLL = 0.05
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+|\?+) in (?P<function>.*)$')
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One call on a stack."""
+
+    file: str
+    """The file's path."""
+    line: str
+    function: str
+
+    def is_in(self, file: str) -> bool:
+        """Return whether the file's path ends with these folders and this name."""
+        return self.file == file or self.file.endswith(f"/{file}")
+
+
+Stack = tuple[Frame, ...]
+"""The calls of one thread, innermost first."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The stacks that one request has brought, of the processes that have written them."""
+
+    begins: Mapping[int, int]
+    """Bytes of each process's file before this request."""
+    texts: Mapping[int, str]
+    """What each process has written since, as it is in the file."""
+
+
+def stacks_file(folder: Path, pid: int) -> Path:
+    """Return the file in a cell's folder to which faulthandler writes the stacks of a process."""
+    return folder / "processes" / str(pid) / "stacks.txt"
+
+
+def take(folder: Path, processes: Iterable[psutil.Process]) -> Request:
+    """Request the stacks of processes that recorded their start, and wait until they are written.
+
+    A stopped process writes none, nor does one that has not told faulthandler about its file yet.
+    """
+    asked = {process.pid: process for process in processes}
+    begins = {pid: _size(stacks_file(folder, pid)) for pid in asked}
+    containment.signal_all(asked.values(), STACKS_SIGNAL)
+    until = time.monotonic() + _TIMEOUT
+    before, sizes = begins, dict(begins)
+    # A text is complete when it has not grown between two looks.
+    while time.monotonic() < until and (before != sizes or any(sizes[pid] == begins[pid] for pid in asked)):
+        time.sleep(_POLL)
+        before, sizes = sizes, {pid: _size(stacks_file(folder, pid)) for pid in asked}
+    written = {pid: read_from(stacks_file(folder, pid), begins[pid]) for pid in asked}
+    return Request(begins, {pid: text for pid, text in written.items() if text})
+
+
+def threads(text: str) -> list[Stack]:
+    """Return the stack of each thread in what faulthandler has written; the last one is the main thread's.
+
+    faulthandler walks the interpreter's list of threads, which begins with the newest (`_Py_DumpTracebackThreads`, in
+    Python's `traceback.c`).
+    """
+    found: list[list[Frame]] = []
+    for line in text.splitlines():
+        if _THREAD.match(line):
+            found.append([])
+        elif found and (frame := _FRAME.match(line)):
+            found[-1].append(Frame(frame["file"], frame["line"], frame["function"]))
+    return [tuple(frames) for frames in found]
+
+
+def read_from(file: Path, begin: int) -> str:
+    """Return a text file from that byte on, with undecodable bytes replaced; empty if there is none."""
+    with contextlib.suppress(OSError), file.open("rb") as opened:
+        opened.seek(begin)
+        return opened.read().decode("utf-8", "replace")
+    return ""
+
+
+def _size(file: Path) -> int:
+    with contextlib.suppress(OSError):
+        return file.stat().st_size
+    return 0
