@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.bisect.answers import ReleaseAnswer
+from repros.bisect.pool import LocalPool, OpenPool
 from repros.bisect.prober import Prober
 from repros.bisect.question import Question
 from repros.bisect.search import Boundaries, scan, search
@@ -22,7 +23,15 @@ class Bisection:
     answers: Mapping[int, ReleaseAnswer]
 
 
-def run_bisection(question: Question, folder: Path, say: Say, *, every: bool = False) -> Bisection:
+def run_bisection(
+    question: Question,
+    folder: Path,
+    say: Say,
+    *,
+    every: bool = False,
+    jobs: int | None = None,
+    open_pool: OpenPool = LocalPool,
+) -> Bisection:
     """Answer a question.
 
     Args:
@@ -30,9 +39,11 @@ def run_bisection(question: Question, folder: Path, say: Say, *, every: bool = F
         folder: for logs and for the answers, which let an interrupted bisection be resumed.
         say: receives a line for every answer.
         every: whether to ask every release instead of as few as possible.
+        jobs: how many releases to probe side by side; None: as many as there is room for.
+        open_pool: opens what probes them: this machine, or the nodes of a cluster.
     """
     first, last = len(question.older), len(question.older) + 1
     find = scan if every else search
-    with Prober(question, folder, say) as prober:
-        boundaries = find(range(first), first, range(last, last + len(question.newer)), prober.ask)
+    with Prober(question, folder, say, jobs, open_pool) as prober:
+        boundaries = find(range(first), first, range(last, last + len(question.newer)), prober)
     return Bisection(question, boundaries, prober.answers)

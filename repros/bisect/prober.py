@@ -1,38 +1,45 @@
-"""Probing of releases: installing each in a copy of the stack's environment and running the cell there."""
+"""The answers of a bisection's releases: known from an earlier one, or probed by a pool."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import threading
+from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from repros import environments
 from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
-from repros.bisect.imports import ImportFailure, ImportMemory, is_documented, try_imports
-from repros.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
-from repros.bisect.search import Answer, confirm
-from repros.bisect.swap import Swap
-from repros.engine.cells import is_warm, run_cell
-from repros.engine.launch import Servers
-from repros.engine.own_folder import new_log_folder
-from repros.engine.plan import plan
-from repros.engine.probe import ProbeError, probe
+from repros.bisect.imports import ImportMemory
+from repros.bisect.pool import LocalPool, OpenPool
+from repros.bisect.question import Question
+from repros.bisect.runner import no_answer, recall
+from repros.bisect.search import Answer
 from repros.environments.releases import Release
-from repros.environments.uv import Say, UvError
-from repros.model import Cell, Device, Result, Unavailable
+from repros.environments.uv import Say
 
 
 class Prober:
     """Source of answers for the releases of one question, to be used as a context manager.
 
-    It takes an answer from an earlier bisection if there is one. Otherwise it probes the release; the environment for
-    that is made with the first probe and removed at the end.
+    It takes an answer from an earlier bisection if there is one. Otherwise the pool probes the release.
     """
 
-    def __init__(self, question: Question, folder: Path, say: Say) -> None:
-        """Take the earlier answers from the folder, and keep new answers and logs there."""
+    def __init__(
+        self, question: Question, folder: Path, say: Say, jobs: int | None = None, open_pool: OpenPool = LocalPool
+    ) -> None:
+        """Take the earlier answers from the folder, and keep new answers and logs there.
+
+        Args:
+            question: the question.
+            folder: for answers and logs.
+            say: receives a line for every answer, and lines of progress.
+            jobs: how many releases to probe side by side; None: as many as there is room for.
+            open_pool: opens what probes them.
+
+        Raises:
+            ReprosError: the pool cannot be opened.
+        """
         self.answers: dict[int, ReleaseAnswer] = {}
         """The answers so far, by the release's number."""
         self._question = question
@@ -40,8 +47,14 @@ class Prober:
         self._memory = ImportMemory(folder.parent / "imports.jsonl", question.stack)
         self._earlier = {answer.key: answer for answer in read_answers(self._file)}
         self._say = say
-        self._resources = ExitStack()
-        self._runner: ReleaseRunner | None = None
+        self._done: SimpleQueue[tuple[int, Future[ReleaseAnswer]]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._pool = open_pool(question, self._file, self._memory, say, jobs)
+
+    @property
+    def width(self) -> int:
+        """How many releases are probed side by side."""
+        return self._pool.width
 
     def __enter__(self) -> Self:
         return self
@@ -49,127 +62,44 @@ class Prober:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._resources.close()
+        self._pool.close()
 
-    def ask(self, number: int) -> Answer:
-        """Return the answer for the release of this number."""
+    def begin(self, number: int) -> None:
+        """Begin to look for the answer of the release of this number."""
         release = self._question.releases[number]
         found = self._earlier.get(self._question.key(release)) or self._recall(release)
         if found is None:
-            found = self._ensure_runner().probe(release)
-            append_answer(self._file, found)
-        self.answers[number] = found
+            self._pool.submit(release).add_done_callback(lambda done: self._done.put((number, self._kept(done))))
+        else:
+            future = Future[ReleaseAnswer]()
+            future.set_result(found)
+            self._done.put((number, future))
+
+    def next_answer(self) -> tuple[int, Answer]:
+        """Wait for the next answer, and return the number of its release with it.
+
+        Raises:
+            EnvironmentFailedError: a copy of the stack's environment cannot be made.
+        """
+        number, future = self._done.get()
+        found = self.answers[number] = future.result()
+        release = self._question.releases[number]
         self._say(f"{self._question.package} {release.version} ({release.date}): {found.answer}: {found.why}")
-        return found.answer
+        return number, found.answer
+
+    def _kept(self, done: Future[ReleaseAnswer]) -> Future[ReleaseAnswer]:
+        """Write an answer down as soon as it is there, in the thread that has it; return it, or why it cannot be."""
+        if not done.cancelled() and done.exception() is None:
+            try:
+                with self._lock:
+                    append_answer(self._file, done.result())
+            except OSError as error:
+                failed = Future[ReleaseAnswer]()
+                failed.set_exception(error)
+                return failed
+        return done
 
     def _recall(self, release: Release) -> ReleaseAnswer | None:
-        """Return the answer for a release that another bisection could not import."""
-        question = self._question
-        known = self._memory.find(f"{question.package}=={release.version}", question.modules)
-        return _unimportable(question, release, known, "remembered") if known else None
-
-    def _ensure_runner(self) -> ReleaseRunner:
-        if self._runner is None:
-            python = self._resources.enter_context(environments.copy(self._question.stack, self._say))
-            self._runner = ReleaseRunner(self._question, python, new_log_folder(self._file), self._memory)
-        return self._runner
-
-
-class ReleaseRunner:
-    """Runner of a question's cell with one release after another, all in one environment."""
-
-    def __init__(self, question: Question, python: Path, runs: Path, memory: ImportMemory) -> None:
-        """Run in the environment of the interpreter `python`, with the logs below `runs`."""
-        self._question = question
-        self._memory = memory
-        self._python = python
-        self._runs = runs
-        self._swap = Swap(question.stack, question.package, python)
-
-    def probe(self, release: Release) -> ReleaseAnswer:
-        """Install a release, run the cell until enough runs agree, and return the answer."""
-        version, key = str(release.version), self._question.key(release)
-        try:
-            self._swap.install(release.version)
-            failure, note = self._import_with_older_dependencies(release)
-        except UvError as error:
-            return ReleaseAnswer(version, Answer.UNKNOWN, f"cannot be installed: {error}", {}, key)
-        if failure:
-            self._memory.keep(f"{self._question.package}=={version}", failure)
-            return _unimportable(self._question, release, failure, note)
-        cell = self._prepare_cell()
-        if isinstance(cell, str):
-            return ReleaseAnswer(version, Answer.UNKNOWN, cell, {}, key)
-        answer, results = self._run_cell(cell, self._runs / version)
-        versions = _relevant_versions(cell, self._question.package)
-        why = f"{_describe_results(results)}{f' ({note})' if note else ''}"
-        return ReleaseAnswer(version, answer, why, versions, key)
-
-    def _import_with_older_dependencies(self, release: Release) -> tuple[ImportFailure | None, str]:
-        """Import the script's modules; if that fails, once more with the dependencies of the release's own day.
-
-        Returns:
-            The failure that is left, and a note on what was installed; empty if that is the stack's own.
-        """
-        question = self._question
-        first = try_imports(self._python, question.modules)
-        if first is None or is_documented(first, question.spec.variant.signature):
-            return None, ""
-        note = f"with the dependencies of {release.date}"
-        try:
-            self._swap.install(release.version, as_of=release.date)
-        except UvError:
-            return first, "the dependencies of its day cannot be resolved"
-        again = try_imports(self._python, question.modules)
-        left = again if again and not is_documented(again, question.spec.variant.signature) else None
-        return left, note
-
-    def _prepare_cell(self) -> Cell | str:
-        """Return the cell in the environment as it is, or the reason why there is none."""
-        spec = self._question.spec
-        try:
-            environment = probe(self._python, self._question.stack.name, sim=spec.device is Device.SIM)
-        except ProbeError as error:
-            return str(error)
-        (item,) = plan([spec], lambda _: [environment])
-        return f"unavailable: {item.reason}" if isinstance(item, Unavailable) else item
-
-    def _run_cell(self, cell: Cell, folder: Path) -> tuple[Answer, list[Result]]:
-        results: list[Result] = []
-        with Servers(folder / "servers") as servers:
-            warm = servers if is_warm(cell) else None
-
-            def run() -> Answer:
-                results.append(run_cell(cell, folder / str(len(results) + 1), servers=warm))
-                return _answer(results[-1])
-
-            return confirm(run, NEEDED_RUNS, MAX_RUNS), results
-
-
-def _unimportable(question: Question, release: Release, failure: ImportFailure, note: str) -> ReleaseAnswer:
-    """Return the answer for a release that a script cannot import; without versions, since no cell was run."""
-    why = f"import {failure.module} fails: {failure.why}{f' ({note})' if note else ''}"
-    return ReleaseAnswer(str(release.version), Answer.UNKNOWN, why, {}, question.key(release))
-
-
-def _answer(result: Result) -> Answer:
-    """Return the answer of one run; a failure other than the documented one gives none."""
-    if result.verdict.shows_failure:
-        return Answer.YES
-    return Answer.NO if result.verdict.ran_clean else Answer.UNKNOWN
-
-
-def _describe_results(results: Sequence[Result]) -> str:
-    """Return what the runs showed, with equal results counted: `2 x RuntimeError: ...`."""
-    texts = [
-        result.signature or "ran to its end"
-        if _answer(result) is not Answer.UNKNOWN
-        else f"{result.verdict}: {result.reason}"
-        for result in results
-    ]
-    return "; ".join(f"{texts.count(text)} x {text}" for text in dict.fromkeys(texts))
-
-
-def _relevant_versions(cell: Cell, package: str) -> dict[str, str]:
-    names = {package, "torch", *cell.repro.named_packages}
-    return {name: cell.environment.versions[name] for name in sorted(names) if name in cell.environment.versions}
+        """Return the answer for a release that another bisection could not import, whatever its dependencies."""
+        known = recall(self._question, release, self._memory, release.date)
+        return no_answer(self._question, release, str(known)) if known else None

@@ -16,7 +16,7 @@ from repros.engine.environment import locked_environment
 from repros.engine.plan import CellSpec
 from repros.environments.releases import Release
 from repros.errors import ReprosError
-from repros.model import Stack
+from repros.model import Signature, Stack
 
 ANSWERS = Path(".repros/bisect")
 """Folder of the bisections' answers and logs, relative to the working directory."""
@@ -54,11 +54,20 @@ class Question:
         """The modules that the script imports, without the standard library's."""
         return imported_modules(self.spec.repro.path)
 
+    @property
+    def signature(self) -> Signature:
+        """The documented failure."""
+        return self.spec.variant.signature
+
+    def name(self, release: Release) -> str:
+        """Return a release as a requirement: `lightning==2.0.1`."""
+        return f"{self.package}=={release.version}"
+
     def key(self, release: Release) -> str:
         """Return a digest of everything that a release's answer depends on."""
         variant, strategy, device = self.spec.variant, self.spec.strategy, self.spec.device
         digest = inputs(self.spec.repro, self.stack, device)
-        package, runs = f"{self.package}=={release.version}", f"{NEEDED_RUNS}/{MAX_RUNS}"
+        package, runs = self.name(release), f"{NEEDED_RUNS}/{MAX_RUNS}"
         return hashlib.sha256(f"{digest} {variant.name} {strategy} {device} {package} {runs}".encode()).hexdigest()[:16]
 
 
@@ -89,7 +98,7 @@ def build_question(
     """
     own = locked_environment(stack).versions.get(package)
     if own is None:
-        raise ReprosError(f"stack {stack.name} does not have {package}; name another with --on.")
+        raise ReprosError(f"stack {stack.name} does not have {package}; name another with --stack.")
     releases = [release for release in releases if oldest is None or release.version >= oldest]
     releases = [release for release in releases if newest is None or release.version <= newest]
     start = _find_release(package, releases, bad or Version(own))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 
 class Answer(StrEnum):
@@ -24,8 +25,18 @@ class Answer(StrEnum):
     """The release cannot be installed, fails in another way, or does not always end alike."""
 
 
-Ask = Callable[[int], Answer]
-"""Return the answer for the release of a number; called at most once for each."""
+class Asker(Protocol):
+    """Source of answers, which can ask several releases at once."""
+
+    @property
+    def width(self) -> int:
+        """How many releases it asks at once, at least 1."""
+
+    def begin(self, number: int) -> None:
+        """Begin to ask the release of a number; called at most once for each."""
+
+    def next_answer(self) -> tuple[int, Answer]:
+        """Wait for the next answer of those begun, in whatever order they come; return the number with it."""
 
 
 @dataclass(frozen=True)
@@ -52,34 +63,45 @@ class Boundaries:
     """Every answer, in the order of the questions."""
 
 
-def search(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Boundaries:
+def search(older: Sequence[int], start: int, newer: Sequence[int], asker: Asker) -> Boundaries:
     """Find where the failure of `start` begins and ends.
+
+    Both sides are searched at once, and each at several places if the asker is wide enough. No answer is waited for
+    that cannot change a boundary any more.
 
     Args:
         older: releases before the start, oldest first.
         start: a release that should have the failure, asked first.
         newer: releases after it, oldest first.
-        ask: returns the answer of one release.
+        asker: gives the answers.
     """
     answers: dict[int, Answer] = {}
+    begins, ends = gaps = _Gap(start, older[::-1]), _Gap(start, newer)
+    asker.begin(start)
+    waiting = 1
+    while start not in answers or any(gap.is_open for gap in gaps):
+        while waiting < asker.width and (number := max(gaps, key=lambda gap: gap.share).choose()) is not None:
+            asker.begin(number)
+            waiting += 1
+        number, answer = asker.next_answer()
+        waiting -= 1
+        answers[number] = answer
+        if answers.get(start, Answer.YES) is not Answer.YES:
+            return Boundaries(None, None, answers)
+        for gap in gaps:
+            gap.learn(number, answer)
+    return Boundaries(begins.boundary, ends.boundary, answers)
 
-    def ask_and_keep(number: int) -> Answer:
-        answers[number] = ask(number)
-        return answers[number]
 
-    begins = ends = None
-    if ask_and_keep(start) is Answer.YES:
-        begins = _narrow(start, older[::-1], ask_and_keep)
-        ends = _narrow(start, newer, ask_and_keep)
-    return Boundaries(begins, ends, answers)
-
-
-def scan(older: Sequence[int], start: int, newer: Sequence[int], ask: Ask) -> Boundaries:
+def scan(older: Sequence[int], start: int, newer: Sequence[int], asker: Asker) -> Boundaries:
     """Find the same by asking every release; a search must agree with it.
 
     The boundaries are those of the affected run around the start, even if releases beyond it have the failure again.
     """
-    answers = {number: ask(number) for number in (*older, start, *newer)}
+    numbers = [*older, start, *newer]
+    for number in numbers:
+        asker.begin(number)
+    answers = dict(asker.next_answer() for _ in numbers)
     begins = ends = None
     if answers[start] is Answer.YES:
         begins = _walk(start, older[::-1], answers)
@@ -92,30 +114,68 @@ def max_questions(older: Sequence[int], newer: Sequence[int]) -> int:
     return 1 + len(older).bit_length() + len(newer).bit_length()
 
 
-def _narrow(affected: int, beyond: Sequence[int], ask: Ask) -> Boundary:
-    """Halve the gap between an affected and a free release until no release in it is left to ask.
+class _Gap:
+    """The releases between an affected and a free one, on one side of the start.
 
-    Args:
-        affected: a release known to have the failure.
-        beyond: the releases from it outwards, nearest first. The search begins as if one behind the last were free.
-        ask: returns the answer of one release.
+    They are places here: the number of steps from the start outwards, less one.
     """
-    free: int | None = None
-    untried, unknown = list(beyond), list[int]()
-    while untried:
-        number = untried[int(len(untried) * _van_der_corput(len(unknown) + 1))]
-        at = untried.index(number)
-        match ask(number):
+
+    def __init__(self, start: int, beyond: Sequence[int]) -> None:
+        """Begin as if one behind the last release were free.
+
+        Args:
+            start: a release known to have the failure.
+            beyond: the releases from it outwards, nearest first.
+        """
+        self._start, self._beyond = start, beyond
+        self._affected, self._free = -1, len(beyond)
+        self._untried = list(range(len(beyond)))
+        self._asked, self._unknown = list[int](), list[int]()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer can make it smaller."""
+        return bool(self._untried or self._asked)
+
+    @property
+    def share(self) -> float:
+        """The untried releases for each question, were there one more; 0 if none is left."""
+        return len(self._untried) / (len(self._asked) + 1)
+
+    def choose(self) -> int | None:
+        """Return the release to ask next, which halves what is left; None if none is left.
+
+        A release whose answer is awaited counts as one without an answer: further questions are far from it.
+        """
+        if not self._untried:
+            return None
+        nth = len(self._unknown) + len(self._asked) + 1
+        place = self._untried.pop(int(len(self._untried) * _van_der_corput(nth)))
+        self._asked.append(place)
+        return self._beyond[place]
+
+    def learn(self, number: int, answer: Answer) -> None:
+        """Make the gap smaller by the answer of a release; one outside the gap says nothing new."""
+        place = self._beyond.index(number) if number in self._beyond else -1
+        if place not in self._asked:
+            return
+        self._asked.remove(place)
+        match answer:
             case Answer.YES:
-                affected, untried = number, untried[at + 1 :]
-                unknown = [place for place in unknown if beyond.index(place) > beyond.index(number)]
+                self._affected = place
             case Answer.NO:
-                free, untried = number, untried[:at]
-                unknown = [place for place in unknown if beyond.index(place) < beyond.index(number)]
+                self._free = place
             case Answer.UNKNOWN:
-                untried.remove(number)
-                unknown.append(number)
-    return Boundary(affected, free, tuple(sorted(unknown)))
+                self._unknown.append(place)
+        for places in (self._untried, self._asked, self._unknown):
+            places[:] = [place for place in places if self._affected < place < self._free]
+
+    @property
+    def boundary(self) -> Boundary:
+        """The bracket that the answers prove."""
+        affected = self._start if self._affected < 0 else self._beyond[self._affected]
+        free = None if self._free == len(self._beyond) else self._beyond[self._free]
+        return Boundary(affected, free, tuple(sorted(self._beyond[place] for place in self._unknown)))
 
 
 def _van_der_corput(nth: int) -> float:

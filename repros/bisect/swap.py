@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import subprocess
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.environments.uv import run_uv
+from repros.environments.releases import Release
+from repros.environments.uv import UvError, run_uv
 from repros.environments.withdrawn import constraints
 from repros.model import Stack
 from repros.model.packages import RELEASED_TOGETHER
@@ -33,61 +35,71 @@ class Swap:
         self._stack = stack
         self._package = canonicalize_name(package)
         self._python = python
+        self._swapped = {self._package, *RELEASED_TOGETHER.get(self._package, ())}
+        installed = _read_distributions(python)
+        own = {str(canonicalize_name(requirement.name)) for requirement in stack.requirements}
+        self._own = {*own, *(name for name in installed if name.startswith(_TORCH_OWN))} - self._swapped
+        """The stack's own other requirements, and what a CUDA build of torch pins."""
+        self._needed = _close(self._own, installed, stack.python) - self._swapped
+        """Those, and what they need."""
 
-    def install(self, version: Version, as_of: dt.date | None = None) -> None:
-        """Install a version.
+    @property
+    def versions(self) -> dict[str, str]:
+        """What is installed now: canonical name to version."""
+        return {name: found.version for name, found in _read_distributions(self._python).items()}
+
+    def install(self, release: Release, *, as_of_its_day: bool = False) -> None:
+        """Install a release, with dependencies that other days give alike.
 
         Args:
-            version: the version.
-            as_of: a day; what only follows from the stack's requirements is then no newer. None for the stack's lock.
+            release: the release.
+            as_of_its_day: whether what only follows from the stack's requirements is no newer than the release. If that
+                contradicts itself, what the stack's other packages need may be newer. Otherwise the stack's lock counts
+                and, for what is not in it, the day until which the lock was made, or that of a newer release.
 
         Raises:
             UvError: it cannot be resolved with the stack's other requirements, or cannot be installed.
         """
+        day = release.date if as_of_its_day else max(self._stack.until, release.date)
+        first = self._date_limits(day, self._own if as_of_its_day else ())
+        second = self._date_limits(day, self._needed) if as_of_its_day else ()  # an index may know no days
+        try:
+            self._resolve(release.version, first)
+        except UvError as error:
+            if not error.is_without_solution:
+                raise
+            self._resolve(release.version, second)
         folder = self._python.parents[1]
-        wanted, resolved = folder / "wanted.txt", folder / "resolved.txt"
-        wanted.write_text(_join_lines(swapped_requirements(self._stack, self._package, version)), encoding="utf-8")
-        (folder / "withdrawn.txt").write_text(constraints(), encoding="utf-8")
-        resolved.write_text(_join_lines(self._preferred_pins()), encoding="utf-8")
-        where = ("--python", self._python)
-        limits = ("--constraints", "withdrawn.txt", "--no-header", "--no-annotate", "--quiet")
-        dates = self._date_limits(folder, as_of) if as_of else ()
-        run_uv("pip", "compile", wanted.name, "--output-file", resolved.name, *limits, *dates, *where, folder=folder)
         before = _find_distributions(folder)
-        run_uv("pip", "sync", resolved.name, *where, folder=folder)
+        self._run_uv("pip", "sync", "resolved.txt")
         for distribution in _find_distributions(folder) - before:
-            self._compile_bytecode(distribution)
+            _remove_bytecode(distribution)
 
-    def _compile_bytecode(self, distribution: Path) -> None:
-        """Compile a distribution's bytecode again.
+    def _resolve(self, version: Version, limits: Iterable[str] = ()) -> None:
+        """Write into `resolved.txt` what to install."""
+        folder = self._python.parents[1]
+        texts = {
+            "wanted.txt": _join_lines(swapped_requirements(self._stack, self._package, version)),
+            "withdrawn.txt": constraints(),
+            "resolved.txt": _join_lines(self._preferred_pins()),
+        }
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        output = ("--output-file", "resolved.txt", "--no-header", "--no-annotate", "--quiet")
+        self._run_uv("pip", "compile", "wanted.txt", *output, "--constraints", "withdrawn.txt", *limits)
 
-        Python takes the previous version's bytecode for valid if a source has the same size and time, and wheels that
-        are built to be reproducible give every file the same time.
-        """
-        with (distribution / "RECORD").open(encoding="utf-8", newline="") as record:
-            files = [distribution.parent / row[0] for row in csv.reader(record) if row and row[0].endswith(".py")]
-        sources = [file for file in files if file.exists()]
-        command = [str(self._python), "-m", "compileall", "-q", "-f", "-i", "-"]
-        # A source for another Python does not compile, and is never imported.
-        subprocess.run(command, input=_join_lines(sources), text=True, check=False, capture_output=True)
+    def _run_uv(self, *words: str) -> None:
+        run_uv(*words, "--python", self._python, folder=self._python.parents[1])
 
-    def _date_limits(self, folder: Path, as_of: dt.date) -> list[str]:
-        """Return uv's options for a day: exempt are the stack's own requirements, and what a CUDA build of torch pins.
-
-        The release itself counts as of its own day, whose last hour is included.
-        """
-        own = {canonicalize_name(requirement.name) for requirement in self._stack.requirements} - {self._package}
-        for distribution in _find_distributions(folder):
-            name = canonicalize_name(distribution.name.partition("-")[0])
-            own |= {name} if name.startswith(_TORCH_OWN) else set()
+    def _date_limits(self, as_of: dt.date, exempt: Iterable[str]) -> list[str]:
+        """Return uv's options for a day, whose last hour is included: the release itself counts as of its own."""
         late = f"{self._stack.until}T23:59:59Z"
         limits = ["--exclude-newer", f"{as_of}T23:59:59Z"]
-        return [*limits, *(word for name in sorted(own) for word in ("--exclude-newer-package", f"{name}={late}"))]
+        return [*limits, *(word for name in sorted(exempt) for word in ("--exclude-newer-package", f"{name}={late}"))]
 
     def _preferred_pins(self) -> list[str]:
         """Return the lock's pins, without the package and the packages released with it."""
-        names = {self._package, *RELEASED_TOGETHER.get(self._package, ())}
-        return [str(pin) for pin in self._stack.pins.values() if pin.name not in names]
+        return [str(pin) for pin in self._stack.pins.values() if pin.name not in self._swapped]
 
 
 def swapped_requirements(stack: Stack, package: str, version: Version) -> list[Requirement]:
@@ -95,6 +107,45 @@ def swapped_requirements(stack: Stack, package: str, version: Version) -> list[R
     others = [r for r in stack.requirements if canonicalize_name(r.name) != package]
     with_it = [Requirement(f"{name}=={version.base_version}.*") for name in RELEASED_TOGETHER.get(package, ())]
     return [Requirement(f"{package}=={version}"), *with_it, *others]
+
+
+def _remove_bytecode(distribution: Path) -> None:
+    """Remove the bytecode in the folders of a distribution that has just been installed.
+
+    Python takes the previous version's bytecode for valid if a source has the same size and time, and wheels that are
+    built to be reproducible give every file the same time. What is imported next is compiled anew.
+    """
+    with (distribution / "RECORD").open(encoding="utf-8", newline="") as record:
+        folders = {
+            (distribution.parent / row[0]).parent for row in csv.reader(record) if row and row[0].endswith(".py")
+        }
+    for folder in folders:
+        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+
+
+def _read_distributions(python: Path) -> Mapping[str, Distribution]:
+    """Return what is installed beside an interpreter, by canonical name."""
+    places = [str(place) for place in python.parents[1].glob("lib/python*/site-packages")]
+    return {str(canonicalize_name(found.name)): found for found in distributions(path=places)}
+
+
+def _close(names: Iterable[str], installed: Mapping[str, Distribution], python: str) -> set[str]:
+    """Return the names and, as far as it is installed, what they need, directly or not."""
+    found, new = set[str](), set(names)
+    while new:
+        found |= new
+        new = {needed for name in new & installed.keys() for needed in _needs(installed[name], python)} - found
+    return found
+
+
+def _needs(distribution: Distribution, python: str) -> Iterator[str]:
+    for text in distribution.requires or ():
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:  # from before packaging refused it
+            continue
+        if requirement.marker is None or requirement.marker.evaluate({"extra": "", "python_version": python}):
+            yield str(canonicalize_name(requirement.name))
 
 
 def _find_distributions(environment: Path) -> set[Path]:

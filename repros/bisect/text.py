@@ -30,7 +30,10 @@ def describe_steps(question: Question) -> list[str]:
     sizes = [release.size for release in question.releases if release.size is not None]
     download = f"at most {max(sizes) / 1e6:.0f} MB to download for each; " if sizes else ""
     runs = f"{NEEDED_RUNS} to {MAX_RUNS} runs of each on stack {question.stack.name}"
-    return [*lines, f"at most {most}, plus those that give no answer; {download}{runs}"]
+    return [
+        *lines,
+        f"at most {most}, plus those that give no answer and those that further jobs try meanwhile; {download}{runs}",
+    ]
 
 
 def _describe_halving(side: tuple[Release, ...], middle: Release) -> str:

@@ -42,6 +42,7 @@ def line_of(measurement: Measurement) -> dict[str, Any]:
         "date": measurement.date,
         "launch": measurement.launch,
         "seconds": measurement.seconds,
+        **({} if measurement.processor is None else {"processor": measurement.processor}),
         "platform": measurement.platform,
         "python": measurement.python,
         "builds": {name: number for name, number in measurement.versions.items() if "+" in number},
@@ -95,6 +96,7 @@ def _fields(line: Mapping[str, Any]) -> dict[str, str]:
         "machine": quoted(_machine(line).name),
         "launch": quoted(line["launch"]),
         "seconds": str(line["seconds"]),
+        **({"processor": str(line["processor"])} if "processor" in line else {}),
     }
 
 

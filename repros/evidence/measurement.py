@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -41,6 +41,8 @@ class Measurement:
     """Time that the cells took, one after another."""
     variants: Mapping[str, VariantVerdict]
     """Verdicts by the variant's name."""
+    processor: float | None = None
+    """Seconds of processor time of the cells' processes; None for measurements from before it was recorded."""
 
     @classmethod
     def from_lines(cls, unit: Unit, inputs: str, date: dt.date, lines: Sequence[RecordLine]) -> Self:
@@ -58,7 +60,14 @@ class Measurement:
             processes=first["processes"],
             seconds=round(sum(line["seconds"] or 0.0 for line in lines), 1),
             variants={line["variant"]: VariantVerdict(Verdict(line["verdict"]), line["signature"]) for line in lines},
+            processor=_sum_if_all(line.get("processor") for line in lines),
         )
+
+
+def _sum_if_all(numbers: Iterable[float | None]) -> float | None:
+    found = list(numbers)
+    known = [number for number in found if number is not None]
+    return round(sum(known), 1) if len(known) == len(found) else None
 
 
 Evidence = dict[Unit, Measurement]

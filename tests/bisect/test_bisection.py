@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import sys
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros import environments
@@ -18,89 +14,12 @@ from repros.bisect.bisection import Bisection, run_bisection
 from repros.bisect.question import Question, build_question
 from repros.bisect.record import bisection_record
 from repros.bisect.search import Answer, Boundary, scan
-from repros.bisect.swap import Swap, swapped_requirements
 from repros.bisect.text import describe_outcome, describe_steps
-from repros.engine import catalogue
-from repros.engine.plan import CellSpec, Selection, select
-from repros.environments.releases import Release
-from repros.environments.uv import run_uv
+from repros.engine.plan import CellSpec
 from repros.errors import ReprosError
 from repros.model import Stack
-from repros.model.stack import Size
-from tests.matrix.test_measure import TORCH
-from tests.tiny_stack import write_wheel
-
-SCRIPT = dedent('''\
-    # /// script
-    # requires-python = ">=3.9"
-    # dependencies = ["torch", "tinylib>=1.1"]
-    #
-    # [tool.repro]
-    # id = "RPR-9201"
-    # title = "A tiny library fails"
-    # kind = "bug"
-    # upstream.reports = ["https://example.org/1"]
-    # packages = ["tinylib"]
-    # affected = ["tinylib<9"]
-    # home = "current"
-    # strategies = ["plain"]
-    # devices = ["cpu"]
-    # processes = 1
-    #
-    # [tool.repro.variants.failing]
-    # outcome = "fails"
-    # about = "fails"
-    # raises = "ValueError"
-    # match = "as documented"
-    #
-    # [tool.repro.variants.fixed]
-    # outcome = "passes"
-    # about = "passes"
-    # ///
-    """Symptom: it fails."""
-    import tinylib
-
-    tinylib.run()
-    ''')
-
-FINE = "def run(): pass\n"
-FAILS = "def run(): raise ValueError('as documented')\n"
-OTHERWISE = "def run(): raise KeyError('another failure')\n"
-LIBRARY = {"1.1": FINE, "1.2": OTHERWISE, "1.3": FAILS, "1.4": FAILS, "1.6": FINE, "1.7": FINE}
-"""1.5 is on the index and cannot be installed."""
-
-RELEASES = [Release(Version(f"1.{minor}"), dt.date(2026, minor, 1), 1_200_000) for minor in range(1, 8)]
-
-
-@pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
-    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
-    write_wheel(tmp_path, "torch", TORCH)
-    for version, source in LIBRARY.items():
-        write_wheel(tmp_path, "tinylib", source, version)
-    lock = tmp_path / "tiny.lock.txt"
-    lock.write_text("# a lock\ntinylib==1.4    # via the stack itself\ntorch==1.0    # via the stack itself\n")
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wanted = (Requirement("torch==1.0"), Requirement("tinylib==1.4"))
-    return Stack("tiny", "for tests", python, wanted, dt.date(2026, 1, 1), lock, Size(2, 2))
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> CellSpec:
-    script = tmp_path / "tiny_script.py"
-    script.write_text(SCRIPT)
-    (spec,) = select(catalogue.load([script]), Selection(variants=("failing",)))
-    return spec
-
-
-@pytest.fixture
-def question(spec: CellSpec, tiny: Stack) -> Question:
-    return build_question(spec, tiny, "tinylib", RELEASES, None, None)
-
+from tests.bisect.askers import Wide
+from tests.bisect.tiny_question import RELEASES, copies
 
 WHOLE = """\
 RPR-9201 (A tiny library fails), failing, plain on cpu, with the versions of stack tiny (torch==1.0) \
@@ -115,23 +34,24 @@ Unknown: 1.2 (2 x different: rank 0 ended otherwise: KeyError: 'another failure'
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 3])
 @pytest.mark.parametrize("every", [False, True], ids=["search", "scan"])
 def test_both_boundaries_are_found_and_unknown_releases_listed(
-    question: Question, tmp_path: Path, *, every: bool
+    question: Question, tmp_path: Path, jobs: int, *, every: bool
 ) -> None:
     lines = list[str]()
-    bisection = run_bisection(question, tmp_path / "answers", lines.append, every=every)
+    bisection = run_bisection(question, tmp_path / "answers", lines.append, every=every, jobs=jobs)
     boundaries, answers = bisection.boundaries, bisection.answers
     assert boundaries.begins == Boundary(affected=2, free=0, unknown=(1,))
     assert boundaries.ends == Boundary(affected=3, free=5, unknown=(4,))
-    assert not list((tmp_path / "cache" / "environments").glob("*-copy")), "the copy is gone"
+    assert copies(tmp_path) == []
     text = describe_outcome(bisection)
     why = answers[4].why
     assert why.startswith("cannot be installed: uv pip compile: No solution found")
     if every:
         assert "7 of 7 releases tried" in text
         assert len(answers) == 7
-    else:
+    elif jobs == 1:
         assert text == WHOLE.replace("WHY", why)
         assert "tinylib 1.4 (2026-04-01): yes: 2 x ValueError: as documented" in lines
 
@@ -145,10 +65,10 @@ def test_answers_are_kept_and_an_interrupted_bisection_is_resumed(question: Ques
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_bisection(question, folder, interrupt)
+        run_bisection(question, folder, interrupt, jobs=1)
     kept = {answer.version for answer in read_answers(folder / "answers.jsonl")}
     assert "1.4" in kept
-    assert not list((tmp_path / "cache" / "environments").glob("*-copy"))
+    assert copies(tmp_path) == []
     with (folder / "answers.jsonl").open("a") as file:
         file.write('{"version": "1.')
     resumed = run_bisection(question, folder, lambda _: None)
@@ -164,7 +84,7 @@ def test_answers_are_kept_and_an_interrupted_bisection_is_resumed(question: Ques
 def test_a_bisection_with_earlier_answers_makes_no_environment(
     question: Question, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environments, "copy", lambda *_: pytest.fail("an environment was made"))
+    monkeypatch.setattr(environments, "ensure", lambda *_: pytest.fail("an environment was made"))
     for release in RELEASES:
         answer = Answer.YES if "1.3" <= str(release.version) <= "1.5" else Answer.NO
         key = question.key(release)
@@ -198,7 +118,7 @@ def test_an_open_end_is_reported(spec: CellSpec, tiny: Stack, letters: str, text
     question = build_question(spec, tiny, "tinylib", RELEASES[:4], None, None)
     known = [{"+": Answer.YES, "?": Answer.UNKNOWN}[letter] for letter in letters]
     answers = {at: ReleaseAnswer(f"1.{at + 1}", answer, "because", {}, "") for at, answer in enumerate(known)}
-    boundaries = scan(range(3), 3, [], known.__getitem__)
+    boundaries = scan(range(3), 3, [], Wide(known.__getitem__))
     assert text in describe_outcome(Bisection(question, boundaries, answers))
 
 
@@ -225,7 +145,8 @@ def test_the_steps_include_the_cost(question: Question) -> None:
         "3. end of the failure, in 1.5 to 1.7: 1.6 first, at most 2 releases",
     ]
     assert cost == (
-        "at most 5 releases, plus those that give no answer; at most 1 MB to download for each; "
+        "at most 5 releases, plus those that give no answer and those that further jobs try meanwhile; "
+        "at most 1 MB to download for each; "
         "2 to 3 runs of each on stack tiny"
     )
 
@@ -233,7 +154,7 @@ def test_the_steps_include_the_cost(question: Question) -> None:
 @pytest.mark.parametrize(
     ("package", "good", "problem"),
     [
-        ("lightning", None, "stack tiny does not have lightning; name another with --on."),
+        ("lightning", None, "stack tiny does not have lightning; name another with --stack."),
         ("tinylib", "0.9", "tinylib 0.9 cannot be tried here; expected a release from 1.1 to 1.7."),
     ],
 )
@@ -243,29 +164,3 @@ def test_an_invalid_question_is_refused(
     with pytest.raises(ReprosError) as refused:
         build_question(spec, tiny, package, RELEASES, Version(good) if good else None, None)
     assert str(refused.value) == problem
-
-
-@pytest.mark.slow
-def test_a_swap_restores_the_locked_packages_after_any_change(tiny: Stack, tmp_path: Path) -> None:
-    write_wheel(tmp_path, "torch", TORCH, "1.1")  # newer than the lock's, and never asked for
-    write_wheel(tmp_path, "stray", "")
-    with environments.copy(tiny, lambda _: None) as python:
-        swap = Swap(tiny, "tinylib", python)
-        run_uv("pip", "install", "--python", python, "stray", "torch==1.1", folder=tmp_path)
-        site = next((python.parents[1] / "lib").glob("python*/site-packages"))
-        assert len(list(site.glob("*.dist-info"))) == 3
-        swap.install(Version("1.1"))
-        assert sorted(found.name for found in site.glob("*.dist-info")) == [
-            "tinylib-1.1.dist-info",
-            "torch-1.0.dist-info",
-        ]
-
-
-def test_packages_released_together_are_swapped_together(tiny: Stack) -> None:
-    stack = tiny
-    object.__setattr__(stack, "requirements", (Requirement("torch==2.1.2"), Requirement("lightning==2.1.3")))
-    assert [str(r) for r in swapped_requirements(stack, "lightning", Version("2.5.0.post0"))] == [
-        "lightning==2.5.0.post0",
-        "pytorch-lightning==2.5.0.*",
-        "torch==2.1.2",
-    ]

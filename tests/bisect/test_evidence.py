@@ -14,6 +14,7 @@ from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.model import Cell, Device, Environment, Outcome
 from repros.stacks import load_stacks
+from tests.bisect.askers import Wide
 
 FILES = sorted((evidence.FOLDER / "bisections").glob("*.json"))
 
@@ -30,7 +31,10 @@ def replay(kept: dict[str, Any], find: Any) -> Boundaries:
     versions = list(kept["candidates"])
     start = versions.index(kept["start"])
     boundaries: Boundaries = find(
-        range(start), start, range(start + 1, len(versions)), lambda at: Answer(kept["answers"][versions[at]]["answer"])
+        range(start),
+        start,
+        range(start + 1, len(versions)),
+        Wide(lambda at: Answer(kept["answers"][versions[at]]["answer"])),
     )
     return boundaries
 

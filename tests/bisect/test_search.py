@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.bisect.search import Answer, Boundaries, Boundary, confirm, max_questions, scan, search
+from tests.bisect.askers import Wide
 
 YES, NO, UNKNOWN = Answer
 
@@ -59,33 +59,45 @@ def true_boundaries(row: Row) -> tuple[Boundary, Boundary]:
     return begins, ends
 
 
-class Oracle:
-    """Source of true answers that counts the questions."""
-
-    def __init__(self, truth: tuple[Answer, ...]) -> None:
-        self.truth = truth
-        self.asked: list[int] = []
-
-    def __call__(self, number: int) -> Answer:
-        self.asked.append(number)
-        return self.truth[number]
-
-
 @given(rows())
 def test_a_search_and_a_scan_find_the_true_boundaries(row: Row) -> None:
-    oracle = Oracle(row.truth)
-    found = search(row.older, row.start, row.newer, oracle)
+    asker = Wide(row.truth.__getitem__)
+    found = search(row.older, row.start, row.newer, asker)
     assert (found.begins, found.ends) == true_boundaries(row)
-    everything = scan(row.older, row.start, row.newer, row.truth.__getitem__)
+    everything = scan(row.older, row.start, row.newer, Wide(row.truth.__getitem__))
     assert (everything.begins, everything.ends) == true_boundaries(row)
-    assert found.answers == {number: row.truth[number] for number in oracle.asked}
+    assert found.answers == {number: row.truth[number] for number in asker.begun}
+
+
+@given(rows(), st.integers(2, 9), st.data())
+def test_a_search_at_several_places_finds_what_one_question_after_another_finds(
+    row: Row, width: int, data: st.DataObject
+) -> None:
+    """Whatever the order in which the answers come."""
+    asker = Wide(row.truth.__getitem__, width, lambda waiting: data.draw(st.integers(0, waiting - 1)))
+    found = search(row.older, row.start, row.newer, asker)
+    one_by_one = search(row.older, row.start, row.newer, Wide(row.truth.__getitem__))
+    assert (found.begins, found.ends) == (one_by_one.begins, one_by_one.ends)
+    assert asker.begun[0] == row.start
+    assert len(asker.begun) == len(set(asker.begun))
+    assert asker.most <= width
+    assert found.answers.items() <= dict(enumerate(row.truth)).items()
+
+
+@given(rows(), st.integers(1, 9), st.data())
+def test_a_start_without_the_failure_ends_a_search_at_several_places(row: Row, width: int, data: st.DataObject) -> None:
+    truth = [*row.truth]
+    truth[row.start] = data.draw(st.sampled_from([NO, UNKNOWN]))
+    asker = Wide(truth.__getitem__, width, lambda waiting: data.draw(st.integers(0, waiting - 1)))
+    found = search(row.older, row.start, row.newer, asker)
+    assert (found.begins, found.ends, found.answers[row.start]) == (None, None, truth[row.start])
 
 
 @given(rows())
 def test_nothing_is_asked_twice_and_unknown_releases_are_never_blamed(row: Row) -> None:
-    oracle = Oracle(row.truth)
-    found = search(row.older, row.start, row.newer, oracle)
-    assert len(oracle.asked) == len(set(oracle.asked))
+    asker = Wide(row.truth.__getitem__)
+    found = search(row.older, row.start, row.newer, asker)
+    assert len(asker.begun) == len(set(asker.begun))
     for boundary in (found.begins, found.ends):
         if boundary is not None:
             assert row.truth[boundary.affected] is YES
@@ -95,10 +107,10 @@ def test_nothing_is_asked_twice_and_unknown_releases_are_never_blamed(row: Row) 
 
 @given(rows(unknowns=False))
 def test_a_search_keeps_to_its_limit_if_every_release_answers(row: Row) -> None:
-    oracle = Oracle(row.truth)
-    search(row.older, row.start, row.newer, oracle)
+    asker = Wide(row.truth.__getitem__)
+    search(row.older, row.start, row.newer, asker)
     limit = max_questions(row.older, row.newer)
-    assert len(oracle.asked) <= limit
+    assert len(asker.begun) <= limit
     assert limit <= 3 + 2 * math.log2(len(row.truth) + 1)
 
 
@@ -116,7 +128,7 @@ def test_wrong_runs_below_the_threshold_change_nothing(row: Row, data: st.DataOb
     def ask(number: int) -> Answer:
         return confirm(runs(number).__next__, needed=2, of=3)
 
-    found = search(row.older, row.start, row.newer, ask)
+    found = search(row.older, row.start, row.newer, Wide(ask))
     assert (found.begins, found.ends) == true_boundaries(row)
 
 
@@ -146,26 +158,31 @@ def run_of(text: str) -> tuple[Answer, ...]:
 )
 def test_the_bracket_is_the_smallest_proved_one(truth: str, begins: Boundary, ends: Boundary) -> None:
     answers, start = run_of(truth), truth.index("+")
-    found = search(range(start), start, range(start + 1, len(truth)), answers.__getitem__)
+    found = search(range(start), start, range(start + 1, len(truth)), Wide(answers.__getitem__))
     assert (found.begins, found.ends) == (begins, ends)
 
 
 @pytest.mark.parametrize("answer", [NO, UNKNOWN])
 @pytest.mark.parametrize("find", [search, scan])
 def test_a_start_without_the_failure_leaves_nothing_to_find(find: Callable[..., Boundaries], answer: Answer) -> None:
-    found = find([], 0, [], lambda _: answer)
+    found = find([], 0, [], Wide(lambda _: answer))
     assert (found.begins, found.ends, dict(found.answers)) == (None, None, {0: answer})
 
 
 def test_a_long_unknown_run_in_the_middle_is_left_quickly() -> None:
     """Neighbours of the middle would take 30 questions; far ones take a few."""
     truth = run_of("+" * 10 + "?" * 60 + "-" * 30)
-    asked: list[int] = []
-
-    def ask(number: int) -> Answer:
-        asked.append(number)
-        return truth[number]
-
-    found = search([], 0, range(1, 100), ask)
+    asker = Wide(truth.__getitem__)
+    found = search([], 0, range(1, 100), asker)
     assert found.ends == Boundary(9, 70, tuple(range(10, 70)))
-    assert NO in [truth[number] for number in islice(asked, 4)]
+    assert NO in [truth[number] for number in asker.begun[:4]]
+
+
+@pytest.mark.parametrize(("width", "rounds"), [(1, 13), (2, 7), (4, 5), (8, 3)])
+def test_more_places_at_once_need_fewer_rounds(width: int, rounds: int) -> None:
+    """Of 100 releases, if each takes equally long."""
+    truth = run_of("-" * 30 + "+" * 40 + "-" * 30)
+    asker = Wide(truth.__getitem__, width)
+    found = search(range(50), 50, range(51, 100), asker)
+    assert (found.begins, found.ends) == (Boundary(30, 29, ()), Boundary(69, 70, ()))
+    assert -(-len(asker.begun) // width) == rounds

@@ -259,7 +259,12 @@ def test_a_measurement_is_built_from_record_lines() -> None:
         line("failing", "reproduced", failing, torch="2.1.2+cu121"),
         line("fixed", "clean", None, torch="2.1.2+cu121", lightning="2.1.3"),
     ]
-    assert Measurement.from_lines(MEASUREMENT.unit, MEASUREMENT.inputs, MEASUREMENT.date, lines) == MEASUREMENT
+    given = MEASUREMENT.unit, MEASUREMENT.inputs, MEASUREMENT.date
+    assert Measurement.from_lines(*given, lines) == MEASUREMENT
+    lines[0]["processor"] = 1.25
+    assert Measurement.from_lines(*given, lines).processor is None, "one of them is not known"
+    lines[1]["processor"] = 0.5
+    assert Measurement.from_lines(*given, lines).processor == 1.8
 
 
 @pytest.mark.parametrize(

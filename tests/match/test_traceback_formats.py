@@ -110,3 +110,27 @@ def test_a_box_of_rich() -> None:
 ValueError: no
 """
     assert chains(text) == [[(None, 8, "builtins.ValueError", "no", ["<module>", "main"])]]
+
+
+def test_a_log_that_ends_at_the_statement_that_raises() -> None:
+    """The statement has the class and the message of the line that is missing, unless it composes the message."""
+    text = """
+Traceback (most recent call last):
+  File "/home/user/train.py", line 9, in <module>
+    step()
+  File "/env/site-packages/torch/amp/grad_scaler.py", line 476, in step
+    {}
+""".rstrip()
+    whole = 'raise AssertionError("No inf checks were recorded.")'
+    expected = [[(None, 5, "builtins.AssertionError", "No inf checks were recorded.", ["<module>", "step"])]]
+    assert chains(text.format(whole)) == expected
+    assert chains(text.format(f"{whole} from None")) == expected
+    for other in ('raise ValueError(f"no {name}")', 'raise ValueError("no {}".format(name))', "raise ValueError(text)"):
+        assert chains(text.format(other)) == []
+
+
+def test_a_log_of_the_statement_that_raises_alone() -> None:
+    """Its class and message are those of the whole log; a statement that other lines follow is source code."""
+    statement = '    raise AssertionError("No inf checks were recorded.")'
+    assert chains(statement) == [[(None, 1, "builtins.AssertionError", "No inf checks were recorded.", [])]]
+    assert chains(f"{statement}\nand then it goes on") == []

@@ -117,6 +117,9 @@ variant `group_of_one` of RPR-0017 has it.
 
 Fix: set up the module that is called, here the student alone. Or compute the loss in the wrapped module's `forward`, or
 in a method passed to `mark_forward_method` (Lightning 2.3). `type(student)` is `_FabricModule` in every case.
+
+Watch: `type_check` is not found, since its training is right and its own assertion wrong; nor is `teacher_not_moved`,
+which asserts where the teacher is before anything is trained.
 """
 
 import sys

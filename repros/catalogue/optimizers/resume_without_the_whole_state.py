@@ -80,6 +80,10 @@ has halved that far enough again; a scheduler restarts its schedule; a sampler t
 0's order; the random generator restarts from the seed; an optimizer without its state has no momentum.
 
 Fix: save and load all of them. Each variant leaves one out; the weight after the resumed epoch shows which.
+
+Watch: three variants are not found. `without_epoch` does what a resume within epoch 0 does on purpose; of
+`without_random_state` it is not known which draws came before the resume; `without_optimizer` begins as a fine-tuning
+does.
 """
 
 import io
