@@ -22,7 +22,7 @@ from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
 from repros.watch.identify import checks_of
 from repros.watch.inside.checks import Check, families
-from tests.bench.watched import KEPT as BENCH
+from tests.bench.kept import read_kept as read_bench
 from tests.bench.watched import watch_rows
 from tests.tools.foreign_programs.programs import read_programs
 from tests.tools.foreign_programs.traincheck import is_found, read_errors, results_of
@@ -34,17 +34,14 @@ from tests.tools.watch_since import table as since_table
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/watch.md"
 
-REASONS = ROOT / "tests/watch/reasons.toml"
+ELSEWHERE = ROOT / "tests/watch/elsewhere.toml"
+"""Findings in scripts of the catalogue that are right, and neither their own failure nor named after `Watch`."""
 
 
-def read_reasons(table: str) -> dict[tuple[str, str], str]:
-    """Return the reasons of a table of `reasons.toml`, by repro and variant (`unseen`) or check (`elsewhere`)."""
-    lines: dict[str, str] = tomllib.loads(REASONS.read_text("utf-8"))[table]
-    return {(repro, name): reason for key, reason in lines.items() for repro, _, name in [key.partition("/")]}
+def read_elsewhere() -> set[tuple[str, str]]:
+    """Return the findings of `elsewhere.toml`, by repro and check."""
+    return {(repro, check) for repro, checks in tomllib.loads(ELSEWHERE.read_text("utf-8")).items() for check in checks}
 
-
-UNSEEN = read_reasons("unseen")
-"""Failing variants that no check can tell from healthy programs, and why."""
 
 _WIDTH = 120
 _REPOSITORY = "https://github.com/OrderLab/TrainCheck-Evaluation-Workloads"
@@ -62,8 +59,7 @@ def table(lines: list[dict[str, Any]]) -> str:
         ids = [finding["ids"][0] for finding in wanted if finding["ids"]]
         steps = [str(finding["step"]) for finding in wanted if finding["step"]]
         is_missed = line["fails"] and not wanted
-        note = UNSEEN.get((line["repro"], line["variant"]))
-        missed = "" if not is_missed else f"not seen: {note}" if note else "**missed**"
+        missed = "" if not is_missed else "**missed**" if line["expected"] else "not named"
         cells = [
             *(line["repro"], line["variant"], line["stack"], "yes" if line["fails"] else ""),
             *(" ".join(filter(None, [found, missed])), ", ".join(ids), ", ".join(steps)),
@@ -99,8 +95,7 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
             finding["check"] for line in its for finding in line["found"] if finding["check"] in line["expected"]
         )
         missed = [line["variant"] for line in its if not is_named(line)]
-        notes = [f"{check}: {UNSEEN.get((repro, check), '**missed**')}" for check in missed]
-        cells = [repro, name, f"{len(its) - len(missed)} of {len(its)}", ", ".join(checks), "; ".join(notes)]
+        cells = [repro, name, f"{len(its) - len(missed)} of {len(its)}", ", ".join(checks), ", ".join(missed)]
         rows.append(f"| {' | '.join(cells)} |")
     elsewhere = [
         f"{line['repro']} `{line['variant']}` on {line['stack']} (`{finding['check']}`, {finding['ids'][0]})"
@@ -110,6 +105,13 @@ def loud_table(lines: list[dict[str, Any]]) -> str:
     ]
     others = f" With one, of another failure that these versions have: {', '.join(elsewhere)}." if elsewhere else ""
     return f"{textwrap.fill(_counts(lines) + others, _WIDTH, break_on_hyphens=False)}\n\n" + "\n".join(rows) + "\n"
+
+
+def unnamed() -> str:
+    """Return what the scripts say of their failing variants that no check names: a row for each script."""
+    repros = [repro for repro in catalogue.load().repros if "Watch" in repro.sections]
+    rows = [f"| {repro.id} | {repro.sections['Watch'][:1].upper()}{repro.sections['Watch'][1:]} |" for repro in repros]
+    return "\n".join(["| Repro | Why the watch does not name it |", "|---|---|", *rows]) + "\n"
 
 
 def sections() -> str:
@@ -156,10 +158,10 @@ def foreign() -> str:
         f" {sum(len(line['findings']) for line in ran)} findings.\n\n"
     )
     rows = ["| From | Version | Programs | Findings |", "|---|---|---|---|"]
-    for source in sorted({line["source"] for line in ran}, key=str.lower):
-        its = [line for line in ran if line["source"] == source]
+    releases = {(line["source"], _release(line)) for line in ran}
+    for source, version in sorted(releases, key=lambda one: (one[0].lower(), one[1])):
+        its = [line for line in ran if (line["source"], _release(line)) == (source, version)]
         link = f"[{source}](https://github.com/{source})" if "/" in source else source
-        version = its[0]["version"][:12] if "/" in source else its[0]["version"].split()[-1]
         names = ", ".join(sorted(line["program"] for line in its))
         rows.append(f"| {link} | {version} | {names} | {sum(len(line['findings']) for line in its)} |")
     named = [
@@ -170,6 +172,13 @@ def foreign() -> str:
     ]
     tail = "\n".join(["", "Not healthy, and not counted:", "", *(f"* {words}" for words in named), ""]) if named else ""
     return head + "\n".join(rows) + "\n" + tail
+
+
+def _release(line: dict[str, Any]) -> str:
+    """Return the version of a program, and those of the libraries that it ran with where the result has them."""
+    version = line["version"][:12] if "/" in line["source"] else line["version"].split()[-1]
+    libraries = line.get("libraries")
+    return f"{version} with {', '.join([*libraries, line['stack']])}" if libraries else version
 
 
 def traincheck() -> str:
@@ -197,7 +206,7 @@ def _short(line: dict[str, Any]) -> str:
 
 def cost() -> str:
     """Return the table of what the watch costs, from the kept benchmark."""
-    kept = json.loads(BENCH.read_text("utf-8"))["watch"]
+    kept = read_bench()["watch"]
     rounds = min(timing["rounds"] for timing in kept["networks"].values())
     where = f"{kept['machine']['processors']} processors, {count(rounds, 'round')}, {kept['at'][:10]}"
     busy = ", while other programs used the machine, too" if kept["machine"]["busy"] else ""
@@ -212,6 +221,7 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
         "since": since_table(),
         "checks": "\n" + sections(),
         "measured": table(lines),
+        "unnamed": unnamed(),
         "loud": loud_table(lines),
         "reported": reported(),
         "traincheck": traincheck(),

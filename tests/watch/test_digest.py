@@ -1,4 +1,4 @@
-"""No evidence of the engine depends on the watch."""
+"""No evidence of the engine depends on the watch, or on what installs environments."""
 
 from __future__ import annotations
 
@@ -9,20 +9,33 @@ import pytest
 
 from repros.engine.digest import inputs as digest
 
-PLACES = {"PACKAGE": "", "INSIDE": "inside", "SIM": "simulated_gpus", "WATCH": "watch/inside"}
+PLACES = {
+    "PACKAGE": "",
+    "INSIDE": "inside",
+    "SIM": "simulated_gpus",
+    "WATCH": "watch/inside",
+    "INSTALLER": "environments",
+}
+BESIDE = (
+    "watch/inside/install.py",
+    "watch/inside/checks/mode.py",
+    "watch/session.py",
+    "environments/__init__.py",
+    "environments/uv.py",
+)
 
 
 def change(file: Path) -> None:
     file.write_text(file.read_text("utf-8") + "\nCHANGED = True\n", "utf-8")
 
 
-def test_no_evidence_depends_on_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_evidence_depends_on_the_watch_or_the_installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "repros"
     shutil.copytree(digest.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     for name, place in PLACES.items():
         monkeypatch.setattr(digest, name, package / place)
     before = digest.engine.__wrapped__()
-    for module in ("watch/inside/install.py", "watch/inside/checks/mode.py", "watch/session.py"):
+    for module in BESIDE:
         change(package / module)
     assert digest.engine.__wrapped__() == before
     change(package / "inside/chain.py")

@@ -27,7 +27,10 @@ MOST_FAILURES = 20
 
 _ENCODER = json.JSONEncoder(default=str)
 _WITH_VERSIONS = {"finding", "digest", "changed", "fact", "apart", "raised", "waiting"}
-_PACKAGES = ("torch", "lightning", "pytorch_lightning", "accelerate", "transformers", "bitsandbytes", "torchmetrics")
+_PACKAGES = (
+    *("torch", "lightning", "pytorch_lightning", "torchmetrics"),
+    *("accelerate", "transformers", "peft", "trl", "datasets", "bitsandbytes"),
+)
 
 
 class Events:

@@ -19,6 +19,7 @@ from repros.watch.inside.watch import Options, Watch
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
     *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
+    *("trainers", "tokens"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

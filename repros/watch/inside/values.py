@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
+
+Known = dict[int, tuple[float, float]]
+"""The norm and the sum of tensors, by `id`, while nothing writes to them."""
+
+_PART = 1 << 18
+"""Elements that a processor's own cache holds."""
+_SAMPLE = 256
 
 
 def is_capturing() -> bool:
@@ -35,19 +43,80 @@ def reduce_all(tensors: list[Any], reduction: Callable[[Any], Any]) -> list[Any]
         return to_host([reduction(tensor.detach()) for tensor in tensors])
 
 
-def norms_of(tensors: list[Any]) -> list[float]:
-    """Return the norms of floating tensors, in one transfer."""
-    return to_host(_norms(tensors))
+def norms_of(tensors: list[Any], known: Known) -> list[float]:
+    """Return the norms of floating tensors, in one transfer.
+
+    Args:
+        tensors: any shapes and devices.
+        known: what was found out about tensors that nothing has written to since.
+    """
+    missing = [tensor for tensor in tensors if id(tensor) not in known]
+    norms = dict(zip(map(id, missing), to_host(_norms(missing))))
+    return [known[id(tensor)][0] if id(tensor) in known else norms[id(tensor)] for tensor in tensors]
 
 
-def norms_and_sums(tensors: list[Any]) -> tuple[list[float], list[float]]:
-    """Return the norms of floating tensors, and their sums, in one transfer."""
+def norms_and_sums(tensors: list[Any], known: Known) -> tuple[list[float], list[float]]:
+    """Return the norms of floating tensors, and their sums, in one transfer; note them in `known`."""
+    missing = [tensor for tensor in tensors if id(tensor) not in known]
+    large = [tensor for tensor in missing if _is_large(tensor)]
+    small = [tensor for tensor in missing if not _is_large(tensor)] if large else missing
+    numbers = to_host([*_norms(small), *_sums(small), *(number for tensor in large for number in _in_parts(tensor))])
+    known.update(zip(map(id, small), zip(numbers, numbers[len(small) :])))
+    known.update(zip(map(id, large), zip(numbers[2 * len(small) :: 2], numbers[2 * len(small) + 1 :: 2])))
+    return [known[id(tensor)][0] for tensor in tensors], [known[id(tensor)][1] for tensor in tensors]
+
+
+def _is_large(tensor: Any) -> bool:
+    return bool(tensor.numel() > 2 * _PART) and tensor.device.type == "cpu" and bool(tensor.is_contiguous())
+
+
+def _sums(tensors: list[Any]) -> list[Any]:
     import torch
 
     with torch.no_grad():
-        sums = [tensor.sum(dtype=torch.float32) for tensor in tensors]
-    numbers = to_host([*_norms(tensors), *sums])
-    return numbers[: len(tensors)], numbers[len(tensors) :]
+        return [tensor.sum(dtype=torch.float32) for tensor in tensors]
+
+
+def _in_parts(tensor: Any) -> tuple[Any, Any]:
+    """Return norm and sum of a tensor that no cache holds, part by part: the second look at a part finds it there."""
+    import torch
+
+    with torch.no_grad():
+        parts = tensor.detach().view(-1).split(_PART)
+        both = [(torch.linalg.vector_norm(part, dtype=torch.float32), part.sum(dtype=torch.float32)) for part in parts]
+        norms, sums = (torch.stack(numbers) for numbers in zip(*both))
+        return torch.linalg.vector_norm(norms), sums.sum()
+
+
+class Digested:
+    """The norms and sums of tensors, and what tells later which of them nothing has written to since.
+
+    A write through `.data` leaves a tensor's version as it is, so a sample of its elements has to be the same as well.
+    """
+
+    def __init__(self, tensors: list[Any], known: Known) -> None:
+        """Keep what is known of tensors so large that a look at a sample costs much less than another digest."""
+        self._kept = [
+            (weakref.ref(tensor), tensor._version, _sample_of(tensor), known[id(tensor)])
+            for tensor in tensors
+            if _is_large(tensor) and id(tensor) in known
+        ]
+
+    def still_known(self) -> Known:
+        """Return what is known of the tensors that are as they were."""
+        import torch
+
+        present = [(reference(), *kept) for reference, *kept in self._kept]
+        return {
+            id(tensor): numbers
+            for tensor, version, sample, numbers in present
+            if tensor is not None and tensor._version == version and _is_large(tensor)
+            if torch.equal(sample, _sample_of(tensor))
+        }
+
+
+def _sample_of(tensor: Any) -> Any:
+    return tensor.detach().view(-1)[:: tensor.numel() // _SAMPLE].clone()
 
 
 def _norms(tensors: list[Any]) -> list[Any]:
@@ -76,11 +145,16 @@ def to_host(values: list[Any]) -> list[Any]:
     return numbers
 
 
-def find_not_finite(tensors: list[Any]) -> list[Any]:
-    """Return those of the floating tensors that have an infinite element or NaN."""
+def find_not_finite(tensors: list[Any], known: Known) -> list[Any]:
+    """Return those of the floating tensors that have an infinite element or NaN.
+
+    Args:
+        tensors: any shapes and devices.
+        known: what was found out about tensors that nothing has written to since.
+    """
     floating = [tensor for tensor in tensors if tensor.is_floating_point()]
     # A norm needs no memory; that of large elements may itself be infinite.
-    suspects = [tensor for tensor, norm in zip(floating, norms_of(floating)) if norm - norm != 0]
+    suspects = [tensor for tensor, norm in zip(floating, norms_of(floating, known)) if norm - norm != 0]
     return [tensor for tensor in suspects if not bool(tensor.detach().isfinite().all())]
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from repros.inside import contract
 from repros.watch.inside.checks import is_chosen
 from repros.watch.inside.events import MOST_FAILURES, Events
+from repros.watch.inside.values import Known
 
 Listener = Callable[..., None]
 
@@ -79,6 +80,7 @@ class Watch:
         self._channels: dict[str, _Channel] = {}
         self._moment = 0
         self._said: set[tuple[Any, ...]] = set()
+        self._known: tuple[int, Known] = (0, {})
 
     def begin(self, options: Options) -> None:
         """Forget all checks and what they know, and write to the options' folder; observers stay."""
@@ -141,6 +143,15 @@ class Watch:
                 listener(*facts)
             except Exception as error:
                 self.events.failed(error, observation)
+
+    def known(self) -> Known:
+        """Return the norms and sums that receivers of this observation have found so far, for the others to add to.
+
+        The program does nothing between two receivers, so no tensor changes until the next observation.
+        """
+        if self._known[0] != self._moment:
+            self._known = (self._moment, {})
+        return self._known[1]
 
     def is_due(self, number: int) -> bool:
         """Return whether step `number`, from 1, is looked at closely: 1, 2, 4, 8 ... and every N."""

@@ -6,8 +6,9 @@
     python -m tests.tools.foreign_programs traincheck --python '.../{stack}/bin/python' --sources FOLDER [--keep]
 
 `programs.toml` lists them: programs of public repositories, which are cloned below FOLDER, and programs in packages of
-the registry; `requirements.txt` is what they need. `data.py` writes random files in the place of what they would
-download. `--keep` puts the results into `tests/watch/foreign.jsonl` and `tests/simulate/foreign.jsonl`, from which
+the registry; `requirements.txt` is what they need, `requirements_hugging_face.txt` what the examples of Hugging Face's
+libraries need. `data.py` and `examples.py` write random files and tiny models in the place of what they would download.
+`--keep` puts the results into `tests/watch/foreign.jsonl` and `tests/simulate/foreign.jsonl`, from which
 `python -m tests.tools.watch_table` and `python -m tests.tools.simulate_table` fill the tables of `docs/watch.md` and
 `docs/simulate.md`.
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from tests.tools.foreign_programs.examples import write_examples, write_punkt
+
 _RANDOM = random.Random(0)  # noqa: S311 - contents of files, not secrets
 
 _TINY_MODEL = """
@@ -268,6 +270,8 @@ WRITERS: dict[str, Callable[[Path, Path], None]] = {
     "coco": write_coco,
     "resnet18": write_resnet18,
     "series": write_series,
+    "examples": write_examples,
+    "punkt": write_punkt,
 }
 """By the name in `programs.toml`; each writes to a path with the help of an interpreter with torchvision."""
 

@@ -43,6 +43,8 @@ class Program:
     """A command that the repository asks for before, such as one that prepares the data."""
     on_gpus: dict[str, str] = field(default_factory=dict)
     """What to replace in the command on GPUs: the options that ask for the CPU."""
+    libraries: tuple[str, ...] = ()
+    """Packages whose releases a result under the watch names, beside its own version and torch's."""
     gpus: int = 0
     """How many GPUs it is given; one for each process if not said."""
     uses_gpu: bool = True

@@ -61,6 +61,7 @@ def run(
         "command": program.command,
         "processes": program.processes,
         "stack": version_of("torch", python),
+        "libraries": [version_of(name, python) for name in program.libraries],
         "trained": len(trained),
         "findings": [finding.check for finding, _ in report.found],
         "failures": len(failures),

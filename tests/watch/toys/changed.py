@@ -26,6 +26,8 @@ class Checkpointed(nn.Module):
 
 
 def make(kind):
+    if "large" in kind:
+        return nn.Linear(2, 300_000)
     if "checkpoint" not in kind:
         return nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1))
     return Checkpointed("reentrant" in kind, 1 if "once" in kind else 2)
@@ -35,7 +37,8 @@ def change(kind, model, optimizer, number):
     """Do between the backward and the step what only this rank does."""
     if "noise" in kind:
         for part in model.parameters():
-            part.grad.add_(torch.randn_like(part))
+            gradient = part.grad.data if "by_data" in kind else part.grad
+            gradient.add_(torch.randn_like(part))
     elif kind == "another_limit":
         nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
     elif kind == "zeroed":
@@ -62,6 +65,7 @@ def rank_main(rank, folder, kind):
 
 KINDS = (
     *("noise", "another_limit", "zeroed", "another_step", "noise_beside_a_checkpoint", "clipped_alike"),
+    *("noise_in_a_large_layer", "noise_by_data_in_a_large_layer", "large_layer"),
     *("reentrant_checkpoint_once", "reentrant_checkpoint_twice", "reentrant_checkpoint_once_noise"),
 )
 

@@ -16,6 +16,7 @@ FAMILIES = (
     *("repeated", "alike", "losses", "loading", "evaluated"),
     *("stream", "loop", "checkpoint", "kept", "average", "copies", "hooks", "collectives", "waiting"),
     *("switched", "changed"),
+    *("collated", "tokenized", "scored", "resumed"),
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
 

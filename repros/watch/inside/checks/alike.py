@@ -118,7 +118,7 @@ class _Apart:
         if not sizes:
             return
         self._sizes |= sizes
-        norms = digest({str(place): parameter for place, parameter in enumerate(parameters)})["norms"]
+        norms = digest(dict(zip(map(str, range(len(parameters))), parameters)), self._watch.known())["norms"]
         self._first[optimizer] = (len(self._first), norms)
 
     def after_step(self, optimizer: Any, number: int) -> None:
@@ -127,8 +127,10 @@ class _Apart:
         place, first = self._first[optimizer]
         parameters = [parameter for parameter in parameters_of(optimizer) if parameter.requires_grad]
         names = list(map(str, range(len(parameters))))
-        norms = digest(dict(zip(names, parameters)))["norms"]
-        gradients = digest(dict(zip(names, [parameter.grad for parameter in parameters])))["norms"]
+        norms, gradients = (
+            digest(dict(zip(names, tensors)), self._watch.known())["norms"]
+            for tensors in (parameters, [parameter.grad for parameter in parameters])
+        )
         if self._watch.wants("ranks_not_reduced") and not _has_rpc():
             text = (
                 "possible: ranks begin with one model and train it apart: no DistributedDataParallel holds it, and"

@@ -5,7 +5,8 @@ not zero) differs by more than a thousandth at the step, at step 1, 2, 4, 8 ... 
 of their own, as tensor and expert parallel programs do that take the norm over what a rank holds.
 Silent: about the parameters of a DistributedDataParallel, of which `gradients_differ` speaks; about gradients that
 differ after the backward, which may be parts, or reduced by hand later; about DTensors; on one rank.
-Costs: in a program with several ranks, two reductions over the gradients at the steps named; nothing in between.
+Costs: in a program with several ranks, one pass over the gradients after the backward, and one at the step over those
+that are small or were written to since, at the steps named; nothing in between.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from repros.watch.inside.checks import Check
 from repros.watch.inside.checks.gradients import digest
 from repros.watch.inside.observe import replicas
 from repros.watch.inside.observe.optimizers import coming, parameters_of, steps
+from repros.watch.inside.values import Digested
 from repros.watch.inside.watch import Watch
 
 CHECKS = (Check("gradients_changed_apart", "gradients that ranks had alike are not alike at the step"),)
@@ -39,17 +41,21 @@ class _Changes:
         following = coming(self._watch)
         for optimizer in list(self._made) if _world() > 1 else ():
             if self._watch.is_due(steps.get(optimizer, 0) + following):
-                self._before[optimizer] = _digest(optimizer)
+                gradients, known = _gradients(optimizer), self._watch.known()
+                before = digest(gradients, known)
+                self._before[optimizer] = before, Digested([gradients[name] for name in before["names"]], known)
                 self._watch.listen("after_step", self.after_step)
 
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
     def after_step(self, optimizer: Any, number: int) -> None:
-        before = self._before.pop(optimizer, None)
+        before, digested = self._before.pop(optimizer, ({}, None))
         if not self._before:
             self._watch.ignore("after_step", self.after_step)
-        if before is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
+        if digested is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
             return
-        after = _digest(optimizer)
+        known = self._watch.known()
+        known.update(digested.still_known())
+        after = digest(_gradients(optimizer), known)
         if after["names"] and after["names"] == before["names"]:
             key = [replicas.run_name(), list(range(_world())), self._made.get(optimizer, 0)]
             details = {**after, "before": [before["norms"], before["sums"]]}
@@ -65,18 +71,16 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(changes, name))
 
 
-def _digest(optimizer: Any) -> dict[str, list[Any]]:
+def _gradients(optimizer: Any) -> dict[str, Any]:
     import torch
 
     wrapped = {id(parameter) for replica in replicas.replicas for parameter in replica.parameters().values()}
-    return digest(
-        {
-            f"parameter {place} {tuple(parameter.shape)}": parameter.grad
-            for place, parameter in enumerate(parameters_of(optimizer))
-            # A subclass, such as a DTensor, may hold a part.
-            if id(parameter) not in wrapped and type(parameter.grad) is torch.Tensor
-        }
-    )
+    return {
+        f"parameter {place} {tuple(parameter.shape)}": parameter.grad
+        for place, parameter in enumerate(parameters_of(optimizer))
+        # A subclass, such as a DTensor, may hold a part.
+        if id(parameter) not in wrapped and type(parameter.grad) is torch.Tensor
+    }
 
 
 def _world() -> int:

@@ -32,7 +32,7 @@ def listen(watch: Watch) -> None:
             text = f"the forward of this {name} computes with the weights of the {name} that it was copied from"
             watch.find("copy_runs_original", text, once=(id(module),))
 
-    watch.listen("calling", calling)
+    watch.listen("calling_own", calling)
 
 
 def _is_filled(cell: Any) -> bool:

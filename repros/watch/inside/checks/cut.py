@@ -39,7 +39,7 @@ class _Cut:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._last: tuple[Any, list[Any]] | None = None
-        """The storage of the last output, and the modules that have given it."""
+        """The storage of the last output, and the outermost modules that have given it."""
         self._cut: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         """How many steps found a module cut off in each of its calls."""
         self._seen: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
@@ -57,7 +57,7 @@ class _Cut:
             return
         taken = inputs[0]
         if type(taken) is torch.Tensor and not taken.requires_grad and taken.data_ptr() == last[0].data_ptr():
-            for giver in last[1]:
+            for giver in {giver for outer in last[1] for giver in outer.modules()}:
                 if giver is not module and giver in self._seen:
                     self._seen[giver] = True
 
@@ -68,9 +68,9 @@ class _Cut:
             return
         if self._last is None or self._last[0].data_ptr() != output.data_ptr():
             self._last = (output.detach(), [])
-        if _own(module):
-            self._seen.setdefault(module, False)
-        self._last[1].extend(part for part in module.modules() if part in self._seen)
+        if module._parameters and module not in self._seen and _own(module):
+            self._seen[module] = False
+        self._last[1].append(module)
 
     def after_close_step(self, optimizer: Any, number: int) -> None:
         self._last = None

@@ -32,8 +32,8 @@ class _Evaluations:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._depth: list[int] = []
-        """The modules that are being called, by `id`."""
+        self._outermost = 0
+        """The module that is being called by itself, by `id`; 0 for none."""
         self._optimizer: Any = _nothing
         """A reference to the one that has just stepped."""
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -64,8 +64,10 @@ class _Evaluations:
             self._watch.ignore(name, listener)
 
     def fed(self, module: Any, inputs: Any) -> None:
-        self._depth.append(id(module))
-        if len(self._depth) > 1 or self._is_over:
+        if self._outermost:
+            return
+        self._outermost = id(module)
+        if self._is_over:
             return
         import torch
 
@@ -81,8 +83,8 @@ class _Evaluations:
             self._judge(module)
 
     def called(self, module: Any, *_: Any) -> None:
-        if id(module) in self._depth:
-            del self._depth[self._depth.index(id(module)) :]
+        if id(module) == self._outermost:
+            self._outermost = 0
 
     def _judge(self, module: Any) -> None:
         is_between = self._watch.is_later("after_step", "before_backward")
@@ -94,13 +96,13 @@ class _Evaluations:
             self._count(module)
 
     def _forget(self) -> None:
-        self._depth.clear()
+        self._outermost = 0
         self._called.clear()
         self._inputs.clear()
 
     def after_step(self, optimizer: Any, number: int) -> None:
         self._number = number
-        if self._depth or self._called:
+        if self._outermost or self._called:
             self._forget()
         if self._optimizer() is not optimizer:
             self._optimizers.add(optimizer)

@@ -10,8 +10,8 @@ Silent: where the backward before the step ran under `no_sync` (local SGD, an ac
 communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
 sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas. `parameters_differ` is silent
 once the gradients of that module have differed, from which its parameters drift apart.
-Costs: two reductions over the gradients after the backward and two at the step, and two over the parameters, at the
-steps named, nothing in between.
+Costs: at the steps named, one pass over the gradients after the backward, one at the step over those that are small or
+were written to since, and one over the parameters; nothing in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
 from repros.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.watch.inside.place import user_place
-from repros.watch.inside.values import norms_and_sums
+from repros.watch.inside.values import Digested, Known, norms_and_sums
 from repros.watch.inside.watch import Watch
 
 CHECKS = (
@@ -54,6 +54,8 @@ class _State:
         self.place: str | None = None
         self.reduced: dict[str, list[Any]] = {}
         """The digest of the gradients as the last backward has left them, if the next step is due."""
+        self.digested: Digested | None = None
+        """Which of them are as they were."""
 
 
 class _Agreement:
@@ -86,7 +88,7 @@ class _Agreement:
             state.is_private = not ddp.require_backward_grad_sync and not is_prepared
             state.check = _check_of(replica, ddp, state, is_prepared=is_prepared)
             state.is_called = False
-            state.reduced = {}
+            state.reduced, state.digested = {}, None
             replica.forget()
             if self._watch.is_due(state.backwards):
                 state.place = user_place()
@@ -103,7 +105,9 @@ class _Agreement:
             if state.is_private or not (is_pending or not steps or is_step_due(self._watch)):
                 continue
             parameters = replica.parameters()
-            state.reduced = digest({name: parameter.grad for name, parameter in parameters.items()})
+            gradients, known = {name: parameter.grad for name, parameter in parameters.items()}, self._watch.known()
+            state.reduced = digest(gradients, known)
+            state.digested = Digested([gradients[name] for name in state.reduced["names"]], known)
             if is_pending:
                 _write(self._watch, replica, state, "gradients", state.backwards, parameters, is_pending=True)
 
@@ -160,8 +164,11 @@ def _write(
     is_pending: bool = False,
 ) -> None:
     """Write the digest of gradients or parameters, for the process outside to compare."""
-    tensors = parameters if what == "parameters" else {name: parameter.grad for name, parameter in parameters.items()}
-    numbers = state.reduced if is_pending else digest(tensors)
+    tensors, known = parameters, watch.known()
+    if what == "gradients":
+        tensors = {name: parameter.grad for name, parameter in parameters.items()}
+        known.update(state.digested.still_known() if state.digested is not None else {})
+    numbers = state.reduced if is_pending else digest(tensors, known)
     if not numbers["names"]:
         return
     check = state.check if what == "gradients" else "parameters_differ"
@@ -179,8 +186,8 @@ def _write(
         watch.events.write("digest", check=wanted, what=what, key=key, number=number, pending=is_pending, **details)
 
 
-def digest(tensors: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the `names`, `norms` and `sums` of the tensors that can be compared."""
+def digest(tensors: dict[str, Any], known: Known) -> dict[str, list[Any]]:
+    """Return the `names`, `norms` and `sums` of the tensors that can be compared; `known` is of `Watch.known`."""
     import torch
 
     usable = {
@@ -190,5 +197,5 @@ def digest(tensors: dict[str, Any]) -> dict[str, list[Any]]:
     }
     if not usable:
         return {"names": [], "norms": [], "sums": []}
-    norms, sums = norms_and_sums(list(usable.values()))
+    norms, sums = norms_and_sums(list(usable.values()), known)
     return {"names": list(usable), "norms": norms, "sums": sums}

@@ -4,7 +4,7 @@ Speaks: when a module is called whose `AlignDevicesHook` moves its inputs to ano
 parameters are on.
 Silent: about hooks that offload, which move the weights as well, about other kinds of hook, and about parameters on
 several devices or on `meta`.
-Costs: one look into `module.__dict__` for each call in a step that is looked at.
+Costs: one look into `module.__dict__` for each call in a step that is looked at, shared with that for copies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def listen(watch: Watch) -> None:
                 text = f"a hook of accelerate moves inputs to {target}, the weights are on {device}"
                 watch.find("inputs_on_other_device", text, names=[type(module).__name__])
 
-    watch.listen("calling", calling)
+    watch.listen("calling_own", calling)
 
 
 def _target(hook: Any) -> Any:

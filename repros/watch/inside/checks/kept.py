@@ -2,13 +2,14 @@
 
 Speaks: `kept_weights_changed`: when a module loads a `state_dict` of its own that was taken earlier and not copied, and
 its weights have changed since: what is loaded is what the module has already, and the weights that were to be kept are
-lost. `kept_weights_saved`: when `torch.save` writes such a state that was taken after an optimizer's step, and other
-steps have changed it since. `kept_weights_written`: when, in four steps in a row, parameters that an optimizer holds
-are written to twice or more between its steps, or once after another `state_dict` was taken, while a state of theirs is
-kept that was taken before: an average that is kept in it is written into the weights themselves.
-Silent: about a state of another module, a copy, or one that came from a file; if nothing changed in between; about a
-state that was taken before the first step, or that is saved as soon as it was taken, which is saved as it is then;
-about writes through `.data`, as to clip weights; about an average's own weights, which no optimizer holds.
+lost. `kept_weights_saved`: when `torch.save` writes such a state that was taken after an optimizer's step, and
+other steps have changed it since. `kept_weights_written`: when, in four steps in a row, parameters that an optimizer
+holds are written to twice or more between its steps, or once after another `state_dict` was taken, while a state of
+theirs is kept that was taken before: an average that is kept in it is written into the weights themselves.
+Silent: about a state of another module, a copy, or one that came from a file; about what torch.distributed.checkpoint
+loads, since it reads a checkpoint into a state of the module; if nothing changed in between; about a state that was
+taken before the first step, or that is saved as soon as it was taken, which is saved as it is then; about writes
+through `.data`, as to clip weights; about an average's own weights, which no optimizer holds.
 Costs: one entry for each `state_dict` that is alive; a look at one tensor for each load; a walk over what is saved;
 while a state is kept, a look at the versions of four tensors in each step.
 """
@@ -16,8 +17,10 @@ while a state is kept, a look at the versions of four tensors in each step.
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any, NamedTuple
 
 from repros.watch.inside.checks import Check
@@ -80,7 +83,8 @@ class _Kept:
         return taken if is_it and taken is not None and sample._version != taken.version else None
 
     def state_loading(self, module: Any, state: Any) -> None:
-        if self._changed(state) is None:
+        taken = self._changed(state)
+        if taken is None or _loads_a_checkpoint():
             return
         places = {parameter.data_ptr() for parameter in module.parameters() if type(parameter.data_ptr()) is int}
         if _sample(state).data_ptr() in places:
@@ -134,6 +138,14 @@ def listen(watch: Watch) -> None:
     kept = _Kept(watch)
     for name in ("state_taken", "state_loading", "saving"):
         watch.listen(name, getattr(kept, name))
+
+
+def _loads_a_checkpoint() -> bool:
+    """Return whether torch.distributed.checkpoint loads, which reads a checkpoint into a state of the module first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and "torch/distributed/checkpoint/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _sample(state: Any) -> Any:

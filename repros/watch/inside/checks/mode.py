@@ -46,9 +46,12 @@ class _Modes:
 
     def compiled(self, module: Any) -> None:
         self._compiled.add(module)
+        self._watch.listen("after_step", self.after_step)
 
     def calling(self, module: Any) -> None:
         if module.training or sys.modules["torch"].is_grad_enabled():
+            if not self._training and not self._evaluating:
+                self._watch.listen("after_step", self.after_step)
             self._note(module)
 
     def _note(self, module: Any) -> None:
@@ -64,6 +67,8 @@ class _Modes:
             for inner in module.modules():
                 self._note(inner)
         if not is_due and not self._training:
+            if not self._evaluating and not self._compiled:
+                self._watch.ignore("after_step", self.after_step)
             return
         called = [module for module in (reference() for reference in self._training.values()) if module is not None]
         self._training.clear()
@@ -95,7 +100,6 @@ def listen(watch: Watch) -> None:
     watch.listen("fit_ended", modes.fit_ended)
     watch.listen("compiled", modes.compiled)
     watch.listen("calling", modes.calling)
-    watch.listen("after_step", modes.after_step)
 
 
 def _norms() -> tuple[type, ...]:

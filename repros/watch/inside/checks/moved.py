@@ -49,13 +49,14 @@ class _Finite:
 
     def before_close_step(self, optimizer: Any, number: int) -> None:
         if number == 1 and not is_capturing():
-            self._before[optimizer] = {id(bad) for bad in find_not_finite(_plain(optimizer))}
+            self._before[optimizer] = {id(bad) for bad in find_not_finite(_plain(optimizer), self._watch.known())}
 
     def after_close_step(self, optimizer: Any, number: int) -> None:
         before = self._before.get(optimizer) if self._watch.is_due(number) else None
         if before is None or optimizer in self._found or is_capturing():
             return
-        bad = [parameter for parameter in find_not_finite(_plain(optimizer)) if id(parameter) not in before]
+        found = find_not_finite(_plain(optimizer), self._watch.known())
+        bad = [parameter for parameter in found if id(parameter) not in before]
         if bad:
             self._found.add(optimizer)
             self._suspects.append((weakref.ref(bad[0]), number, len(bad)))
@@ -71,7 +72,7 @@ class _Finite:
             self._watch.ignore(name, self.goes_on)
         for reference, number, count in suspects:
             parameter = reference()
-            if parameter is None or not is_plain(parameter) or not find_not_finite([parameter]):
+            if parameter is None or not is_plain(parameter) or not find_not_finite([parameter], self._watch.known()):
                 continue
             text = f"{count} parameters are infinite or not a number after step {number}, and were finite before"
             self._watch.find("weights_not_finite", text, step=number, numbers={"parameters": count})

@@ -5,7 +5,8 @@ its process uses less than a twentieth of a processor: `ranks_wait_apart`, by wh
 outside compares. Nothing is raised then before the process group's timeout, of 30 minutes.
 Silent: if one rank computes, reads or writes, as one does that saves a checkpoint while the others wait for it; if all
 are in calls of one name; in remote procedure calls; on GPUs that are waited for by spinning.
-Costs: a thread in each process that has a process group; it looks at the main thread's stack every five seconds.
+Costs: a thread in each process that has a process group; it looks at the main thread's stack every five seconds. If
+none of the checks may speak, there is none.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class _Waiting:
 
     def begins(self, *_: Any) -> None:
         """Start the thread with the first in this process that needs other ranks."""
-        if self._pid == os.getpid():
+        if self._pid == os.getpid() or not any(self._watch.wants(check.name) for check in CHECKS):
             return
         import torch.distributed as dist
 

@@ -30,7 +30,7 @@ def is_tracing() -> bool:
 
 
 def _call(observer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call an observer; replaced by a function that does so out of the compiler's sight."""
+    """Call an observer; once a program compiles, replaced by a function that does so out of the compiler's sight."""
     return observer(*args, **kwargs)
 
 
@@ -48,8 +48,10 @@ def attach(watch: Watch) -> None:
     """Observe compiling once torch is imported."""
 
     def compiling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        import torch
+        import torch._dynamo
 
+        if not watch.compiles:  # until then there is no compiler, and calls take less time
+            globals().update(_call=torch._dynamo.disable(_call))
         watch.compiles = True
         watch.tell("compiles")
         target = args[0] if args else kwargs.get("model")
@@ -58,7 +60,6 @@ def attach(watch: Watch) -> None:
             watch.tell("compiled", target)
 
     when_imported("torch", lambda module: globals().update(is_tracing=_question(module)))
-    when_imported("torch._dynamo", lambda module: globals().update(_call=module.disable(_call)))
     for place, names in _ENTRIES.items():
         when_imported(place, functools.partial(_patch, names, compiling))
 

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from collections.abc import Iterator
@@ -75,13 +74,10 @@ def _chain(outermost: Any) -> Iterator[Any]:
 
 
 def _tell_streamed(watch: Watch, iterator: Any, current: Pass, batch: Any) -> None:
-    workers = getattr(iterator, "_num_workers", 0)
-    if workers <= 1 or current.fetched > 2 * workers:
-        return
     import torch
 
     if isinstance(getattr(iterator, "_dataset", None), torch.utils.data.IterableDataset):
-        watch.tell("streamed", iterator, current.fetched - 1, workers, batch)
+        watch.tell("streamed", iterator, current.fetched - 1, current.workers, batch)
 
 
 def _tell_beginning(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -94,13 +90,12 @@ def _patch_sampler(watch: Watch, module: Any) -> None:
 
 
 def _patch_workers(watch: Watch, module: Any) -> None:
+    """Observe the first read of each worker, in its own process: in the others a batch costs nothing by that."""
+    around(module, "_worker_loop", before=lambda *_: _patch_fetchers(watch))
+
+
+def _patch_fetchers(watch: Watch) -> None:
     has_read = False
-
-    def forget() -> None:
-        nonlocal has_read
-        has_read = False
-
-    os.register_at_fork(after_in_child=forget)
 
     def before(*_: Any) -> bool:
         nonlocal has_read
@@ -117,7 +112,8 @@ def _patch_workers(watch: Watch, module: Any) -> None:
         if is_first:
             watch.tell("worker_began")
 
-    for kind in (module._MapDatasetFetcher, module._IterableDatasetFetcher):
+    fetchers = sys.modules["torch.utils.data._utils.fetch"]
+    for kind in (fetchers._MapDatasetFetcher, fetchers._IterableDatasetFetcher):
         around(kind, "fetch", before=before, after=after)
 
 
@@ -126,9 +122,9 @@ def attach(watch: Watch) -> None:
     passes: weakref.WeakKeyDictionary[Any, Pass] = weakref.WeakKeyDictionary()
 
     def draw(args: tuple[Any, ...], _: Any, indices: Any) -> None:
-        if args[0] not in passes:
-            passes[args[0]] = Pass(args[0])
-        current = passes[args[0]]
+        current = passes.get(args[0])
+        if current is None:
+            current = passes[args[0]] = Pass(args[0])
         if current.samplers and not current.epochs:
             current.epochs = {place: sampler.epoch for place, sampler in enumerate(current.samplers)}
             watch.tell("drawn", current)
@@ -143,7 +139,8 @@ def attach(watch: Watch) -> None:
         if current is not None:
             current.fetched += 1
             watch.tell("fetched", current)
-            _tell_streamed(watch, args[0], current, batch)
+            if current.workers > 1 and current.fetched <= 2 * current.workers:
+                _tell_streamed(watch, args[0], current, batch)
 
     def patch(module: Any) -> None:
         around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
@@ -153,5 +150,5 @@ def attach(watch: Watch) -> None:
         around(module._BaseDataLoaderIter, "__next__", returned=fetch)
 
     when_imported("torch.utils.data.dataloader", patch)
-    when_imported("torch.utils.data._utils.fetch", lambda module: _patch_workers(watch, module))
+    when_imported("torch.utils.data._utils.worker", lambda module: _patch_workers(watch, module))
     when_imported("torch.utils.data.distributed", lambda module: _patch_sampler(watch, module))

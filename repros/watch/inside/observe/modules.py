@@ -1,5 +1,7 @@
 """`calling(module)`, `fed(module, inputs)` and `called(module, output)`: calls of modules, while a close look is taken.
 
+`calling_own(module)`: of one whose `forward` is its own and not its class's, or which a hook of accelerate goes before.
+
 The hooks are torch's global ones (`register_module_forward_pre_hook`). They are on until the first optimizer step of
 the process and for each step that is due after it, off in between, and off for good once the program compiles or
 exports, since what is compiled would hold them.
@@ -42,6 +44,9 @@ class _Hooks:
         @unseen
         def calling(module: Any, inputs: Any) -> None:
             tell("calling", module)
+            own = module.__dict__
+            if "forward" in own or "_hf_hook" in own:
+                tell("calling_own", module)
             tell("fed", module, inputs)
 
         @unseen

@@ -1,6 +1,6 @@
 """What optimizers do: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
 
-`before_close_step` and `after_close_step`: the same for an optimizer's first 32 steps, and those that are looked at.
+`before_close_step` and `after_close_step`: the same for an optimizer's first 9 steps, and those that are looked at.
 Who listens to these costs nothing in the many others; `after_close_backward` of :mod:`.backward` comes before them.
 
 Steps are observed by torch's global step hooks (`register_optimizer_step_pre_hook`, torch 2.0). They see every subclass
@@ -17,7 +17,7 @@ from repros.watch.inside.observe.compiling import unseen
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch
 
-_FIRST = 32
+_FIRST = 9
 
 steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 """How many steps each live optimizer has begun."""
