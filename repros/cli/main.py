@@ -31,6 +31,7 @@ _COMMANDS = {
     "summary": ("summary", "Show the table of a results file again."),
     "match": ("match", "Find the documented failures that a log shows."),
     "watch": ("watch", "Run a training program and name the failures that happen in it."),
+    "try": ("try_script", "Run somebody else's script on chosen stacks and say what happens."),
     "report": ("report", "Write a Markdown block for an upstream issue."),
     "export": ("export", "Write a repro as a standalone script, or as an OSV record."),
     "audit": ("audit", "Find the failures that concern pinned or installed packages."),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,19 +15,21 @@ from repros import evidence
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.options import catalogue_option, example, narrowing_options
+from repros.cli.shared.on import engine_on, on_option
+from repros.cli.shared.options import catalogue_option, example, narrowing_options, side_by_side_options
 from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
-from repros.engine.cells import JOBS
+from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest
 from repros.engine.results_file import read_results
 from repros.evidence import Evidence, Measurement
+from repros.evidence.timings import kept_timings
 from repros.matrix.check import find_disagreements
 from repros.matrix.measure import Store, measure
-from repros.matrix.text import worklist_lines
-from repros.matrix.worklist import Worklist, build_worklist, find_trouble
-from repros.model import Category, Device, Result, Verdict
+from repros.matrix.text import format_seconds, worklist_lines
+from repros.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
+from repros.model import Category, Device, Result, Stack, Verdict
 from repros.settings import Places
 from repros.stacks import load_stacks, stack
 from repros.text.table import counts_line
@@ -41,11 +45,10 @@ class MeasureOptions:
 
     check: bool
     again: bool
-    keep: bool
     folder: Path | None
     """Folder for the evidence; None for that of each script's catalogue."""
     results: Path
-    jobs: int
+    running: RunOptions
 
     @property
     def include_fresh(self) -> bool:
@@ -59,7 +62,7 @@ class MeasureOptions:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Only this stack; repeatable.")
 @narrowing_options
-@click.option("--dry-run", is_flag=True, help="Show how many cells would run, and about how long they take.")
+@click.option("--dry-run", is_flag=True, help="Show how many cells would run, and how long this machine would take.")
 @click.option(
     "--check", is_flag=True, help="Run all cells, write no evidence, and fail where a verdict differs from it."
 )
@@ -88,14 +91,8 @@ class MeasureOptions:
     metavar="FILE",
     help="JSON Lines file to append the results to; logs go to .repros/runs beside it.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=JOBS,
-    show_default=True,
-    metavar="N",
-    help="Cells to run side by side.",
-)
+@side_by_side_options()
+@on_option
 @catalogue_option
 def matrix(
     ids: tuple[str, ...],
@@ -105,7 +102,8 @@ def matrix(
     recorded: Path | None,
     folder: Path | None,
     results: Path,
-    jobs: int,
+    jobs: int | None,
+    on: str | None,
     places: Places,
     *,
     dry_run: bool,
@@ -113,40 +111,55 @@ def matrix(
     again: bool,
     allow_empty: bool,
     keep: bool,
+    share_gpus: bool,
 ) -> int:
     """Measure the catalogue over all stacks.
 
     Only cells without fresh evidence run: evidence is out of date once the code of the script, the stack's lock or the
     engine has changed. Each measurement is written as soon as it is complete, so an interrupted run continues where it
-    stopped. Missing environments are made one after another and dropped again.
+    stopped. A missing environment is made while the cells of the stack before it run, and dropped again.
 
     With --check nothing is written: all cells run, and each verdict that differs from its evidence is shown as news or
     trouble. Exit code: 0 when every cell agrees with its header (with --check: with its evidence), 1 when one does
     not, 2 when the request cannot be met.
     """
     out, known = console(), evidence.read(folder, places)
+    if recorded and not check:
+        raise click.UsageError("--from needs --check: evidence is written only from cells that this command runs.")
     if recorded:
-        if not check:
-            raise click.UsageError("--from needs --check: evidence is written only from cells that this command runs.")
         return _compare_with_evidence(out, read_results(recorded), known)
-    selection = Selection(ids, (), strategies, tuple(map(Device, devices)))
     try:
-        specs = select(load_catalogue(places), selection)
+        specs = select(load_catalogue(places), Selection(ids, (), strategies, tuple(map(Device, devices))))
     except NothingToRunError as error:
         if not allow_empty:
             raise
         show_text(out, str(error))
         return AGREES
-    chosen = [stack(name, places) for name in stacks] or [*load_stacks(places).values()]
-    worklist = build_worklist(specs, chosen, known)
-    for line in worklist_lines(worklist, known, include_fresh=again or check):
+    with engine_on(None if dry_run else on) as engine:
+        timings = kept_timings(places, known)
+        running = RunOptions(jobs, timings=timings, share_gpus=share_gpus, keep_environments=keep, engine=engine)
+        options = MeasureOptions(check=check, again=again, folder=folder, results=results, running=running)
+        worklist = build_worklist(specs, _chosen(stacks, places), known, engine.gpus)
+        _show_worklist(out, worklist, specs, options, dry_run=dry_run)
+        code = AGREES if dry_run else _measure(out, worklist, known, options)
+    trouble = not check and _show_trouble(out, worklist, evidence.read(folder, places)) and not dry_run
+    return DISAGREES if trouble and code == AGREES else code
+
+
+def _chosen(names: Sequence[str], places: Places) -> list[Stack]:
+    """Return the stacks of these names, or all."""
+    return [stack(name, places) for name in names] or [*load_stacks(places).values()]
+
+
+def _show_worklist(
+    out: Page, worklist: Worklist, specs: Sequence[CellSpec], options: MeasureOptions, *, dry_run: bool
+) -> None:
+    """Show what there is to run, and remove the evidence of what cannot run any more."""
+    planned = partial(forecast, options=options.running)
+    for line in worklist_lines(worklist, planned, include_fresh=options.include_fresh):
         show_text(out, line, "dim")
-    if worklist.obsolete and not check:
-        _remove_obsolete(out, worklist, specs, folder, dry_run=dry_run)
-    options = MeasureOptions(check=check, again=again, keep=keep, folder=folder, results=results, jobs=jobs)
-    code = AGREES if dry_run else _measure(out, worklist, known, options)
-    trouble = not check and _show_trouble(out, worklist, evidence.read(folder, places))
-    return DISAGREES if trouble and not dry_run and code == AGREES else code
+    if worklist.obsolete and not options.check:
+        _remove_obsolete(out, worklist, specs, options.folder, dry_run=dry_run)
 
 
 def _remove_obsolete(
@@ -175,6 +188,8 @@ def _show_trouble(out: Page, worklist: Worklist, known: Evidence) -> bool:
 
 def _measure(out: Page, worklist: Worklist, known: Evidence, options: MeasureOptions) -> int:
     """Run the cells, then store the measurements or compare them with the evidence; return the exit code."""
+    planned = forecast(pending(worklist.entries, include_fresh=options.include_fresh), options.running)
+    started = time.monotonic()
     observer = LiveReporter(out, options.results, append=True, verbose=False)
     running = measure(
         worklist,
@@ -182,8 +197,7 @@ def _measure(out: Page, worklist: Worklist, known: Evidence, options: MeasureOpt
         observer,
         _writer(worklist, options),
         include_fresh=options.include_fresh,
-        jobs=options.jobs,
-        keep_environments=options.keep,
+        options=options.running,
     )
     with observer:
         try:
@@ -195,6 +209,7 @@ def _measure(out: Page, worklist: Worklist, known: Evidence, options: MeasureOpt
     if not observer.lines:
         return AGREES
     show_text(out, counts_line(latest(observer.lines)))
+    show_text(out, f"planned {format_seconds(planned)}, taken {format_seconds(time.monotonic() - started)}", "dim")
     observer.close(interrupted=False, summary=False)
     if options.check:
         code = _compare_with_evidence(out, observer.lines, known)

@@ -30,7 +30,9 @@ from repros.text.wording import relative_to_cwd
 @click.option(
     "--template",
     type=click.Choice([*SKELETONS]),
-    help="Code to begin with; default: the family's. resume is a fit with a checkpoint that another goes on from.",
+    metavar="NAME",
+    help=f"Code to begin with: {', '.join(SKELETONS)}; default: the family's. resume is a fit with a checkpoint that"
+    " another goes on from.",
 )
 @click.option(
     "--from-issue",

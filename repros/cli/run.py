@@ -12,17 +12,24 @@ from repros.authoring.by_hand import shell_command
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.options import catalogue_option, example, narrowing_options, to_devices
+from repros.cli.shared.on import engine_on, on_option
+from repros.cli.shared.options import (
+    catalogue_option,
+    example,
+    narrowing_options,
+    side_by_side_options,
+    to_devices,
+)
 from repros.cli.shared.output import console
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
 from repros.engine import record
-from repros.engine.cells import JOBS
 from repros.engine.environment import Where
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.results_file import LATEST, begin_results
+from repros.evidence.timings import kept_timings
 from repros.model import Device, Launch, Result
 from repros.settings import Places
 from repros.text.wording import relative_to_cwd
@@ -61,15 +68,7 @@ AUTO = "auto"
     help="JSON Lines file for the results; logs go to .repros/runs beside it.",
 )
 @click.option("--append", is_flag=True, help="Add to the results file instead of replacing it.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=JOBS,
-    show_default=True,
-    envvar="REPROS_JOBS",
-    metavar="N",
-    help="Number of cells to run at the same time; also REPROS_JOBS in the environment.",
-)
+@side_by_side_options("REPROS_JOBS")
 @click.option(
     "--launch",
     type=click.Choice([AUTO, *(launch.value for launch in Launch)]),
@@ -110,6 +109,7 @@ AUTO = "auto"
     "accelerator too.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show only the cells that do not agree, and the counts.")
+@on_option
 @catalogue_option
 def run(
     ids: tuple[str, ...],
@@ -119,12 +119,14 @@ def run(
     strategies: tuple[str, ...],
     devices: tuple[Device, ...],
     results: Path,
-    jobs: int,
+    jobs: int | None,
     launch: str,
     repeat: int,
     require: tuple[Device, ...],
+    on: str | None,
     places: Places,
     *,
+    share_gpus: bool,
     append: bool,
     allow_empty: bool,
     no_summary: bool,
@@ -141,22 +143,31 @@ def run(
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     where = choose_where(stacks, python, places)
-    selection = Selection(ids, variants, strategies, devices)
-    catalogue = load_catalogue(places)
+    selection, catalogue = Selection(ids, variants, strategies, devices), load_catalogue(places)
     if by_hand:
         return _print_commands(select(catalogue, selection), where)
-    options = RunOptions(jobs, None if launch == AUTO else Launch(launch), repeat, require)
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
-    running = run_selection(catalogue, selection, where, results, observer, options)
     try:
-        return _show_run(running, observer, summary=not no_summary)
+        with engine_on(on) as engine:
+            timings = kept_timings(places)
+            options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
+            running = run_selection(catalogue, selection, where, results, observer, options)
+            return _show_run(running, observer, summary=not no_summary)
     except NothingToRunError as error:
         if not allow_empty:
             raise
-        # Or the results of an earlier run would pass for those of this one.
-        begin_results(results, append=append).close()
-        observer.say(str(error))
-        return AGREES
+        return _record_nothing(results, str(error), observer, append=append)
+
+
+def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: bool) -> int:
+    """Empty the results file, or the results of an earlier run would pass for those of one that had nothing to run."""
+    begin_results(results, append=append).close()
+    observer.say(why)
+    return AGREES
+
+
+def _launch(name: str) -> Launch | None:
+    return None if name == AUTO else Launch(name)
 
 
 def _print_commands(specs: Sequence[CellSpec], where: Where) -> int:

@@ -5,24 +5,32 @@ from __future__ import annotations
 import datetime as dt
 
 import click
+from click.core import ParameterSource
 
-from repros import environments
+from repros import environments, evidence
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
+from repros.environments.newest import describe_newest, lock_newest, plan_newest
 from repros.environments.outdated import DAYS_TO_FOLLOW, Lag, find_lags
 from repros.environments.resolve import write_lock
+from repros.errors import ReprosError
+from repros.matrix.changes import describe_changes
 from repros.model.stack import Size, Stack
-from repros.settings import Places
+from repros.settings import PACKAGE, Places
 from repros.stacks import load_stacks, stack
+from repros.stacks.write import check_new_name, folder_for_new
 from repros.text import json_values
 from repros.text.styled import Text
-from repros.text.wording import count, wrap
+from repros.text.wording import count, relative_to_cwd, wrap
 
 
-@click.command(epilog=example("repros stacks"))
+@click.group(
+    invoke_without_command=True,
+    epilog=example("repros stacks", "repros stacks new 2026-11", "repros stacks compare 2026-07 current"),
+)
 @click.option(
     "--lock",
     "locked",
@@ -38,18 +46,88 @@ from repros.text.wording import count, wrap
 )
 @json_option
 @catalogue_option
-def stacks(locked: tuple[str, ...], places: Places, *, outdated: bool, as_json: bool) -> int:
+@click.pass_context
+def stacks(
+    context: click.Context, locked: tuple[str, ...], places: Places, *, outdated: bool, as_json: bool
+) -> int | None:
     """List the sets of library versions to run on: their packages, their sizes, and which are ready.
 
     A private catalogue may have stacks of its own: `stacks/NAME.toml` in it with about, python, requirements and until,
     the last day whose releases count, and beside it the lock that --lock writes.
     """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context, context.invoked_subcommand)
+        return None  # the subcommand's exit code counts
     for name in locked:
         echo(write_lock(stack(name, places)))
     if outdated:
         return _show_outdated(places, as_json=as_json)
     if not locked:
         _show_stacks(places, as_json=as_json)
+    return AGREES
+
+
+def _refuse_options(context: click.Context, subcommand: str) -> None:
+    """Refuse options of the list before a subcommand, which would have no effect."""
+    for option in context.command.params:
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+            way_out = "write it behind" if option.name == "places" else "leave it out"
+            raise click.UsageError(f"{option.opts[0]} before '{subcommand}' has no effect; {way_out}.")
+
+
+@stacks.command(short_help="Lock the newest releases as a stack.", epilog=example("repros stacks new 2026-11"))
+@click.argument("name")
+@catalogue_option
+def new(name: str, places: Places) -> int:
+    """Lock the newest releases as the stack NAME, and say what is new in it.
+
+    It has the newest releases of torch, lightning, accelerate, transformers, peft and bitsandbytes, and of what else
+    the newest stack pins. What that excludes beside a pin, as in "torch==2.15.0,<2.16", stays excluded. Releases of
+    today do not count yet: a lock is made of days that are over, so that it can be made again.
+
+    The stack is written into the first private catalogue, or into the checkout: stacks/NAME.toml and its lock.
+    Exit code: 0 when it is written, 1 when the newest stack has all newest releases, 2 when it cannot be made.
+    """
+    from repros.authoring.checkout import has_checkout  # noqa: PLC0415 - the list starts faster without it
+
+    known = load_stacks(places)
+    folder = folder_for_new(places)
+    if folder == folder_for_new(PACKAGE) and not has_checkout([]):
+        raise ReprosError(
+            "stacks of the installed package are not changed; name a catalogue of yours with --catalogue."
+        )
+    check_new_name(name, folder, tuple(known))
+    base, until = [*known.values()][-1], dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
+    wanted = plan_newest(name, base, folder, until)
+    if wanted is None:
+        echo(f"{base.name} has the newest releases of {until}; nothing is written")
+        return DISAGREES
+    file = lock_newest(wanted, base)
+    for line in describe_newest(wanted, base):
+        echo(line)
+    echo(f"written: {relative_to_cwd(file)} and its lock", err=True)
+    return AGREES
+
+
+@stacks.command(
+    short_help="Name what changed from one stack to another.", epilog=example("repros stacks compare 2026-07 current")
+)
+@click.argument("old")
+@click.argument("new")
+@catalogue_option
+def compare(old: str, new: str, places: Places) -> int:
+    """Say in Markdown what the evidence on the stack NEW shows that it does not show on OLD, a sentence per change.
+
+    A sentence names the packages whose releases decide the header's range, or else all that the script imports and that
+    have another release. `repros matrix --stack NAME` measures what is missing. Exit code: 0, or 2 when nothing is
+    measured on one of them.
+    """
+    found, catalogue = evidence.read(None, places), load_catalogue(places)
+    for name in (old, new):
+        if stack(name, places).name not in {unit.stack for unit in found}:
+            raise ReprosError(f"nothing is measured on {name}; run: repros matrix --stack {name}")
+    for line in describe_changes(catalogue, found, old, new):
+        echo(line)
     return AGREES
 
 

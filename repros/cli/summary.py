@@ -7,29 +7,64 @@ from pathlib import Path
 import click
 
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
-from repros.cli.shared.options import example, json_option
+from repros.cli.shared.options import example, json_option, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
 from repros.engine import record
 from repros.engine.results_file import LATEST, read_results
-from repros.text.table import summary_table
+from repros.errors import ReprosError
+from repros.model import Device, Verdict, cell_label
+from repros.text import table
+from repros.text.styled import Text
 
 
 @click.command(
-    epilog=example("repros summary", "repros summary results.jsonl"),
+    epilog=example("repros summary", "repros summary results.jsonl --strategy ddp"),
 )
 @click.argument("file", type=click.Path(path_type=Path), default=LATEST)
+@narrowing_options
+@click.option("--allow-empty", is_flag=True, help="Exit with 0 when the file holds no result of the selection.")
 @click.option("--verbose", "-v", is_flag=True, help="Show each cell that could not be run.")
+@click.option("--quiet", "-q", is_flag=True, help="Show only the cells that do not agree, and the counts.")
 @json_option
-def summary(file: Path, *, verbose: bool, as_json: bool) -> int:
+def summary(
+    file: Path,
+    strategies: tuple[str, ...],
+    devices: tuple[Device, ...],
+    *,
+    allow_empty: bool,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Show the table of a results file again; exit code 1 when a cell disagreed.
 
     FILE is .repros/latest.jsonl if not given.
     """
-    lines = read_results(file)
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    lines = [
+        line
+        for line in read_results(file, allow_empty=allow_empty)
+        if line["strategy"] in (strategies or (line["strategy"],)) and line["device"] in (devices or (line["device"],))
+    ]
+    if not lines and not allow_empty:
+        raise ReprosError(f"{file} holds no result of {', '.join((*strategies, *devices))}.")
     if as_json:
         echo_json(record.latest(lines))
+    elif quiet:
+        for line in record.disagreeing(lines):
+            show_text(console(), _one_line(line))
+        show_text(console(), table.counts_line(record.latest(lines)))
     else:
         out = console()
-        show_text(out, summary_table(lines, out.width, verbose=verbose))
+        show_text(out, table.summary_table(lines, out.width, verbose=verbose))
     return DISAGREES if record.disagreeing(lines) else AGREES
+
+
+def _one_line(line: record.RecordLine) -> Text:
+    """Return the line of a cell that does not agree."""
+    environment = table.short_environment_name(line["stack"]["name"])
+    label = cell_label(line["repro"], line["variant"], line["strategy"], Device(line["device"]), environment)
+    text = Text().append(f"{line['verdict']:<11} ", table.verdict_style(Verdict(line["verdict"])))
+    return text.append(label).append(f"  {line['reason']}", "dim")

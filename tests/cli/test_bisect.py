@@ -27,7 +27,8 @@ PLAN = """\
 4 releases of lightning to choose from: 2.1.0, 2.3.0, 2.4.0, 2.6.0
 1. 2.1.0: must show the failure
 2. end of the failure, in 2.3.0 to 2.6.0: 2.4.0 first, at most 2 releases
-at most 3 releases, plus those that give no answer; 2 to 3 runs of each on stack 2023-12
+at most 3 releases, plus those that give no answer and those that further jobs try meanwhile; \
+2 to 3 runs of each on stack 2023-12
 """
 
 
@@ -52,8 +53,16 @@ NO_VERSION = "Invalid value for '--good': 'latest' is not a version number; expe
             "lightning 2.6.2 cannot be tried here; expected a release from 2.1.0 to 2.6.4.",
         ),
         ("RPR-0001 --variant fixed", "RPR-0001 fixed is a fix; expected a variant that fails."),
-        ("RPR-0001 --package torch --on 2023-13", "unknown stack '2023-13'; did you mean '2023-12'?"),
+        ("RPR-0001 --package torch --stack 2023-13", "unknown stack '2023-13'; did you mean '2023-12'?"),
+        (
+            "RPR-0001 --on 2023-12",
+            "Invalid value for '--on': '2023-12'; expected 'ray' or 'ray://HOST:PORT'. (try 'repros bisect --help')",
+        ),
         ("RPR-0002", "RPR-0002 is in accelerate, lightning; name one with --package."),
+        (
+            "RPR-0001 --jobs 0",
+            "Invalid value for '--jobs': 0 is not in the range x>=1. (try 'repros bisect --help')",
+        ),
         ("RPR-0001 --good latest", f"{NO_VERSION} (try 'repros bisect --help')"),
     ],
 )

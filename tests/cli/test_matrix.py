@@ -9,7 +9,9 @@ from textwrap import dedent
 import pytest
 
 from repros import environments
+from repros.cli import matrix
 from repros.evidence import read
+from repros.evidence.timings import timings
 from repros.model import Stack
 from tests.cli.command import Command
 
@@ -65,25 +67,44 @@ def agreeing(tmp_path: Path) -> str:
 
 PLAN = """\
 stack    cells  known  to run  about  environment
-2023-12      2      0       2    8 s  to be made: up to 2.7 GB to download, 4.8 GB on disk
-2 cells to run, about 8 s one after another
+2023-12      2      0       2   14 s  to be made: up to 2.7 GB to download, 4.8 GB on disk
+2 cells to run, about 14 s on this machine and the making of 1 environment
 """
 
 
+@pytest.fixture(autouse=True)
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package's evidence, by which the time of a cell is estimated that was never measured."""
+    monkeypatch.setattr(matrix, "kept_timings", lambda places, known: timings(known))
+
+
 def test_the_plan_comes_first_and_alone_when_asked(repros: Command, agreeing: str) -> None:
-    assert repros(*OPTIONS, agreeing, "--dry-run") == (0, PLAN, "")
+    assert repros(*OPTIONS, agreeing, "--dry-run", "--jobs", "1") == (0, PLAN, "")
     assert not Path("evidence").exists()
+
+
+def test_the_plan_is_for_this_machine_and_follows_from_what_was_measured(repros: Command, agreeing: str) -> None:
+    def planned(*words: str) -> str:
+        (seconds,) = re.findall(r"about (\d+) s on this machine", repros(*OPTIONS, agreeing, "--dry-run", *words)[1])
+        return str(seconds)
+
+    assert (planned("--jobs", "1"), planned("--jobs", "2")) == ("14", "10")
+    repros(*OPTIONS, agreeing, "--jobs", "1")
+    (ledger,) = Path("evidence").rglob("ledger.toml")
+    ledger.write_text(re.sub(r" seconds = [\d.]+", " seconds = 60.0", ledger.read_text()))
+    assert (planned("--again", "--jobs", "1"), planned("--again", "--jobs", "2")) == ("66", "36")
 
 
 def test_a_cell_is_measured_once(repros: Command, agreeing: str) -> None:
     code, out, _ = repros(*OPTIONS, agreeing, "--jobs", "1")
     assert code == 0
-    assert out == PLAN + (
+    assert re.sub(r"taken \d+ s", "taken N s", out) == PLAN + (
         "making 2023-12\n"
         "2 cells to run on 2023-12\n"
         "[1/2] reproduced  RPR-9101 failing plain cpu 2023-12  1.0 s\n"
         "[2/2] clean       RPR-9101 fixed plain cpu 2023-12  1.0 s\n"
         "2 agree, 0 news, 0 trouble\n"
+        "planned 14 s, taken N s\n"
         "results: .repros/matrix.jsonl\n"
     )
     assert [str(unit) for unit in read(Path("evidence"))] == ["RPR-9101 plain cpu 2023-12"]
@@ -101,11 +122,12 @@ def test_a_stack_that_cannot_be_made_is_reported_once_and_fails(
         raise environments.EnvironmentFailedError(stack, "it needs 4.8 GB, and /cache has 0.1 GB free")
 
     monkeypatch.setattr(environments, "ensure", refuse)
-    code, out, _ = repros(*OPTIONS, agreeing)
+    code, out, _ = repros(*OPTIONS, agreeing, "--jobs", "1")
     assert code == 1
     reason = "the environment of stack 2023-12 could not be made: it needs 4.8 GB, and /cache has 0.1 GB free"
     assert out.endswith(
-        f"not run on 2023-12: {reason}\n0 agree, 0 news, 0 trouble; 2 unavailable\nresults: .repros/matrix.jsonl\n"
+        f"not run on 2023-12: {reason}\n0 agree, 0 news, 0 trouble; 2 unavailable\n"
+        "planned 14 s, taken 0 s\nresults: .repros/matrix.jsonl\n"
     )
     assert not Path("evidence").exists()
 

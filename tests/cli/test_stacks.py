@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from repros import environments
 from repros.engine import catalogue
+from repros.environments.newest import PACKAGES
 from repros.stacks import stack
 from tests.cli.command import Command, lines_over
 from tests.package_index import Serve, release_pages
+from tests.toy_cells import TOYS
 
 
 def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,21 +57,33 @@ def test_a_release_is_overdue_after_a_month(repros: Command, serve: Serve) -> No
     today = dt.datetime.now(dt.UTC).date()
     young, old = today - dt.timedelta(20), today - dt.timedelta(40)
     serve(index_pages(lightning={"99.0.1": young}))
-    line = f"lightning 2.6.6 in current is 20 days behind 99.0.1 of {young}; the newest is 99.0.1\n"
+    pins = stack("current").pins
+    line = (
+        f"lightning {pins['lightning'].version} in current is 20 days behind 99.0.1 of {young}; the newest is 99.0.1\n"
+    )
     assert repros("stacks", "--outdated") == (0, line, "")
     serve(index_pages(lightning={"99.0.1": young}, torch={"98.0.1": old, "98.0.2": young}))
-    torch = f"torch 2.15.0 in current is 40 days behind 98.0.1 of {old}; the newest is 98.0.2\n"
+    torch = f"torch {pins['torch'].version} in current is 40 days behind 98.0.1 of {old}; the newest is 98.0.2\n"
     assert repros("stacks", "--outdated") == (1, line + torch, "")
     code, out, _ = repros("stacks", "--outdated", "--json")
-    values = {"package": "torch", "pinned": "2.15.0", "behind": "98.0.1", "since": str(old), "newest": "98.0.2"}
-    assert (code, json.loads(out)[1]) == (1, {**values, "overdue": True})
+    assert (code, json.loads(out)[1]) == (
+        1,
+        {
+            "package": "torch",
+            "pinned": pins["torch"].version,
+            "behind": "98.0.1",
+            "since": str(old),
+            "newest": "98.0.2",
+            "overdue": True,
+        },
+    )
 
 
 def test_outdated_in_sixty_columns(repros: Command, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     serve(index_pages(torch={"98.0.1": dt.date(2026, 11, 1)}))
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = repros("stacks", "--outdated")
-    assert out.startswith("torch 2.15.0 in current is ")
+    assert out.startswith(f"torch {stack('current').pins['torch'].version} in current is ")
     assert out.endswith("98.0.1\n")
     assert lines_over(60, out) == []
 
@@ -78,3 +94,94 @@ def test_outdated_without_a_network(repros: Command, monkeypatch: pytest.MonkeyP
     assert (code, out) == (2, "")
     assert err.startswith("repros: http://127.0.0.1:9/simple does not list the releases of accelerate with their dates")
     assert err.endswith("; name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX.\n")
+
+
+def newest_pages(*, days: int) -> dict[str, tuple[str, bytes]]:
+    """Return the pages of an index with the pins of `current`, and of lightning a release of so many days ago."""
+    day = dt.datetime.now(dt.UTC).date() - dt.timedelta(days)
+    peft = dict(release_pages({"peft": {"1.0": dt.date(2026, 1, 1)}}))
+    return peft | index_pages(lightning={"99.0.1": day})
+
+
+def private_stack(folder: Path, **pins: str) -> Path:
+    """Write a private catalogue with a stack that is newer than all others, and return its folder."""
+    locked = "".join(f"{name}=={version}\n" for name, version in pins.items())
+    (folder / "stacks").mkdir(parents=True)
+    (folder / "stacks/mine.lock.txt").write_text(locked, "utf-8")
+    text = f'about = "mine"\npython = "3.11"\nrequirements = {json.dumps(locked.split())}\nuntil = 2030-01-01\n'
+    (folder / "stacks/mine.toml").write_text(text, "utf-8")
+    shutil.copy(TOYS / "raises.py", folder)
+    return folder
+
+
+def test_new_without_a_newer_release_writes_nothing(repros: Command, serve: Serve, tmp_path: Path) -> None:
+    current = stack("current").pins
+    pins = {name: current[name].version for name in PACKAGES if name in current} | {"peft": "1.0"}
+    catalogue = private_stack(tmp_path / "mine", **pins)
+    yesterday = dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
+    for days in (0, -1):  # a release of today does not count yet
+        serve(newest_pages(days=days))
+        code, out, err = repros("stacks", "new", "2030-01", "--catalogue", str(catalogue))
+        assert (code, out, err) == (1, f"mine has the newest releases of {yesterday}; nothing is written\n", "")
+    assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
+
+
+def test_new_that_cannot_be_resolved_leaves_nothing(repros: Command, serve: Serve, tmp_path: Path) -> None:
+    """The index lists files that it does not have."""
+    catalogue = private_stack(tmp_path / "mine", lightning="2.0.0")
+    serve(newest_pages(days=3))
+    code, out, err = repros("stacks", "new", "2030-01", "--catalogue", str(catalogue))
+    assert (code, out) == (2, "")
+    # Before the sentence, this process prints what its index says of connections that uv closes.
+    assert err.splitlines()[-1].startswith("repros: uv pip compile: ")
+    assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
+
+
+@pytest.mark.parametrize("name", ["current", "2023-12", "home", "../x"])
+def test_new_refuses_names(repros: Command, name: str) -> None:
+    code, out, err = repros("stacks", "new", name)
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        f"repros: '{name}' cannot be" if name in {"home", "../x"} else f"repros: the stack '{name}' ex"
+    )
+
+
+def test_new_without_a_network(repros: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    catalogue = private_stack(tmp_path / "mine", torch="2.0.0")
+    code, out, err = repros("stacks", "new", "2030-01", "--catalogue", str(catalogue))
+    assert (code, out) == (2, "")
+    assert err.startswith("repros: http://127.0.0.1:9/simple does not list the releases of torch with their dates")
+    assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
+
+
+def test_compare_names_what_changed(repros: Command) -> None:
+    code, out, err = repros("stacks", "compare", "2023-12", "2024-03")
+    assert (code, err) == (0, "")
+    *changed, last = out.splitlines()
+    assert (
+        "* RPR-0006 is new, like its `module_train_before`, with lightning 2.2.2 (A model in eval mode trains in eval "
+        "mode)"
+    ) in changed
+    found = re.fullmatch(r"\* (\d+) of (\d+) failures that were measured on both end on 2024-03 as on 2023-12", last)
+    assert found is not None
+    assert int(found[2]) - int(found[1]) == len({line.split()[1] for line in changed if line.startswith("* RPR-")})
+
+
+def test_compare_without_evidence_says_how_to_get_it(repros: Command, tmp_path: Path) -> None:
+    catalogue = private_stack(tmp_path / "mine", torch="2.0.0")
+    code, _, err = repros("stacks", "compare", "current", "mine", "--catalogue", str(catalogue))
+    assert (code, err) == (2, "repros: nothing is measured on mine; run: repros matrix --stack mine\n")
+    assert repros("stacks", "compare", "current", "2023-1")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("--json", "--json before 'compare' has no effect; leave it out."),
+        (f"--catalogue={TOYS}", "--catalogue before 'compare' has no effect; write it behind."),
+    ],
+)
+def test_options_of_the_list_before_a_subcommand_are_refused(repros: Command, option: str, problem: str) -> None:
+    code, _, err = repros("stacks", option, "compare", "2023-12", "2024-03")
+    assert (code, err) == (2, f"repros: {problem} (try 'repros stacks --help')\n")

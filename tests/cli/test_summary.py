@@ -74,3 +74,21 @@ def test_as_json(repros: Command) -> None:
     code, out, _ = repros("summary", "--json")
     assert code == 1
     assert [(line["variant"], line["verdict"]) for line in json.loads(out)] == [("gone", "gone")]
+
+
+def test_a_part_of_the_results(repros: Command, here: Path) -> None:
+    for variant in ("fixed", "gone"):
+        repros("run", "--python", "python", "--catalogue", RAISES, "--variant", variant, "--append", "-q")
+    whole = repros("summary")
+    assert repros("summary", "--strategy", "plain", "--device", "cpu") == whole
+    code, out, _ = repros("summary", "--strategy", "plain", "--quiet")
+    assert code == 1
+    gone, counts = out.splitlines()
+    assert gone.startswith("gone        RPR-9001 gone plain cpu ")
+    assert counts == "1 agree, 1 news, 0 trouble"
+    assert repros("summary", "--strategy", "fsdp") == (2, "", "repros: .repros/latest.jsonl holds no result of fsdp.\n")
+    nothing = (0, "0 agree, 0 news, 0 trouble\n", "")
+    assert repros("summary", "--strategy", "fsdp", "--allow-empty", "--quiet") == nothing
+    (here / ".repros/latest.jsonl").write_text("")
+    assert repros("summary", "--allow-empty", "--quiet") == nothing
+    assert repros("summary", "--quiet", "--verbose")[0] == 2

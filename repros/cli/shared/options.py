@@ -72,6 +72,31 @@ def narrowing_options(command: F) -> F:
     return strategies(devices(command))
 
 
+def side_by_side_options(variable: str | None = None) -> Callable[[F], F]:
+    """Return what adds `--jobs` and `--share-gpus`, by which cells share a machine.
+
+    Args:
+        variable: the environment variable that gives `--jobs`, too.
+    """
+    more = f" Also {variable} in the environment." if variable else ""
+    jobs = click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Run at most N cells at a time, and beside them those that are documented to hang; with 1, one after "
+        f"another in their order. If not given, as many as keep the cores busy, by earlier runs.{more}",
+        envvar=variable,
+    )
+    share = click.option(
+        "--share-gpus", is_flag=True, help="Let cells run at the same time on one GPU; otherwise each has its own."
+    )
+
+    def add(command: F) -> F:
+        return jobs(share(command))
+
+    return add
+
+
 def example(*lines: str) -> str:
     r"""Return the example at the end of a command's help; click's mark `\b` keeps its line breaks."""
     return "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])

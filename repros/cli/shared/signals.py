@@ -12,6 +12,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What schedulers, `kill` and a closed terminal send; Ctrl-C raises KeyboardInterrupt already."""
 
 
+_received: list[int] = []
+"""Signals that have interrupted a block. Ray raises a plain KeyboardInterrupt in the place of what a handler raises."""
+
+
 class SignalInterrupt(KeyboardInterrupt):
     """An interruption by another signal than Ctrl-C's."""
 
@@ -23,7 +27,9 @@ class SignalInterrupt(KeyboardInterrupt):
 
 def interruption_exit_code(interruption: KeyboardInterrupt) -> int:
     """Return 128 plus the signal's number, as shells do."""
-    return 128 + (interruption.number if isinstance(interruption, SignalInterrupt) else signal.SIGINT)
+    if isinstance(interruption, SignalInterrupt):
+        return 128 + interruption.number
+    return 128 + (_received[-1] if _received else signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -31,8 +37,10 @@ def interrupt_on_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP interrupt the block as Ctrl-C does; an ignored signal (`nohup`) stays ignored."""
 
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
+        _received.append(number)
         raise SignalInterrupt(number)
 
+    _received.clear()
     before = {}
     # Only the main thread may set handlers (ValueError); a program that calls this elsewhere has handlers of its own.
     with contextlib.suppress(ValueError):

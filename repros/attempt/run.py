@@ -1,0 +1,153 @@
+"""A script on stacks, one after another: made ready, run within walls, seen, and compared with the catalogue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from repros.attempt.cell import as_spec
+from repros.attempt.known import Known, find_known
+from repros.attempt.needs import Needs, find_lacking, find_other_releases
+from repros.attempt.orphans import adopted
+from repros.attempt.script import Script
+from repros.attempt.sight import Sight, Status, see
+from repros.attempt.start import Limits, Options, Start, Walls
+from repros.engine.environment import Where, prepare
+from repros.engine.judge import judge
+from repros.engine.launch import supervise
+from repros.engine.plan import plan
+from repros.errors import ReprosError
+from repros.model import Cell, Environment, Launch, Observation, Unavailable
+from repros.model.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to run."""
+
+    script: Script
+    needs: Needs
+    arguments: tuple[str, ...]
+    options: Options
+    limits: Limits
+    walls: Walls
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A script's run on one stack."""
+
+    stack: str
+    python: str
+    """The version of Python there."""
+    versions: Mapping[str, str]
+    """Those of the packages that the script needs."""
+    sight: Sight
+    other_releases: tuple[str, ...] = ()
+    """What the script asks for and the stack has in another release."""
+    known: Known | None = None
+    """None if nothing ran."""
+    seconds: float = 0.0
+    folder: Path | None = None
+    """The folder of its logs."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was seen that is known or wrong."""
+        known = self.known is not None and (self.known.match.candidates or self.known.findings)
+        return self.sight.status is Status.CLEAN and not known
+
+
+def attempt(
+    task: Task,
+    catalogue: Catalogue,
+    where: Where,
+    runs: Path,
+    say: Callable[[str], None] = lambda _: None,
+    begins: Callable[[], None] = lambda: None,
+) -> Iterator[Attempt]:
+    """Run a script on each stack and yield what was seen as soon as it is known.
+
+    An interruption ends all processes of the script, and is passed on.
+
+    Args:
+        task: what to run.
+        catalogue: the documented failures.
+        where: the stacks.
+        runs: folder for the logs.
+        say: receives lines of progress.
+        begins: called before the script runs for the first time.
+
+    Raises:
+        ReprosError: there is no such stack.
+    """
+    has_begun = False
+    spec = as_spec(task.script.name, task.needs, task.options, task.limits)
+    with prepare([spec], where, say) as environments:
+        for item in plan([spec], environments):
+            cell = item.cell if isinstance(item, Unavailable) else item
+            why = None if cell.environment.broken else _lacking(task, cell.environment)
+            why = why or (item.reason if isinstance(item, Unavailable) else None)
+            if why is not None:
+                yield _attempt(task, cell.environment, Sight(Status.NOT_RUN, None, note=why))
+            else:
+                if not has_begun:
+                    begins()
+                has_begun = True
+                say(f"running on {cell.environment.name}")
+                yield _run(task, cell, runs / cell.environment.name, catalogue)
+
+
+def _lacking(task: Task, environment: Environment) -> str | None:
+    lacking = find_lacking(task.needs, environment)
+    return f"{environment.name} lacks {', '.join(lacking)}, which the script needs" if lacking else None
+
+
+def _run(task: Task, cell: Cell, folder: Path, catalogue: Catalogue) -> Attempt:
+    start = Start(task.script, task.arguments, task.limits, task.walls, task.options)
+    observation = _observe(cell, folder, start)
+    sight = see(judge(cell, observation), start.folder)
+    known = None
+    try:
+        known = find_known(observation, catalogue, cell.environment, start.folder)
+    except ReprosError as error:  # it wrote no text, which is no reason to hide what was seen
+        sight = _with_note(sight, str(error))
+    return _attempt(task, cell.environment, sight, known, observation)
+
+
+def _observe(cell: Cell, folder: Path, start: Start) -> Observation:
+    """Run a cell in a thread, so that an interruption reaches this one, and ends the cell's processes at once."""
+    stop = threading.Event()
+    with adopted(), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(supervise.run, cell, folder, start, Launch.COLD, stop)
+        try:
+            return running.result()
+        finally:
+            stop.set()
+
+
+def _attempt(
+    task: Task,
+    environment: Environment,
+    sight: Sight,
+    known: Known | None = None,
+    observation: Observation | None = None,
+) -> Attempt:
+    found = environment.versions
+    return Attempt(
+        environment.name,
+        environment.python_version,
+        {name: found[name] for name in dict.fromkeys(("torch", *task.needs.packages)) if name in found},
+        sight,
+        find_other_releases(task.needs, environment),
+        known,
+        observation.seconds if observation else 0.0,
+        observation.folder if observation else None,
+    )
+
+
+def _with_note(sight: Sight, note: str) -> Sight:
+    return replace(sight, note="; ".join(filter(None, (sight.note, note))))

@@ -1,0 +1,30 @@
+"""Python sources of strangers: parsed without what the parser would say about them."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+PROBLEMS = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What parsing a text may raise."""
+
+
+def parse(source: str) -> ast.Module:
+    """Return the syntax tree of a source; warnings, of invalid escapes, say, are for whoever runs it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def imports_of(source: str) -> list[str]:
+    """Return the modules that a source imports at its top level, in their order, each once.
+
+    What is imported in a `try` or in a function may be missing.
+    """
+    names: list[str] = []
+    for node in parse(source).body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.append(node.module)
+    return list(dict.fromkeys(names))

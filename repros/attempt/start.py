@@ -1,0 +1,155 @@
+"""The start of a stranger's script: a cell's main process within walls, in the script's own folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+import repros
+from repros.attempt import confine, ranks
+from repros.attempt.environ import script_environ
+from repros.attempt.script import Script
+from repros.cache import cache_folder
+from repros.engine.launch.cold import Interpreter
+from repros.engine.launch.environ import for_cell
+from repros.engine.launch.supervise import CellDirs
+from repros.inside import contract
+from repros.model import Cell
+from repros.watch.inside import watch as observation
+
+_PACKAGE = Path(repros.__file__).parent
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys")
+_RESOLVER = "/run/systemd/resolve"
+"""Where `/etc/resolv.conf` leads on many systems."""
+_INTERPRETER = Path(os.path.realpath(sys.executable))
+_SECONDS = 30
+"""That the test of the walls gets."""
+WATCH = "watch"
+"""The folder of the watch's events, in the cell's."""
+_SKIPPED = frozenset({"ranks_wait_apart"})
+"""A check whose thread the engine would take for one that may release a rank; the engine sees a hang by itself."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a script runs on a stack."""
+
+    ranks: int = 1
+    own: bool = False
+    """Whether the script starts its ranks itself."""
+    gpus: int | None = None
+    """How many simulated GPUs it has; None for none."""
+    watch: bool = True
+    """Whether the checks of `repros watch` look at it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a script may take."""
+
+    seconds: float
+    memory: int
+    """Bytes of each of its processes."""
+    file_size: int
+    """Bytes of each file that it writes."""
+
+
+@dataclass(frozen=True)
+class Walls:
+    """What is between a script and the rest of the machine."""
+
+    network: bool
+    """Whether it is without a network."""
+    files: bool
+    """Whether it sees the system's files and its own alone."""
+    problems: Mapping[str, str]
+    """For each wall that this system cannot build, why."""
+
+
+def find_walls(*, network: bool) -> Walls:
+    """Return the walls that this system can build, tried in a process of its own.
+
+    Args:
+        network: whether the script may have the network anyway.
+    """
+    wanted = ["files"] if network else list(confine.WALLS)
+    settings = {"walls": wanted, "readable": [], "writable": []}
+    try:
+        tried = subprocess.run(
+            [str(_INTERPRETER), "-I", "-S", confine.__file__, json.dumps(settings)],
+            capture_output=True,
+            timeout=_SECONDS,
+            check=True,
+        )
+        problems = json.loads(tried.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        problems = dict.fromkeys(wanted, f"the test of the walls failed: {error}")
+    return Walls("network" in wanted and "network" not in problems, "files" not in problems, problems)
+
+
+def free_memory(ranks: int) -> int:
+    """Return the bytes that each of so many ranks may take of the memory that is free now."""
+    return int(psutil.virtual_memory().available) // ranks
+
+
+class Start:
+    """Starts a script as the main process of a cell, and remembers where."""
+
+    def __init__(
+        self, script: Script, arguments: Sequence[str], limits: Limits, walls: Walls, options: Options
+    ) -> None:
+        """Take what to start, and how."""
+        self._script, self._arguments, self._limits, self._walls = script, tuple(arguments), limits, walls
+        self._options = options
+        self.folder: Path | None = None
+        """The script's own folder, which is gone after the run."""
+
+    def __call__(self, cell: Cell, dirs: CellDirs) -> Interpreter:
+        """Start the script in a session of its own."""
+        folder = self.folder = dirs.workdir
+        path = self._script.copy_to(folder)
+        for name in (".home", ".tmp"):
+            (folder / name).mkdir()
+        cell = replace(cell, repro=replace(cell.repro, path=path))
+        of_cell = for_cell(cell, dirs.folder, folder, dirs.log)
+        environ = script_environ(of_cell, folder, network=not self._walls.network, gpus=self._options.gpus)
+        if self._options.watch:
+            (dirs.folder / WATCH).mkdir()
+            environ |= observation.Options(str(dirs.folder / WATCH), skip=_SKIPPED).to_environ()
+        with dirs.log.open("ab") as output:
+            return Interpreter(
+                subprocess.Popen(
+                    self._command(cell, dirs, path),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd=folder,
+                    env=environ,
+                    start_new_session=True,
+                )
+            )
+
+    def _command(self, cell: Cell, dirs: CellDirs, path: Path) -> list[str]:
+        program = [str(_INTERPRETER), "-I", "-S"]
+        python = cell.environment.python
+        command = [str(python), str(path), *self._arguments]
+        if cell.processes > 1 and not self._options.own:
+            names = (contract.CELL, contract.HOOKED)
+            command = [*program, ranks.__file__, *names, str(cell.processes), *command]
+        interpreters = (_INTERPRETER, python, Path(os.path.realpath(python)))
+        readable = [*_SYSTEM, _RESOLVER, _PACKAGE, cache_folder(), *(each.parents[1] for each in interpreters)]
+        settings = {
+            "walls": [name for name in confine.WALLS if getattr(self._walls, name)],
+            "memory": self._limits.memory,
+            "file_size": self._limits.file_size,
+            "readable": list(map(str, readable)),
+            "writable": [str(dirs.folder), str(dirs.workdir), "/dev"],
+        }
+        return [*program, confine.__file__, json.dumps(settings), *command]

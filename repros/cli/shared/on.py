@@ -1,0 +1,39 @@
+"""The option `--on`: the engine past one machine."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+
+import click
+
+from repros.engine.pipeline import HERE, Engine
+
+
+def _check_address(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
+    if given is None or given == "ray" or given.startswith("ray://"):
+        return given
+    raise click.BadParameter(f"{given!r}; expected 'ray' or 'ray://HOST:PORT'.")
+
+
+on_option = click.option(
+    "--on",
+    metavar="ray|ray://HOST:PORT",
+    callback=_check_address,
+    help="Run on the nodes of a Ray cluster: 'ray' is the one that RAY_ADDRESS names, or one on this "
+    "machine; 'ray://HOST:PORT' one that this machine is not part of. Needs `pip install \"repros[ray]\"`.",
+)
+"""Add `--on`, which names the cluster to run cells on."""
+
+
+def engine_on(on: str | None) -> AbstractContextManager[Engine]:
+    """Open the engine that `--on` names: this machine's without it; `--jobs` limits all nodes together.
+
+    Raises:
+        ReprosError: Ray is not installed, or no cluster is at the address.
+    """
+    if on is None:
+        return contextlib.nullcontext(HERE)
+    from repros.cluster import open_cluster  # noqa: PLC0415 - only --on needs it
+
+    return open_cluster(on, click.get_current_context().params["jobs"])

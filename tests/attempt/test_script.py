@@ -1,0 +1,114 @@
+"""Scripts and issues as they are read: code blocks, modules beside a script, packages."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.requirements import Requirement
+
+from repros.attempt.issue import find_code
+from repros.attempt.needs import package_of, read_needs
+from repros.attempt.script import Script, read_script
+from repros.errors import ReprosError
+from tests.attempt.conftest import Write
+
+ISSUE = """\
+### Bug description
+
+```
+Traceback (most recent call last):
+  import torch
+RuntimeError: no
+```
+
+First, this:
+
+```python
+x = 1
+y = 2
+z = 3
+print(x, y, z)
+```
+
+> ```py
+> !pip install torch
+> import torch
+>
+> torch.ones(2)
+> torch.ones(3)
+> ```
+
+   ~~~pycon
+   >>> import torch
+   >>> for _ in range(2):
+   ...     torch.ones(1)
+   tensor([1.])
+   ~~~
+"""
+
+
+def test_the_longest_block_that_imports_something_is_the_script() -> None:
+    code = find_code(ISSUE, "issue.md")
+    assert (code.number, code.blocks, code.line) == (3, 4, 18)
+    assert code.source == "# !pip install torch\nimport torch\n\ntorch.ones(2)\ntorch.ones(3)\n"
+
+
+def test_a_block_may_be_named() -> None:
+    code = find_code(ISSUE, "issue.md", 4)
+    assert code.source == "import torch\nfor _ in range(2):\n    torch.ones(1)\n"
+    with pytest.raises(ReprosError, match=r"--block 5: issue.md has 4 code blocks"):
+        find_code(ISSUE, "issue.md", 5)
+
+
+@pytest.mark.parametrize("text", ["", "import torch\n", "```yaml\nimport: torch\n```\n", "```\nimport torch as\n```"])
+def test_an_issue_without_a_script_is_refused(text: str) -> None:
+    with pytest.raises(ReprosError, match=r"issue.md has no code block that is Python and imports something, among \d"):
+        find_code(text, "issue.md")
+
+
+def test_a_fence_may_be_longer_and_may_lack_its_end() -> None:
+    code = find_code("````python\nimport torch\n```\n'''\n````\n", "issue.md", 1)
+    assert code.source == "import torch\n```\n'''\n"
+    assert find_code("```python\r\nimport torch\n".replace("\r", ""), "issue.md").source == "import torch\n"
+
+
+def test_what_lies_beside_a_script_comes_along(write: Write) -> None:
+    path = write("train.py", "import os, model\nfrom data.loader import Loader\n")
+    write("model.py", "import layers\nimport torch\n")
+    write("layers.py", "")
+    write("other.py", "")
+    (path.parent / "data").mkdir()
+    write("data/loader.py", "class Loader: ...\n")
+    (path.parent / "os").mkdir()
+    script = read_script(path)
+    assert [each.name for each in script.beside] == ["model.py", "data", "layers.py"]
+    assert script.modules == ()
+    (path.parent / "copy").mkdir()
+    script.copy_to(path.parent / "copy")
+    copied = sorted(str(each.relative_to("copy")) for each in (path.parent / "copy").rglob("*.py"))
+    assert copied == ["data/loader.py", "layers.py", "model.py", "train.py"]
+
+
+def test_needs_are_the_block_s_and_the_imports() -> None:
+    source = (
+        "# /// script\n# dependencies = ['Torch>=2', 'tomli; python_version < \"3\"']\n# requires-python = '>=3.9'\n"
+        "# ///\nimport os, PIL.Image, torch.nn\nfrom google.protobuf import message\nfrom . import here\n"
+        "def later():\n    import pandas\n"
+    )
+    needs = read_needs(Script("a.py", source, "a.py"))
+    assert needs.modules == ("PIL.Image", "torch.nn", "google.protobuf")
+    assert needs.packages == ("torch", "tomli", "pillow", "protobuf")
+    assert needs.requirements[-1] == Requirement("python>=3.9")
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("sklearn.metrics", "scikit-learn"),
+        ("yaml", "pyyaml"),
+        ("PIL", "pillow"),
+        ("google.protobuf.message", "protobuf"),
+        ("torchmetrics", "torchmetrics"),
+    ],
+)
+def test_packages_of_modules(module: str, package: str) -> None:
+    assert package_of(module) == package
