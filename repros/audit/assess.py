@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from repros.audit.assessment import Aspect, Assessment, Condition, Status
 from repros.audit.evidence_summary import group_by_repro, summarise_evidence
-from repros.audit.subject import Subject
+from repros.audit.subject import Constraint, Subject
 from repros.audit.unaffected import find_unaffected
 from repros.evidence import Evidence
 from repros.model import Outcome, Repro, Role, Variant
@@ -78,9 +78,11 @@ def _telling(exists: Answers, repro: Repro, subject: Subject) -> Iterator[tuple[
 def _gap_conditions(gaps: Iterable[Gap], subject: Subject) -> Iterator[Condition]:
     """Yield a condition for each requirement of the script that the subject does not meet."""
     for gap in gaps:
-        package = subject.find_name(canonicalize_name(gap.requirement.name))
-        assert package is not None  # the releases of no other are known
-        yield Condition(gap.requirement, gap.overlap, package, subject.constraints[package], aspect=Aspect.NEEDED)
+        for name in subject.find_names(canonicalize_name(gap.requirement.name)):
+            constraints = subject.constraints[name]
+            found = subject.overlap_of(constraints, gap.requirement.specifier)
+            if found is not Overlap.ALL:
+                yield Condition(gap.requirement, found, name, constraints, aspect=Aspect.NEEDED)
 
 
 def _possible(repro: Repro) -> Iterator[AnyOf]:
@@ -123,6 +125,19 @@ def _compare(subject: Subject, term: Term) -> Overlap:
     return subject.overlap_with(term.package, term.requirement.specifier)
 
 
+def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, tuple[Constraint, ...], Overlap]]:
+    """Yield each name under which the subject has a term's package, with its constraints and how they compare.
+
+    That the package is there is said once. None stands for a package that is not listed.
+    """
+    names = subject.find_names(term.package)
+    if not names:
+        yield None, (), _compare(subject, term)
+    for name in names if term.requirement.specifier else names[:1]:
+        constraints = subject.constraints[name]
+        yield name, constraints, subject.overlap_of(constraints, term.requirement.specifier)
+
+
 def _explanation(
     answers: Iterable[tuple[AnyOf, Overlap]],
     status: Status,
@@ -142,10 +157,10 @@ def _explanation(
                 if not term.requirement.specifier and term.package in explained:
                     continue
                 explained.add(term.package)
-                package = subject.find_name(term.package)
-                constraints = subject.constraints[package] if package else ()
-                found = _compare(subject, term)
-                yield Condition(term.requirement, found, package, constraints, term.negated, aspect, source)
+                yield from (
+                    Condition(term.requirement, found, name, constraints, term.negated, aspect, source)
+                    for name, constraints, found in _compare_names(subject, term)
+                )
 
 
 def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Variant]:

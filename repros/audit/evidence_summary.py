@@ -71,8 +71,7 @@ def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> Ev
 def _has_versions(subject: Subject, packages: set[str], versions: Mapping[str, str]) -> bool:
     """Return whether the subject has the measured release of each package; the build (`+cpu`) does not matter."""
     for name in packages:
-        known = subject.find_name(name)
-        constraints = subject.constraints[known] if known else ()
+        constraints = subject.constraints_on(name)
         if name not in versions or len(constraints) != 1 or constraints[0].version is None:
             return False
         if constraints[0].version.public != Version(versions[name]).public:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -49,6 +50,12 @@ class Constraint:
         notes = ", ".join(filter(None, [str(self.location), f"where {self.marker}" if self.marker else ""]))
         return f"{self.raw} ({notes})" if notes else self.raw
 
+    @cached_property
+    def allows(self) -> tuple[object, ...]:
+        """What it allows, wherever it stands; a post release has the code of its release, and so has a build."""
+        pin = self.version and (Version(self.version.base_version), self.version.pre, self.version.dev)
+        return (pin, self.releases, self.marker, self.required)
+
     def overlap_with(self, releases: SpecifierSet) -> Overlap:
         """Return how many of the allowed releases lie in a range."""
         if self.version is not None:
@@ -71,16 +78,34 @@ class Subject:
     unparsed: tuple[str, ...] = field(default=())
     """A sentence for each entry that could not be parsed; the packages in it are unknown."""
 
+    def find_names(self, package: str) -> tuple[str, ...]:
+        """Return the names under which the subject has a package's code; of names with equal releases, the first.
+
+        Each distribution has a copy of its own, and which of them a program imports is not known.
+        """
+        names = tuple(name for name in distributions_of(package) if name in self.constraints)
+        if not names[1:]:  # thousands of constraints are not compared for nothing
+            return names
+        found = {tuple(one.allows for one in self.constraints[name]): name for name in reversed(names)}
+        return tuple(name for name in names if name in found.values())
+
     def find_name(self, package: str) -> str | None:
-        """Return the name under which the subject has the package, or None."""
-        return next((name for name in distributions_of(package) if name in self.constraints), None)
+        """Return the first name under which the subject has the package, or None."""
+        return next(iter(self.find_names(package)), None)
+
+    def constraints_on(self, package: str) -> tuple[Constraint, ...]:
+        """Return the constraints on a package, under all its names."""
+        return tuple(constraint for name in self.find_names(package) for constraint in self.constraints[name])
 
     def overlap_with(self, package: str, releases: SpecifierSet) -> Overlap:
         """Return how many of a package's allowed releases lie in a range; an empty range asks for its presence."""
-        name = self.find_name(package)
-        if name is None:
+        constraints = self.constraints_on(package)
+        if not constraints:
             return Overlap.NONE if self.complete else Overlap.UNKNOWN
-        constraints = self.constraints[name]
+        return self.overlap_of(constraints, releases)
+
+    def overlap_of(self, constraints: Collection[Constraint], releases: SpecifierSet) -> Overlap:
+        """Return how many of the releases that some constraints allow, of which there is one, lie in a range."""
         found = {constraint.overlap_with(releases) for constraint in constraints}
         if len(found) > 1:
             return Overlap.UNKNOWN if found == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
@@ -91,7 +116,7 @@ class Subject:
 
     def meets(self, requirement: Requirement) -> Overlap:
         """Return how many of a package's known releases meet a requirement; all if it is not listed, or no release."""
-        name = self.find_name(canonicalize_name(requirement.name))
-        found = {constraint.overlap_with(requirement.specifier) for constraint in self.constraints.get(name or "", ())}
+        constraints = self.constraints_on(canonicalize_name(requirement.name))
+        found = {constraint.overlap_with(requirement.specifier) for constraint in constraints}
         known = found - {Overlap.UNKNOWN}
         return Overlap.SOME if len(known) > 1 else next(iter(known), Overlap.ALL)

@@ -53,8 +53,7 @@ def _lowest_affected(package: str, free: Sequence[Interval], subject: Subject) -
 
     If there is none, the lowest that it allows; of a package that it does not list, it allows all.
     """
-    name = subject.find_name(package)
-    constraints = subject.constraints[name] if name else ()
+    constraints = subject.constraints_on(package)
     pins = {constraint.version for constraint in constraints if constraint.version is not None}
     ranges = {constraint.releases or SpecifierSet() for constraint in constraints if constraint.version is None}
     if not constraints:

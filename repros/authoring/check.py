@@ -16,7 +16,7 @@ from repros.authoring.template import remove_comments
 from repros.bisect.ask import ask, choose_cell, claimed_packages
 from repros.bisect.bisection import Bisection, run_bisection
 from repros.bisect.record import keep, kept_record
-from repros.engine.pipeline import Observer
+from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
 from repros.evidence import Measurement
 from repros.match import Confidence, match_log
@@ -155,7 +155,7 @@ def _measure(check: Check) -> Step:
     for outdated in worklist.obsolete:
         evidence.remove(outdated.unit, folder(outdated))
     with check.observer.cells(RESULTS) as cells:
-        for result in measure(worklist, RESULTS, cells, store, keep_environments=True):
+        for result in measure(worklist, RESULTS, cells, store, options=RunOptions(keep_environments=True)):
             check.observer.finished(result)
             check.results.append(result)
     judged = [result for result in check.results if result.observation and result.verdict is not Verdict.INFRA]

@@ -5,11 +5,12 @@ A private catalogue has its own; there and in an installed package each of these
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from repros.authoring.pages import write_pages
 from repros.authoring.script_tests import run_tests
@@ -72,16 +73,39 @@ def watch_runs(
         chosen = " ".join(f"--stack {name}" for name in sorted({repro.home for repro in repros} | {"current"}))
         ids = " ".join(repro.id for repro in repros)
         return [f"run them under the watch on {', '.join(sorted(absent))} too: repros check {ids} {chosen}"], ""
-    number = 0
+    lines: list[dict[str, Any]] = []
     others = [repro.id for repro in repros if repro not in again]
     for words in ([repro.id for repro in again], ["--missing", *others] if others else []):
         if words:
             done = _run("tests.tools.watch_catalogue", *_SHOWN_STACKS, "--keep", "--jobs", "2", *words)
-            number += len(done.stdout.splitlines())
+            lines += map(json.loads, done.stdout.splitlines())
             if done.returncode:
                 say(done.stderr)
                 return [f"fix what stops the runs under the watch: {done.stderr.strip().rpartition(chr(10))[2]}"], ""
-    return [], f"findings of {number} runs are kept" if number else "the findings of all runs are kept"
+    fine = f"findings of {len(lines)} runs are kept" if lines else "the findings of all runs are kept"
+    return [*problems_of_findings(repros, lines)], fine
+
+
+def problems_of_findings(repros: Iterable[Repro], lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each failing variant that the watch does not name, if its script does not say why.
+
+    Args:
+        repros: the scripts.
+        lines: runs under the watch, as `tests.tools.watch_catalogue` writes them.
+    """
+    said = {repro.id: repro.sections.get("Watch", "") for repro in repros}
+    found: dict[str, dict[str, None]] = {}
+    for line in lines:
+        if line["fails"] and all(finding["ids"][:1] != [line["repro"]] for finding in line["found"]):
+            checks = found.setdefault(f"{line['repro']}/{line['variant']}", {})
+            checks.update(dict.fromkeys(finding["check"] for finding in line["found"]))
+    for name, checks in found.items():
+        reason = said[name.partition("/")[0]]
+        if reason and all(f"`{check}`" in reason for check in checks):
+            continue
+        spoke = f"the watch says {', '.join(checks)} of {name}" if checks else f"the watch says nothing of {name}"
+        one = "name the one that only this failure brings about in finds, or " if checks else ""
+        yield f"{spoke}: {one}say after 'Watch:' in the docstring why none names it"
 
 
 def write_documents(repros: Sequence[Repro]) -> Found:

@@ -25,14 +25,17 @@ FAMILIES: Mapping[str, Family] = {
     "checkpoints": Family("saving and loading with torch alone, distributed checkpoints too", "checkpoint"),
     "compile": Family("torch.compile: Dynamo, graph breaks, compiled modules in checkpoints and wrappers"),
     "data": Family("data loading: DataLoader, samplers, workers, iterable datasets", "loader"),
+    "datasets": Family("Hugging Face datasets: maps, caches, shards, streams", "datasets"),
     "ddp": Family("DistributedDataParallel and collectives called by hand", "ddp"),
     "fabric": Family("Lightning Fabric", "fabric"),
     "fsdp": Family("sharded training: FullyShardedDataParallel, fully_shard, DTensor", "fsdp"),
     "lightning": Family("Lightning: Trainer, LightningModule, callbacks, loops", "trainer"),
     "metrics": Family("torchmetrics, and metrics that ranks compute together"),
+    "modules": Family("torch.nn: layers, buffers, train and eval mode, activation checkpoints, autograd"),
     "optimizers": Family("torch.optim: optimizers, their states, learning rate schedulers"),
-    "peft": Family("adapters: LoRA and others of Hugging Face PEFT"),
+    "peft": Family("adapters: LoRA and others of Hugging Face PEFT", "peft"),
     "transformers": Family("Hugging Face transformers: Trainer and models", "transformers"),
+    "trl": Family("Hugging Face TRL: SFT, DPO and other trainers of language models", "trl"),
 }
 """By the name of its folder, which is made with its first script. A private catalogue has folders of its own."""
 

@@ -7,6 +7,7 @@ pages are written anew. An id below 5000 is final and stays.
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def number(root: Path = ROOT) -> dict[str, str]:
         raise ReprosError("; ".join(map(str, catalogue.clashes)))
     chosen = choose_ids(repro.id for repro in catalogue)
     fresh = [measured for measured in evidence.read(evidence.FOLDER).values() if _is_fresh(measured, catalogue, chosen)]
-    for file in _list_files(root):
+    for file in list_files(root):
         _replace_ids(file, chosen)
     _keep_fresh(fresh, chosen)
     return chosen
@@ -75,12 +76,16 @@ def _keep_fresh(fresh: Iterable[Measurement], chosen: Mapping[str, str]) -> None
     evidence.write(renamed)
 
 
-def _list_files(root: Path) -> list[Path]:
-    """Return the files that git knows or would add."""
+def list_files(root: Path) -> list[Path]:
+    """Return the files of a checkout that git knows or would add.
+
+    Raises:
+        ReprosError: it is no checkout of git.
+    """
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ReprosError(f"{root} is no checkout of git; ids are given where branches are merged.")
+        raise ReprosError(f"{root} is no checkout of git, whose files are to be changed.")
     return [root / name for name in done.stdout.split("\0") if name and (root / name).is_file()]
 
 
@@ -105,6 +110,7 @@ def _replace_ids(file: Path, chosen: Mapping[str, str]) -> None:
 
 def main() -> None:
     """Give the scripts of this checkout their final ids, write the pages, and say what has changed."""
+    argparse.ArgumentParser(description=main.__doc__).parse_args()
     try:
         chosen = number()
     except ReprosError as error:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
 
 GENERATORS = (
     "repros.docs.readme",
+    "tests.audit.checked_pins",
     "tests.match.wild_logs",
     "tests.tools.watch_table",
     "tests.tools.documented_table",
+    "tests.bench.scale_table",
 )
-"""The generators whose parts a new script may change, as `python -m` takes them."""
+"""The generators whose parts a new script or another `current` may change, as `python -m` takes them."""
 
 
 def write_pages(root: Path) -> tuple[list[str], list[str]]:
@@ -38,7 +41,8 @@ def write_pages(root: Path) -> tuple[list[str], list[str]]:
 
 
 def main() -> None:
-    """Write them for the checkout that is the working directory."""
+    """Write the pages that the catalogue decides, for the checkout that is the working directory."""
+    argparse.ArgumentParser(description=main.__doc__).parse_args()
     changed, problems = write_pages(Path())
     sys.stdout.write(f"written: {', '.join(changed)}\n" if changed else "nothing to change\n")
     if problems:

@@ -19,6 +19,7 @@ EACH, ALL = "of_each_script", "of_all_scripts"
 """Markers: a test with a case for each script, named by its slug or id; a test that reads all scripts."""
 FILES = (
     "tests/audit/test_assess.py",
+    "tests/audit/test_checked_pins.py",
     "tests/audit/test_formats.py",
     "tests/audit/test_no_false_all_clear.py",
     "tests/audit/test_public_pins.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from repros.authoring.skeleton import Skeleton
-from repros.authoring.skeletons_hugging_face import ACCELERATE, TRANSFORMERS
+from repros.authoring.skeletons_hugging_face import ACCELERATE, DATASETS, PEFT, TRANSFORMERS, TRL
 from repros.authoring.skeletons_lightning import FABRIC, RESUME, TRAINER
 from repros.authoring.skeletons_torch import CHECKPOINT, DDP, FSDP, LOADER, PLAIN
 
@@ -20,5 +20,8 @@ SKELETONS: Mapping[str, Skeleton] = {
     "fabric": FABRIC,
     "accelerate": ACCELERATE,
     "transformers": TRANSFORMERS,
+    "peft": PEFT,
+    "trl": TRL,
+    "datasets": DATASETS,
 }
 """By the name of a template; `resume` is a fit of Lightning with a checkpoint, and one that goes on from it."""

@@ -51,6 +51,19 @@ def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Assess
     return assessment
 
 
+def test_each_of_two_distributions_with_different_releases_has_its_reason() -> None:
+    of = subject(False, **{"lightning": "2.4", "pytorch-lightning": "2.2.4", "torch": "2.7"})
+    assessment = found(BOTH, of)
+    assert (assessment.status, list(map(str, assessment.conditions))) == (
+        Status.POSSIBLE,
+        [
+            "lightning 2.4 (requirements.txt:1) is not in lightning>=2.1,<2.4",
+            "pytorch-lightning 2.2.4 (requirements.txt:2) is in lightning>=2.1,<2.4",
+            "torch 2.7 (requirements.txt:3) is in torch>=2.6",
+        ],
+    )
+
+
 @pytest.mark.parametrize(
     ("of", "status", "why"),
     [

@@ -21,6 +21,7 @@ from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.model import Repro
 from repros.model.affected import packages_of
+from repros.model.packages import distributions_of
 from repros.stacks import load_stacks
 
 
@@ -32,6 +33,12 @@ class Record(NamedTuple):
     versions: Mapping[str, str]
     """Everything that was installed."""
     failed: bool
+
+
+def with_release(versions: Mapping[str, str], package: str, version: str) -> dict[str, str]:
+    """Return the versions with another release of a package, and of its other distributions that are there."""
+    others = versions.keys() & {*distributions_of(package)}
+    return {**versions, **dict.fromkeys({package, *others}, version)}
 
 
 @cache
@@ -47,7 +54,9 @@ def records() -> tuple[Record, ...]:
         kept = json.loads(file.read_text(encoding="utf-8"))
         for release, answer in kept["answers"].items():
             if answer["answer"] != "unknown" and kept["variant"] == "failing":
-                versions = {**locked_environment(stacks[kept["stack"]]).versions, **answer["versions"]}
+                versions = dict(locked_environment(stacks[kept["stack"]]).versions)
+                for package, version in answer["versions"].items():
+                    versions = with_release(versions, package, version)
                 place = f"{file.stem} {release}"
                 found.append(Record(place, catalogue[kept["repro"]], versions, answer["answer"] == "yes"))
     return tuple(found)

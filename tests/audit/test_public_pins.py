@@ -20,15 +20,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.audit.assess import assess
 from repros.audit.assessment import Assessment, Status
-from repros.audit.sources import read_source
 from repros.engine.catalogue import load
 from repros.model import Repro
+from tests.audit.checked_pins import Pins, read_pins
 
 pytestmark = pytest.mark.of_all_scripts
 CATALOGUE = load()
-FILES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "public_pins.toml").read_text("utf-8"))["files"]
+PINS = [*read_pins(Path(__file__).with_name("public_pins.toml")), *read_pins()]
 LIGHTNING = ("pytorch-lightning", "lightning-fabric")
 """Distributions of lightning's code under other names."""
 GRID = sorted(
@@ -105,20 +104,37 @@ def named_in(term: str) -> str:
     return package_of(re.split("[<>=!~]", term.removeprefix("no "))[0])
 
 
+def allowed_by(lines: Sequence[Requirement]) -> Iterator[Version]:
+    specifiers = [specifier for line in lines for specifier in line.specifier]
+    pins = [Version(s.version) for s in specifiers if s.operator == "==" and not s.version.endswith(".*")]
+    return (v for v in pins or GRID if all(contains(f"x{line.specifier}", v) for line in lines))
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """One project's lines and one failure."""
 
-    lines: tuple[str, ...]
+    pins: Pins
     repro: Repro
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self.pins.lines
 
     @cache  # noqa: B019 - the cases are the module's
     def versions(self, package: str) -> list[Version | None]:
-        """Return the versions of a package that the lines allow; None where it may be absent."""
+        """Return the versions of a package that the lines allow; None where it may be absent.
+
+        All lines of a distribution hold; of two distributions of one package, a program imports one or the other.
+        """
+        found: dict[str, list[Requirement]] = {}
         for requirement in map(Requirement, self.lines):
             if package_of(requirement.name) == package:
-                pins = [Version(s.version) for s in requirement.specifier if s.operator == "=="]
-                return [*(pins or (v for v in GRID if contains(str(requirement), v)))]
+                found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+        if found:
+            return [*dict.fromkeys(version for lines in found.values() for version in allowed_by(lines))]
+        if self.pins.is_lock:
+            return [None]
         wanted_absent = any(term.startswith(f"no {package}") for term in terms(self.repro))
         return [None] if wanted_absent else [None, *GRID[::7]]
 
@@ -159,14 +175,12 @@ class Case:
 
 @cache
 def cases() -> list[Case]:
-    return [Case(tuple(file["lines"]), repro) for file in FILES for repro in CATALOGUE]
+    return [Case(pins, repro) for pins in PINS for repro in CATALOGUE]
 
 
 @cache
-def audited(lines: tuple[str, ...], folder: Path) -> dict[str, Assessment]:
-    file = folder / "requirements.txt"
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {assessment.repro.id: assessment for assessment in assess(CATALOGUE, read_source(file), {})}
+def audited(pins: Pins, folder: Path) -> dict[str, Assessment]:
+    return {assessment.repro.id: assessment for assessment in pins.audit(CATALOGUE, folder)}
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +193,7 @@ def test_every_status_agrees_with_the_headers(folder: Path) -> None:
     compared = 0
     for case in cases():
         truths = {is_affected(case.repro, world) for world in case.worlds()}
-        status = audited(case.lines, folder)[case.repro.id].status
+        status = audited(case.pins, folder)[case.repro.id].status
         if case.is_exact or status in {Status.CLEAR, Status.AFFECTED}:
             assert truths == {truth[status]}, (case.repro.id, case.lines, status)
             compared += 1
@@ -189,7 +203,7 @@ def test_every_status_agrees_with_the_headers(folder: Path) -> None:
 def test_every_release_that_is_named_is_free_and_every_free_one_is_named(folder: Path) -> None:
     compared = 0
     for case in cases():
-        assessment = audited(case.lines, folder)[case.repro.id]
+        assessment = audited(case.pins, folder)[case.repro.id]
         if assessment.status is not Status.AFFECTED or not case.is_exact:
             continue
         (allowed,) = case.worlds()
@@ -212,13 +226,13 @@ def test_every_release_that_is_named_is_free_and_every_free_one_is_named(folder:
 
 def test_no_contrast_is_offered(folder: Path) -> None:
     for case in cases():
-        offered = {variant.name for variant in audited(case.lines, folder)[case.repro.id].workarounds}
+        offered = {variant.name for variant in audited(case.pins, folder)[case.repro.id].workarounds}
         variants = header(case.repro)["variants"]
         assert not [name for name in offered if variants[name].get("contrast")], case.repro.id
         assert {variants[name]["outcome"] for name in offered} <= {"passes"}, case.repro.id
 
 
 def test_a_project_with_lightning_2_4_is_told_of_the_release_with_the_fix(folder: Path) -> None:
-    (lines,) = [tuple(file["lines"]) for file in FILES if "bytedance/HLLM" in file["address"]]
-    found = audited(lines, folder)["RPR-0050"]
+    (pins,) = [pins for pins in PINS if pins.name == "bytedance/HLLM"]
+    found = audited(pins, folder)["RPR-0050"]
     assert (found.fixed, found.unaffected) == (("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",))

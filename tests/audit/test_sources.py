@@ -82,6 +82,19 @@ def test_requirements_with_everything_that_pip_allows() -> None:
     assert subject.unparsed[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")
 
 
+def test_a_line_that_a_pin_meets_says_nothing_more() -> None:
+    written("constraints.txt", "torch==2.1.2\nnumpy==1.26\n")
+    text = "-c constraints.txt\ntorch\ntorchmetrics==0.11.1\ntorchmetrics[image]>=0.11\nlightning==2.4\nlightning<2.4\n"
+    subject = read_source(written("requirements.txt", text))
+    assert summary(subject) == {
+        "torch": ["2.1.2 constraints.txt:1"],
+        "numpy": ["1.26 constraints.txt:2"],
+        "torchmetrics": ["0.11.1 requirements.txt:3"],
+        "lightning": ["2.4 requirements.txt:5", "<2.4 requirements.txt:6"],
+    }
+    assert [subject.constraints[name][0].required for name in ("torch", "numpy")] == [True, False]
+
+
 PYPROJECT = """\
 [project]
 name = "own"

@@ -65,6 +65,20 @@ def test_lightning_is_found_under_its_older_name() -> None:
     assert subject.overlap_with("lightning", SpecifierSet("<2.4")) is Overlap.ALL
 
 
+def test_one_of_two_distributions_with_different_releases_may_be_imported() -> None:
+    subject = Subject("x", {"lightning": (pin("2.4"),), "pytorch-lightning": (pin("2.2"),)}, complete=True)
+    assert subject.find_names("lightning") == ("lightning", "pytorch-lightning")
+    assert subject.overlap_with("lightning", SpecifierSet("<2.4")) is Overlap.SOME
+    assert subject.overlap_with("lightning", SpecifierSet("<2.5")) is Overlap.ALL
+    assert subject.overlap_with("lightning", SpecifierSet("<2.1")) is Overlap.NONE
+
+
+@pytest.mark.parametrize(("version", "one"), [("2.4.0", True), ("2.4.0.post0", True), ("2.4.0rc1", False)])
+def test_two_distributions_with_one_release_count_as_one(version: str, one: bool) -> None:
+    subject = Subject("x", {"pytorch-lightning": (pin(version),), "lightning": (pin("2.4"),)}, complete=True)
+    assert subject.find_names("lightning") == (("lightning",) if one else ("lightning", "pytorch-lightning"))
+
+
 def test_a_build_counts_as_its_release() -> None:
     subject = Subject("x", {"torch": (pin("2.13.0+cpu"),)}, complete=True)
     assert subject.overlap_with("torch", SpecifierSet("<=2.13.0")) is Overlap.ALL

@@ -29,6 +29,7 @@ from repros.model.ranges import sample
 from repros.stacks import load_stacks
 from repros.text.styled import Text
 from tests import factories as make
+from tests.audit.test_no_false_all_clear import with_release
 
 
 def subject(versions: Mapping[str, str], *, complete: bool = False) -> Subject:
@@ -78,7 +79,7 @@ def outside_of_needs(repro: Repro) -> Iterator[tuple[str, dict[str, str]]]:
             name = canonicalize_name(needed.name)
             for version in sample(needed.specifier):
                 if name in installed and not needed.specifier.contains(version):
-                    yield stack.name, {**installed, name: str(version)}
+                    yield stack.name, with_release(installed, name, str(version))
 
 
 @pytest.mark.of_all_scripts
@@ -103,8 +104,8 @@ def test_every_key_clears_a_release_and_names_its_source() -> None:
         tried = 0
         for condition in repro.exists:
             for version in sample(*(term.requirement.specifier for term in condition.terms)):
-                versions = {**{name: Version(raw).public for name, raw in home.items()}}
-                versions[condition.terms[0].package] = str(version)
+                installed = {name: Version(raw).public for name, raw in home.items()}
+                versions = with_release(installed, condition.terms[0].package, str(version))
                 if not exists(repro, versions):
                     tried += 1
                     assessment = found(repro, versions, complete=True)

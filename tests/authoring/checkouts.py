@@ -58,3 +58,10 @@ def write_entry(folder: Path, slug: str, family: str, number: int) -> Path:
         text = text.replace(placeholder, written.format(number=number))
     script.write_text(text, "utf-8")
     return script
+
+
+def explain_watch(text: str) -> str:
+    """Return a script's text with a paragraph on why `repros watch` does not find the failure."""
+    docstring, end, code = text.partition('\n"""\n\n')
+    assert end
+    return f"{docstring}\n\nWatch: no check sees it, since nothing is trained.{end}{code}"

@@ -42,3 +42,27 @@ def test_a_private_catalogue_has_its_own(tmp_path: Path) -> None:
         f"none here; as tests of your own: python -m pytest {tmp_path / 'toys'} --repro RPR-0001",
         "",
     )
+
+
+def test_a_failure_that_the_watch_does_not_name_is_to_say_why() -> None:
+    def ran(repro: str, variant: str, *found: tuple[str, list[str]], fails: bool = True) -> dict[str, object]:
+        findings = [{"check": check, "ids": ids} for check, ids in found]
+        return {"repro": repro, "variant": variant, "fails": fails, "found": findings}
+
+    explained = factories.repro("RPR-0002", doc="Symptom: x.\n\nWatch: `rate_reset` finds it, whatever the cause is.")
+    lines = [
+        ran("RPR-0001", "failing", ("rate_reset", ["RPR-0001"])),
+        ran("RPR-0001", "fixed", fails=False),
+        ran("RPR-0001", "other", ("rate_reset", []), ("eval_mode", ["RPR-0006"])),
+        ran("RPR-0001", "other", ("rate_reset", [])),
+        ran("RPR-0001", "third"),
+        ran("RPR-0002", "failing", ("rate_reset", [])),
+        ran("RPR-0002", "other", ("eval_mode", [])),
+    ]
+    why = "say after 'Watch:' in the docstring why none names it"
+    one = f"name the one that only this failure brings about in finds, or {why}"
+    assert list(checkout.problems_of_findings([factories.repro("RPR-0001"), explained], lines)) == [
+        f"the watch says rate_reset, eval_mode of RPR-0001/other: {one}",
+        f"the watch says nothing of RPR-0001/third: {why}",
+        f"the watch says eval_mode of RPR-0002/other: {one}",
+    ]

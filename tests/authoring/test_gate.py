@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine import header
-from tests.authoring.checkouts import make_checkout, run, write_entry
+from tests.authoring.checkouts import explain_watch, make_checkout, run, write_entry
 
 
 @pytest.mark.slow
@@ -20,11 +20,9 @@ def test_a_new_script_is_checked_and_nothing_is_left(tmp_path: Path, current_pyt
     words = ("python", "-m", "repros", "check", "a_sum_is_short", "--stack", "current", "--no-bisect")
     # The watch finds nothing, since nothing is trained: the tests say what the author has to do.
     said = run(checkout, *words, code=1)
-    assert "or say in tests/watch/reasons.toml why none can" in said
-    assert said.endswith(f"\n{id_}: 1 to do\n")
-    reasons = checkout / "tests/watch/reasons.toml"
-    line = f'[unseen]\n"{id_}/failing" = "no training happens"\n'
-    reasons.write_text(reasons.read_text("utf-8").replace("[unseen]\n", line), "utf-8")
+    assert f"the watch says nothing of {id_}/failing: say after 'Watch:' in the docstring why none names it" in said
+    assert said.endswith(f"\n{id_}: 2 to do\n")
+    script.write_text(explain_watch(script.read_text("utf-8")), "utf-8")
     said = run(checkout, *words)
     assert "the evidence of all 1 units is fresh" in said
     assert said.endswith(f"\n{id_}: nothing is left to do (2 variants, 1 fail)\n")
@@ -33,7 +31,8 @@ def test_a_new_script_is_checked_and_nothing_is_left(tmp_path: Path, current_pyt
     changed = {line[3:] for line in run(checkout, "git", "status", "--short").splitlines()}
     golden = f"tests/match/golden/{id_.lower()}"
     assert changed == {
-        *("docs/failures.md", "docs/watch.md", "repros/evidence/current/ledger.toml", "tests/watch/measured.jsonl"),
-        *("tests/watch/reasons.toml", "repros/catalogue/optimizers/a_sum_is_short.py"),
+        *("docs/demand.md", "docs/failures.md", "docs/watch.md", "tests/watch/measured.jsonl"),
+        "repros/evidence/current/ledger.toml",
+        "repros/catalogue/optimizers/a_sum_is_short.py",
         *(f"repros/evidence/current/{id_}.toml", f"{golden}.toml", f"{golden}-failing-auto-hand-current.log"),
     }

@@ -9,7 +9,7 @@ import pytest
 
 from repros.authoring.ids import is_provisional
 from repros.engine import header
-from tests.authoring.checkouts import commit, make_checkout, run, write_entry
+from tests.authoring.checkouts import commit, explain_watch, make_checkout, run, write_entry
 
 BARE = {
     "import sys\n\nimport torch\n": "import sys\n",
@@ -72,12 +72,8 @@ def add_on_a_branch(folder: Path, slug: str, family: str, number: int) -> str:
     for before, after in BARE.items():
         assert before in text
         text = text.replace(before, after)
-    script.write_text(text, "utf-8")
+    script.write_text(explain_watch(text), "utf-8")
     id_ = header.read(script).id
-    reasons = folder / "tests/watch/reasons.toml"
-    known = reasons.read_text("utf-8")
-    line = f'"{id_}/failing" = "no training happens"\n'
-    reasons.write_text(known.replace("\n\n# Checks that speak", f"\n{line}\n# Checks that speak"), "utf-8")
     run(folder, "python", "-c", MEASURE, slug)
     assert "docs/failures.md" in run(folder, "python", "-m", "repros.authoring.pages")
     commit(folder, f"catalogue: add {slug}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,11 +57,29 @@ def exact_constraint(version: str, location: Location, marker: str = "") -> Cons
 
 
 def group_by_package(constraints: Iterable[tuple[str, Constraint]]) -> dict[str, tuple[Constraint, ...]]:
-    """Return the constraints by the canonical names of their packages."""
+    """Return the constraints by the canonical names of their packages, without those that a pin beside them implies."""
     groups: dict[str, list[Constraint]] = {}
     for name, constraint in constraints:
         groups.setdefault(canonicalize_name(name), []).append(constraint)
-    return {name: tuple(group) for name, group in groups.items()}
+    return {name: _drop_implied(group) for name, group in groups.items()}
+
+
+def _drop_implied(group: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Return a package's constraints without the ranges that its only pin meets, as `torch[opt]` beside `torch==2.1`.
+
+    All lines without a marker apply together. Where such a range installs the package, the pin does in its place.
+    """
+    pins = {constraint.version for constraint in group if constraint.version and not constraint.marker}
+    if len(pins) != 1:
+        return tuple(group)
+    (pin,) = pins
+
+    def is_implied(one: Constraint) -> bool:
+        return not one.marker and one.releases is not None and one.releases.contains(pin, prereleases=True)
+
+    required = any(one.required for one in group if is_implied(one))
+    kept = (one for one in group if not is_implied(one))
+    return tuple(replace(one, required=one.required or required) if one.version == pin else one for one in kept)
 
 
 def is_excessive(text: str) -> bool:
