@@ -7,17 +7,15 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from repros import environments
 from repros.engine import record
-from repros.engine.cells import JOBS
 from repros.engine.environment import Where
-from repros.engine.pipeline import Observer, RunOptions, run_specs
-from repros.environments.use import drop_unless_held
+from repros.engine.pipeline import HERE, Observer, RunOptions, run_specs
 from repros.evidence import Measurement, Unit
+from repros.matrix.ahead import EnvironmentAhead
 from repros.matrix.worklist import Worklist, WorklistEntry, pending
-from repros.model import Result, Stack, Verdict
+from repros.model import Result, Verdict
 
-_MARKER = ".repros-made-for-the-matrix"
+_AS_USUAL = RunOptions(keep_environments=False)
 
 Store = Callable[[Measurement], None]
 """Takes a unit's measurement as soon as it is complete."""
@@ -40,7 +38,7 @@ class _UnitCollector:
         entry = self._entries[unit]
         lines = self._lines.setdefault(unit, [])
         lines.append(record.line(result))
-        if len(lines) < len(entry.specs):
+        if len(lines) < len(entry.cells):
             return None
         measured = [line for line in lines if line["verdict"] != Verdict.UNAVAILABLE]
         if not measured or any(line["verdict"] == Verdict.INFRA for line in measured):
@@ -56,10 +54,11 @@ def measure(
     store: Store,
     *,
     include_fresh: bool = False,
-    jobs: int = JOBS,
-    keep_environments: bool = False,
+    options: RunOptions = _AS_USUAL,
 ) -> Iterator[Result]:
     """Run the cells without fresh evidence and yield each result as it comes.
+
+    Stacks follow one another. While the cells of one run, the environment of the next is made, but none beyond it.
 
     Args:
         worklist: The units that can be measured.
@@ -67,40 +66,25 @@ def measure(
         observer: Receives everything that is not a result.
         store: Receives each complete unit.
         include_fresh: Whether to run the units with fresh evidence, too.
-        jobs: Number of cells to run side by side.
-        keep_environments: Whether to keep the environments made by this run for the next one.
+        options: How and where to run the cells.
     """
-    for stack in worklist.stacks:
-        entries = pending(worklist.on_stack(stack), include_fresh=include_fresh)
-        if not entries:
-            continue
-        collector = _UnitCollector(entries)
-        specs = [spec for entry in entries for spec in entry.specs]
-        where = Where((stack.name,), known={stack.name: stack})
-        with _drop_environment_after(stack, observer, keep=keep_environments):
-            for result in run_specs(specs, where, results, observer, RunOptions(jobs=jobs)):
-                yield result
-                if measurement := collector.add(result):
-                    store(measurement)
-
-
-@contextlib.contextmanager
-def _drop_environment_after(stack: Stack, observer: Observer, *, keep: bool) -> Iterator[None]:
-    """Mark an environment that this run makes, and drop it at the end unless it is to be kept.
-
-    An environment kept by an earlier run still has the marker; the next run without --keep drops it.
-    """
-    marker = environments.place(stack) / _MARKER
-    was_ready = environments.ready(stack)
+    work = [(stack, pending(worklist.on_stack(stack), include_fresh=include_fresh)) for stack in worklist.stacks]
+    work = [(stack, entries) for stack, entries in work if entries]
+    specs = {stack.name: [spec for entry in entries for spec in entry.specs] for stack, entries in work}
+    keep = options.keep_environments is not False
+    ahead = [EnvironmentAhead(stack, specs[stack.name], observer.say, keep=keep) for stack, _ in work]
     try:
-        yield
+        for number, (stack, entries) in enumerate(work):
+            ahead[number].wait()
+            collector = _UnitCollector(entries)
+            where = Where((stack.name,), known={stack.name: stack})
+            with contextlib.closing(run_specs(specs[stack.name], where, results, observer, options)) as judged:
+                for result in judged:
+                    for following in ahead[number + 1 : number + 2] if options.engine is HERE else ():
+                        following.start()
+                    yield result
+                    if measurement := collector.add(result):
+                        store(measurement)
     finally:
-        if environments.ready(stack) and not was_ready:
-            marker.touch()
-        if marker.exists() and not keep:
-            if drop_unless_held(stack):
-                observer.say(
-                    f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'"
-                )
-            else:
-                observer.say(f"kept the environment of stack {stack.name}, which another process uses")
+        for environment in ahead:
+            environment.close()

@@ -47,15 +47,15 @@ def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Co
         if repro is None:
             continue
         for name, variant in measurement.variants.items():
-            cell = _measured_cell(repro, name, measurement)
+            cell = measured_cell(repro, name, measurement)
             if cell is None or not (variant.verdict.shows_failure or variant.verdict.ran_clean):
                 continue
             if variant.verdict.shows_failure is not (cell.expectation.outcome is Outcome.FAILS):
                 yield Contradiction(repro, name, measurement, cell.expectation)
 
 
-def _measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | None:
-    """Return the cell on the measured versions, with what its header documents today."""
+def measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | None:
+    """Return the cell on the measured versions, with what its header documents today; None for a removed variant."""
     variant, unit = repro.variant(name), measurement.unit
     if variant is None:
         return None

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from repros import environments
-from repros.evidence import Evidence
-from repros.matrix.worklist import Worklist, WorklistEntry, estimate_seconds, pending
+from repros.environments import ready
+from repros.matrix.worklist import Worklist, WorklistEntry, pending
 from repros.model import Stack
 from repros.text.wording import count
+
+Forecast = Callable[[Sequence[WorklistEntry]], float]
+"""Returns the seconds that entries will take."""
 
 _HEADINGS = ("stack", "cells", "known", "to run", "about", "environment")
 
 
-def worklist_lines(worklist: Worklist, evidence: Evidence, *, include_fresh: bool) -> list[str]:
+def worklist_lines(worklist: Worklist, forecast: Forecast, *, include_fresh: bool) -> list[str]:
     """Return a table with a row for each stack, and a line with the totals.
 
     Args:
         worklist: The units that can be measured.
-        evidence: Earlier measurements, from which the seconds are estimated.
+        forecast: Returns the seconds that entries will take.
         include_fresh: Whether units with fresh evidence run, too.
     """
-    body = [_row(stack, worklist.on_stack(stack), evidence, include_fresh=include_fresh) for stack in worklist.stacks]
+    body = [_row(stack, worklist.on_stack(stack), forecast, include_fresh=include_fresh) for stack in worklist.stacks]
     rows = [_HEADINGS, *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(_align(row, widths)).rstrip() for row in rows]
-    return [*table, _totals(worklist, evidence, include_fresh=include_fresh)]
+    return [*table, _totals(worklist, forecast, include_fresh=include_fresh)]
 
 
 def format_seconds(seconds: float) -> str:
@@ -41,27 +43,30 @@ def _align(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         yield f"{text:<{width}}" if number in {0, len(row) - 1} else f"{text:>{width}}"
 
 
-def _row(stack: Stack, entries: Sequence[WorklistEntry], evidence: Evidence, *, include_fresh: bool) -> tuple[str, ...]:
+def _row(stack: Stack, entries: Sequence[WorklistEntry], forecast: Forecast, *, include_fresh: bool) -> tuple[str, ...]:
     to_run = pending(entries, include_fresh=include_fresh)
     return (
         stack.name,
         str(_count_cells(entries)),
         str(_count_cells([entry for entry in entries if entry.fresh])),
         str(_count_cells(to_run)),
-        format_seconds(estimate_seconds(to_run, evidence)) if to_run else "",
+        format_seconds(forecast(to_run)) if to_run else "",
         _environment_cost(stack) if to_run else "",
     )
 
 
-def _totals(worklist: Worklist, evidence: Evidence, *, include_fresh: bool) -> str:
+def _totals(worklist: Worklist, forecast: Forecast, *, include_fresh: bool) -> str:
     to_run = pending(worklist.entries, include_fresh=include_fresh)
-    time = f", about {format_seconds(estimate_seconds(to_run, evidence))} one after another" if to_run else ""
+    missing = {entry.unit.stack for entry in to_run} - {stack.name for stack in worklist.stacks if ready(stack)}
+    time = f", about {format_seconds(forecast(to_run))} on this machine" if to_run else ""
+    making = f" and the making of {count(len(missing), 'environment')}" if missing else ""
     unavailable = f"; {count(worklist.unavailable, 'cell')} cannot run on these versions or this machine"
-    return f"{count(_count_cells(to_run), 'cell')} to run{time}{unavailable if worklist.unavailable else ''}"
+    cells = count(_count_cells(to_run), "cell")
+    return f"{cells} to run{time}{making}{unavailable if worklist.unavailable else ''}"
 
 
 def _environment_cost(stack: Stack) -> str:
-    if environments.ready(stack):
+    if ready(stack):
         return "ready"
     if stack.cuda is None:
         return "to be made"
@@ -70,4 +75,4 @@ def _environment_cost(stack: Stack) -> str:
 
 
 def _count_cells(entries: Sequence[WorklistEntry]) -> int:
-    return sum(len(entry.specs) for entry in entries)
+    return sum(len(entry.cells) for entry in entries)

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
+from repros.engine.inventory import Inventory
+from repros.engine.local import plan_slots
+from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, Selection, plan, select
+from repros.engine.schedule import simulate
 from repros.evidence import Evidence, Measurement, Unit
 from repros.model import Cell, Device, Environment, Repro, Stack
 from repros.model.catalogue import Catalogue
 
-_SECONDS_PER_CELL = 4.0
-"""Assumed while there is no evidence at all."""
+_SECONDS_PER_STACK = 6.0
+"""Before its first cell: the probe, and the imports of the first warm server."""
 
 
 @dataclass
@@ -25,12 +29,18 @@ class WorklistEntry:
     inputs: str
     """Inputs digest as of now."""
     last: Measurement | None
-    specs: list[CellSpec] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    """On the environment as the lock describes it."""
+
+    @property
+    def specs(self) -> list[CellSpec]:
+        """The cells before they have an environment."""
+        return [CellSpec(cell.repro, cell.variant, cell.strategy, cell.device) for cell in self.cells]
 
     @property
     def variants(self) -> set[str]:
         """The variants that can run on the stack's versions."""
-        return {spec.variant.name for spec in self.specs}
+        return {cell.variant.name for cell in self.cells}
 
     @property
     def fresh(self) -> bool:
@@ -54,10 +64,14 @@ class Worklist:
         return [entry for entry in self.entries if entry.unit.stack == stack.name]
 
 
-def build_worklist(specs: Sequence[CellSpec], stacks: Sequence[Stack], evidence: Evidence) -> Worklist:
-    """Plan the specs on these stacks and look up what was measured before."""
+def build_worklist(
+    specs: Sequence[CellSpec], stacks: Sequence[Stack], evidence: Evidence, gpus: int | None = None
+) -> Worklist:
+    """Plan the specs on these stacks, with so many GPUs or those of this machine; look up what was measured before."""
     by_name = {stack.name: stack for stack in stacks}
     environments = [locked_environment(stack) for stack in stacks]
+    if gpus is not None:
+        environments = [replace(each, counts={**each.counts, Device.CUDA: gpus}) for each in environments]
     entries: dict[Unit, WorklistEntry] = {}
     unavailable = 0
     for item in plan(specs, lambda _: environments):
@@ -68,7 +82,7 @@ def build_worklist(specs: Sequence[CellSpec], stacks: Sequence[Stack], evidence:
         if unit not in entries:
             digest = inputs(item.repro, by_name[unit.stack], item.device)
             entries[unit] = WorklistEntry(unit, digest, evidence.get(unit))
-        entries[unit].specs.append(CellSpec(item.repro, item.variant, item.strategy, item.device))
+        entries[unit].cells.append(item)
     repros = list(dict.fromkeys(spec.repro for spec in specs))
     obsolete = _find_obsolete(repros, environments, evidence)
     return Worklist(tuple(stacks), tuple(entries[unit] for unit in sorted(entries)), unavailable, obsolete)
@@ -94,13 +108,26 @@ def pending(entries: Iterable[WorklistEntry], *, include_fresh: bool = False) ->
     return [entry for entry in entries if include_fresh or not entry.fresh]
 
 
-def estimate_seconds(entries: Iterable[WorklistEntry], evidence: Evidence) -> float:
-    """Estimate how long the entries take one after another: as long as last time, or else the average per cell."""
-    per_cell = [
-        measurement.seconds / len(measurement.variants) for measurement in evidence.values() if measurement.variants
-    ]
-    average = sum(per_cell) / len(per_cell) if per_cell else _SECONDS_PER_CELL
-    return sum(entry.last.seconds if entry.last else average * len(entry.specs) for entry in entries)
+def forecast(entries: Iterable[WorklistEntry], options: RunOptions, inventory: Inventory | None = None) -> float:
+    """Return the seconds that these entries will take; environments must be there.
+
+    The cells are put through the schedule by which they will run, stack after stack.
+
+    Args:
+        entries: the entries.
+        options: how the cells will run, with how long they took before.
+        inventory: what the machine has; None: what this one has now.
+    """
+    cells: dict[str, list[Cell]] = {}
+    for entry in entries:
+        cells.setdefault(entry.unit.stack, []).extend(entry.cells)
+    return sum(
+        _SECONDS_PER_STACK
+        + simulate(
+            *plan_slots(each, options.timings, inventory=inventory), jobs=options.jobs, share_gpus=options.share_gpus
+        )
+        for each in cells.values()
+    )
 
 
 def find_trouble(worklist: Worklist, evidence: Evidence) -> Iterator[tuple[Unit, str]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,19 +13,20 @@ import psutil
 from rich.console import Console
 
 from repros.engine.catalogue import load
-from repros.engine.cells import is_warm, run_cells
 from repros.engine.environment import Where, prepare
 from repros.engine.plan import Selection, plan, select
-from repros.model import Category, Cell, Environment
+from repros.model import Cell, Device, Environment
 from repros.model.catalogue import Catalogue
 from tests.bench import figures, machine, table
+from tests.bench.kept import keep
 from tests.bench.measure import Bench, measure_interleaved, memory_of
+from tests.bench.scale import BY_HAND, DEVICES, EVERY, measure_scale
+from tests.bench.simulated import measure_simulated
 from tests.bench.startup import startup_figures, time_startup
 from tests.bench.watched import measure_watch
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
 CELLS = (("RPR-0005", "fixed", "ddp", "cpu"), ("RPR-0001", "fixed", "ddp", "sim"))
-SIDE_BY_SIDE = (1, 2, 3)
 MODES = (figures.HAND, figures.COLD, figures.WARM)
 
 
@@ -43,7 +42,7 @@ MODES = (figures.HAND, figures.COLD, figures.WARM)
     "--catalogue",
     "all_cells",
     is_flag=True,
-    help="Also measure all cells of RPR-0001 to RPR-0005: by hand, cold, and with repros run.",
+    help="Take the whole catalogue by hand and by repros run, not a sample: a quarter of an hour on two cores.",
 )
 @click.option("--no-sim", is_flag=True, help="Skip the simulated accelerator, which may have to be compiled.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path(".repros/bench.json"), show_default=True)
@@ -51,7 +50,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     """Measure cells, print the figures as tables, and write them as JSON."""
     observed = machine.Machine()
     catalogue = load()
-    devices = () if not no_sim else ("cpu",)
+    devices = (Device.CPU,) if no_sim else DEVICES
     cells = list(_plan_cells(catalogue, FOUNDING, Where((stack,), python), devices))
     environment = cells[0].environment
     report: dict[str, Any] = {
@@ -62,11 +61,11 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     }
     with tempfile.TemporaryDirectory() as folder:
         report |= _measure_single_cells(cells, Path(folder), rounds)
-        if all_cells:
-            report["catalogue"] = _measure_catalogue(cells, Path(folder))
+    if python is None:
+        report["scale"] = measure_scale(stack, 1 if all_cells else EVERY, BY_HAND, 1, devices)
     if not no_sim:
         click.echo("measuring epochs on sim and on the CPU", err=True)
-        report["epochs"] = figures.measure_epochs(environment.python, rounds)
+        report["epochs"] = measure_simulated(environment.python, rounds)
     click.echo("measuring trainings under repros watch", err=True)
     report["watch"] = measure_watch(environment.python, rounds)
     signatures = [variant.signature for repro in catalogue for variant in repro.variants]
@@ -75,15 +74,14 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     report["startup"] = startup_figures(time_startup())
     report["machine"] = observed.describe()
     report["targets"] = figures.compare_with_targets(report)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(report, indent=2) + "\n")
+    keep(report, out)
     screen = Console()
     screen.print(table.report(report))
     screen.print(f"figures: {out}")
 
 
-def _plan_cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[str]) -> Iterator[Cell]:
-    specs = [spec for spec in select(catalogue, Selection(tuple(ids))) if not devices or spec.device in devices]
+def _plan_cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[Device]) -> Iterator[Cell]:
+    specs = select(catalogue, Selection(tuple(ids), devices=tuple(devices)))
     with prepare(specs, where, lambda line: click.echo(line, err=True)) as environments:
         planned = plan(specs, environments)
     yield from (cell for cell in planned if isinstance(cell, Cell))
@@ -106,39 +104,6 @@ def _measure_single_cells(cells: Iterable[Cell], folder: Path, rounds: int) -> d
             for (_, device, processes), server in bench.servers._servers.items()
         }
     return {"cells": found, "servers": servers}
-
-
-def _measure_catalogue(cells: Sequence[Cell], folder: Path) -> dict[str, Any]:
-    """Run every cell by hand and cold, one after another; then run all of them as `repros run` does.
-
-    `repros run` launches them warm unless the launcher is part of the failure, several side by side. Its seconds
-    include the start of the warm servers.
-    """
-    bench = Bench(folder / "by-one")
-    seconds: dict[str, float] = {figures.HAND: 0.0, figures.COLD: 0.0}
-    for number, cell in enumerate(cells, 1):
-        click.echo(f"[{number}/{len(cells)}] {cell.label}", err=True)
-        for mode in seconds:
-            seconds[mode] += bench.sample(mode, cell).seconds
-    for jobs in SIDE_BY_SIDE:
-        click.echo(f"running all of them with --jobs {jobs}", err=True)
-        started = time.monotonic()
-        wrong = [
-            result.reason
-            for result in run_cells(cells, folder / f"jobs-{jobs}", jobs=jobs)
-            if result.verdict.category is not Category.AGREES
-        ]
-        assert not wrong, wrong
-        seconds[figures.run_command(jobs)] = time.monotonic() - started
-    return {
-        "repros": list(dict.fromkeys(cell.repro.id for cell in cells)),
-        "cells": len(cells),
-        "cold": sum(not is_warm(cell) for cell in cells),
-        "seconds": {mode: round(taken, 2) for mode, taken in seconds.items()},
-        "times_as_fast": {
-            mode: round(seconds[figures.HAND] / taken, 2) for mode, taken in seconds.items() if mode != figures.HAND
-        },
-    }
 
 
 def _describe_environment(environment: Environment, bytecode: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from repros.engine.cells import JOBS
 from repros.engine.signature import matches
 from repros.match import match_log
 from repros.match.log import decode_lines
@@ -22,11 +21,6 @@ from tests.factories import repro, variant
 from tests.match.golden_logs import GOLDEN
 
 HAND, COLD, WARM = "by hand", "cold", "warm"
-
-
-def run_command(jobs: int) -> str:
-    """Return the command that runs `jobs` cells side by side."""
-    return f"repros run --jobs {jobs}"
 
 
 def series_figures(series: Mapping[str, Series]) -> dict[str, Any]:
@@ -100,9 +94,9 @@ def compare_with_targets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             compared.append(
                 {"what": f"cold, {cell['label']}", "wanted": "at most +5 % or +0.3 s", "measured": measured, "met": met}
             )
-    if catalogue := report.get("catalogue"):
-        what = f"the catalogue, {catalogue['cells']} cells, {catalogue['cold']} of them cold, server starts included"
-        compared.append(_at_least(what, 5.0, catalogue["times_as_fast"][run_command(JOBS)]))
+    if scale := report.get("scale"):
+        what = f"repros run, {scale['cells']} cells, server starts included"
+        compared.append(_at_least(what, 5.0, scale["by_hand"]["seconds"] / scale["here"][-1]["seconds"]))
     if log := report.get("log_matching"):
         what = f"repros match, {log['bytes'] / 1e6:.1f} MB with {log['signatures']:,} signatures"
         measured = f"{log['seconds']:.2f} s"

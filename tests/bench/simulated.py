@@ -22,8 +22,8 @@ from repros import environments
 from repros.simulated_gpus.tools.simulated import simulated_environ
 from repros.stacks import stack
 from tests.bench import figures, machine
+from tests.bench.kept import keep
 
-KEPT = Path(__file__).with_name("kept.json")
 _IMPORT = """
 import resource
 import torch
@@ -51,6 +51,16 @@ def _import(python: Path, environ: Mapping[str, str]) -> tuple[str, float]:
     return version, float(seconds)
 
 
+def measure_simulated(python: Path, rounds: int) -> dict[str, Any]:
+    """Time epochs and imports in an environment; return the figures."""
+    observed = machine.Machine()
+    return figures.measure_epochs(python, rounds) | {
+        "import": time_imports(python, rounds),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": observed.describe(),
+    }
+
+
 def main() -> None:
     """Measure, print, and keep if asked."""
     parser = argparse.ArgumentParser()
@@ -58,18 +68,10 @@ def main() -> None:
     parser.add_argument("--stack", default="current")
     parser.add_argument("--keep", action="store_true", help="put the figures into tests/bench/kept.json")
     asked = parser.parse_args()
-    observed = machine.Machine()
-    python = environments.ensure(stack(asked.stack), print)
-    measured = {"epochs": figures.measure_epochs(python, asked.rounds)}
-    measured["epochs"] |= {
-        "import": time_imports(python, asked.rounds),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": observed.describe(),
-    }
+    measured = {"epochs": measure_simulated(environments.ensure(stack(asked.stack), print), asked.rounds)}
     print(json.dumps(measured, indent=2))
     if asked.keep:
-        kept = json.loads(KEPT.read_text("utf-8"))
-        KEPT.write_text(json.dumps(kept | measured, indent=2) + "\n", "utf-8")
+        keep(measured)
 
 
 if __name__ == "__main__":

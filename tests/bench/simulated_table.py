@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from repros.docs.generator import run_generator
 from repros.engine.digest.inputs import SIM
 from repros.simulated_gpus.tools.page import fill_part
-from tests.bench.simulated import KEPT
+from tests.bench.kept import read_kept
 
 
 def table(kept: Mapping[str, Any]) -> str:
@@ -34,7 +33,7 @@ def _times(epoch: Mapping[str, Any]) -> str:
 
 def fill(page: str) -> str:
     """Return the README with the part made anew."""
-    return fill_part(page, "cost", table(json.loads(KEPT.read_text("utf-8"))))
+    return fill_part(page, "cost", table(read_kept()))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def report(figures: Mapping[str, Any]) -> Group:
 
 def _parts(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield _cells(figures)
-    if "catalogue" in figures:
-        yield _catalogue(figures["catalogue"])
+    if "scale" in figures:
+        yield _scale(figures["scale"])
     matches = figures["signature_matches_per_second"]
     yield Text(f"signature matches per second: {matches['new']:,} new messages, {matches['known']:,} known ones")
     log = figures["log_matching"]
@@ -61,15 +61,20 @@ def _cells(figures: Mapping[str, Any]) -> Table:
     return table
 
 
-def _catalogue(catalogue: Mapping[str, Any]) -> Table:
+def _scale(scale: Mapping[str, Any]) -> Table:
+    hand = scale["by_hand"]
     table = Table(
-        title=f"{', '.join(catalogue['repros'])}: {catalogue['cells']} cells, {catalogue['cold']} of them always cold"
+        title=f"{scale['cells']} cells; by hand {hand['seconds']:.0f} s, as {hand['cells']} of them show, give or take"
+        f" {hand['standard_error']:.0f} s"
     )
-    table.add_column("mode")
-    for column in ("seconds", "x by hand"):
-        table.add_column(column, justify="right")
-    for mode, seconds in catalogue["seconds"].items():
-        table.add_row(mode, f"{seconds:.1f}", f"{catalogue['times_as_fast'].get(mode, 1.0):.1f}")
+    for column in ("machine", "seconds", "x by hand", "planned from the evidence", "from another run"):
+        table.add_column(column, justify="left" if column == "machine" else "right")
+    for row in scale["here"]:
+        plans = ["" if row[each] is None else f"{row[each]:.0f}" for each in ("from_evidence", "from_run")]
+        times = f"{hand['seconds'] / row['seconds']:.1f}"
+        table.add_row(f"{row['cores']} cores here", f"{row['seconds']:.1f}", times, *plans)
+    for row in scale["elsewhere"]:
+        table.add_row(row["name"], "", "", f"{row['from_evidence']:.0f}", f"{row['from_run']:.0f}")
     return table
 
 

@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,10 +20,10 @@ from rich.table import Table
 from repros import environments
 from repros.stacks import stack
 from tests.bench import machine
+from tests.bench.kept import keep, read_kept
 
-KEPT = Path(__file__).with_name("kept.json")
 TRAINING = Path(__file__).with_name("training.py")
-STEPS = {"perceptron": 600, "residual": 24, "transformer": 7}
+STEPS = {"perceptron": 600, "residual": 24, "transformer": 15}
 """Steps of one run, by network."""
 RANKS = (1, 2)
 PAIR = ("without", "with")
@@ -34,11 +35,20 @@ WANTED = {"residual": 1.02, "transformer": 1.02}
 """The most that a run may cost, as a ratio."""
 EVERY = 1000
 """Steps between two close looks by default."""
+FOLLOWING = 3
+"""Steps after each that is looked at in whose backward the loss is looked at, too."""
 
 
 def is_due(number: int) -> bool:
     """Return whether the watch looks closely at step `number`, from 1, as `Watch.is_due` does by default."""
     return number & (number - 1) == 0 or number % EVERY == 0
+
+
+def kind_of(number: int) -> str:
+    """Return whether step `number` is `looked at`, `following` such a step, or `between`."""
+    if is_due(number):
+        return "looked at"
+    return "following" if any(map(is_due, range(max(1, number - FOLLOWING), number))) else "between"
 
 
 def measure_watch(
@@ -104,17 +114,14 @@ def _own_share(rounds: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, flo
 
 
 def seconds_by_kind_of_step(seconds: Sequence[float]) -> dict[str, float]:
-    """Return the median seconds of a step that is looked at, of one in between, and the mean of a run of `RUN` steps.
+    """Return the median seconds of a step of each kind, and the mean of a run of `RUN` steps.
 
     The first step, in which torch and the allocator prepare themselves, is left out.
     """
     steps = [*enumerate(seconds, 1)][1:]
-    found = {
-        "between": statistics.median(taken for number, taken in steps if not is_due(number)),
-        "looked at": statistics.median(taken for number, taken in steps if is_due(number)),
-    }
-    due = sum(is_due(number) for number in range(1, RUN + 1)) / RUN
-    return found | {"run": due * found["looked at"] + (1 - due) * found["between"]}
+    counts = Counter(map(kind_of, range(1, RUN + 1)))
+    found = {kind: statistics.median(taken for number, taken in steps if kind_of(number) == kind) for kind in counts}
+    return found | {"run": sum(counts[kind] * found[kind] for kind in counts) / RUN}
 
 
 def _spread(ratios: Sequence[float]) -> dict[str, float]:
@@ -188,9 +195,8 @@ def main() -> None:
     measured = measure_watch(python, asked.rounds, asked.networks, KINDS[2:] if asked.own else KINDS)
     Console().print(watch_table(measured))
     if asked.keep:
-        kept = json.loads(KEPT.read_text("utf-8"))
-        before = kept.get("watch", {}).get("networks", {})
-        KEPT.write_text(json.dumps(kept | {"watch": _merge(before, measured)}, indent=2) + "\n", "utf-8")
+        before = read_kept().get("watch", {}).get("networks", {})
+        keep({"watch": _merge(before, measured)})
 
 
 def _merge(before: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
