@@ -11,6 +11,10 @@ from repros.match import traceback_lines
 from repros.match.failures import ChainLinkTarget
 
 _MARKS = re.compile(r"[ ~^]+$")
+_RAISE = re.compile(
+    r"""raise (?P<type>[A-Za-z_][\w.]*)\((?P<quote>["'])(?P<message>[^\\{]+)(?P=quote)\)(\s+from .+)?$"""
+)
+"""A statement that raises with a message written out; one with a brace or a backslash is composed."""
 
 
 class Consumed(NamedTuple):
@@ -33,6 +37,8 @@ class OpenTraceback:
     """Whether the log has lost the line that begins it, so that its first frames may be missing too."""
     target: ChainLinkTarget | None = None
     lines: list[str] = field(default_factory=list)
+    end: int = 0
+    """The number of its last line so far in the log."""
     frames: list[str] = field(default_factory=list)
     indent: int = 0
     foreign_lines: int = 0
@@ -47,6 +53,16 @@ class OpenTraceback:
                 self.indent = max(0, indentation(text) - 2)
             self.frames.append(consumed.frame)
         self.lines.append(text)
+
+    def parse_raise(self) -> tuple[str, str] | None:
+        """Return class and message from the statement that raises, for a log that ends there."""
+        return parse_raise(self.lines[-1]) if self.lines and self.frames else None
+
+
+def parse_raise(text: str) -> tuple[str, str] | None:
+    """Return class and message of a statement that raises, if it has its message written out."""
+    raised = _RAISE.match(text.strip())
+    return (raised["type"], raised["message"]) if raised else None
 
 
 def indentation(text: str) -> int:

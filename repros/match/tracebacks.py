@@ -19,6 +19,7 @@ from repros.match.open_traceback import (
     consume_python,
     consume_rich,
     indentation,
+    parse_raise,
 )
 from repros.match.wrappers import LogLine
 
@@ -61,6 +62,8 @@ class TracebackReader:
         self._pytest_function = ""
         self._in_group = False
         self._in_box = False
+        self._unread: LogLine | None = None
+        """The last line, if it belongs to nothing: a log may be cut to the statement that raises."""
 
     def take_finished(self) -> list[list[PartialException]]:
         """Return the chains that no further line can change, and forget them; none as long as they are few."""
@@ -74,6 +77,19 @@ class TracebackReader:
 
     def take_all(self) -> list[list[PartialException]]:
         """Return all chains that are left; the reader has read its last line."""
+        for traceback in self._open:
+            if found := traceback.parse_raise():
+                exception = PartialException(
+                    found[0], traceback.end, traceback.frames, not traceback.is_headless, has_log_prefix=False
+                )
+                self._add_exception(exception, found[1], traceback.target)
+        self._open.clear()
+        if self._unread and (found := parse_raise(self._unread.text)):
+            line = self._unread
+            exception = PartialException(
+                found[0], line.number, [], has_traceback=False, has_log_prefix=line.has_log_prefix
+            )
+            self._add_exception(exception, found[1], self._next_target)
         return self._chains
 
     def read_line(self, line: LogLine) -> None:
@@ -96,6 +112,7 @@ class TracebackReader:
     def _read_unboxed(self, line: LogLine, *, from_pytest: bool) -> None:
         """Read a line without the box of an exception group; `from_pytest`: pytest marked it as part of an error."""
         text = line.text
+        self._unread = None
         if traceback_lines.HEADER in text and self._open_traceback(text):
             return
         if self._open and self._extend_traceback(line):
@@ -116,6 +133,8 @@ class TracebackReader:
             self._add_exception(exception, found[1], self._next_target)
             if from_pytest:
                 self._pytest_frames.clear()
+        else:
+            self._unread = line
 
     def _open_traceback(self, text: str) -> bool:
         """Open a traceback if the line is the header of one; return whether it is."""
@@ -161,6 +180,7 @@ class TracebackReader:
         traceback, consumed = repeat or next((taker for taker in takers if not taker[0].is_repeat), takers[0])
         traceback.is_repeat = repeat is not None and (traceback.is_repeat or not traceback.lines)
         traceback.add_line(text, consumed)
+        traceback.end = line.number
         self._open.remove(traceback)
         if consumed.exception is not None:
             self._closed.append(traceback.lines)

@@ -47,8 +47,16 @@ MENU = (
 """The links at the top of every page."""
 
 ABOUT: Mapping[str, tuple[str, ...]] = {
-    "Use it": ("usage.html", "watch.html", "simulate.html", "given-a-repro.html", "commands.html", "matching.html"),
-    "The evidence": ("verdicts.html", "articles.html", "not-reproduced.html", "benchmarks.html"),
+    "Use it": (
+        "usage.html",
+        "watch.html",
+        "simulate.html",
+        "scale.html",
+        "given-a-repro.html",
+        "commands.html",
+        "matching.html",
+    ),
+    "The evidence": ("verdicts.html", "demand.html", "articles.html", "not-reproduced.html", "benchmarks.html"),
     "The simulated accelerator": (
         "simulated-accelerator.html",
         "simulated-accelerator-errors.html",
@@ -192,6 +200,8 @@ def _files(source: Source, place: Place) -> Iterator[tuple[str, str]]:
         yield f"failures/{id_}.log", log
     yield "news.atom", machine.feed(source, place.base)
     yield "llms.txt", machine.plain_text(source)
+    for plot in sorted(source.root.glob("docs/*.svg")):
+        yield plot.name, plot.read_text(encoding="utf-8")
 
 
 def _service_worker(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,29 @@ related to [pytorch #1](https://github.com/pytorch/pytorch/issues/1), <https://e
 
 def test_the_table_as_a_whole() -> None:
     assert tables.failures_table(CATALOGUE) == TABLE
+
+
+DEMAND = """\
+The median of 3 failures is 1.
+
+| Id | Failure | Kind | Reports |
+| --- | --- | --- | --- |
+| [RPR-0003](repros/catalogue/fabric/third.py) | A toy | bug | 2 |
+| [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
+| [by design](https://example.org/docs) | 1 |
+| [RPR-0002](repros/catalogue/fabric/other.py) | A toy | bug | 0 |
+"""
+
+
+def test_the_failures_that_most_threads_report_come_first() -> None:
+    first, second = CATALOGUE
+    third = replace(
+        second,
+        id="RPR-0003",
+        path=second.path.with_name("third.py"),
+        upstream=Upstream(reports=("https://example.org/1", "https://example.org/2")),
+    )
+    assert tables.demand_table([first, replace(second, upstream=Upstream()), third]) == DEMAND
 
 
 def marks(name: str) -> tuple[str, str]:

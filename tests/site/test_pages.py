@@ -128,6 +128,7 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pa
         text = (site / f"failures/{repro.id}.html").read_text("utf-8")
         shown_by_watch = repro.finds or (not repro.silent and repro.failing.signature.raises)
         assert ("repros watch -- python train.py" in text) == bool(shown_by_watch), repro.id
+        assert ("</code></a> cannot name" in text) == ("Watch" in repro.sections), repro.id
         assert ("bisections" in page.ids) == (repro.id in source.bisections), repro.id
         assert ("log" in page.ids) == (repro.id in source.logs), repro.id
         for section in ("Symptom", "Cause"):

@@ -36,3 +36,8 @@ def test_the_kept_benchmark_is_drawn(source: Source, site: Path) -> None:
 
 def test_the_kept_benchmark_is_what_the_benchmark_writes(source: Source) -> None:
     assert len(table.report(source.bench).renderables) > len(source.bench["cells"])
+
+
+def test_a_page_has_its_plot_beside_it(source: Source, site: Path) -> None:
+    assert '<img src="scale.svg" alt="' in (site / "scale.html").read_text("utf-8")
+    assert (site / "scale.svg").read_bytes() == (source.root / "docs/scale.svg").read_bytes()

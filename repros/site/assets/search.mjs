@@ -7,7 +7,7 @@ const COMMON = new Set("a an and are as at be been but by did do does for from h
 const ENOUGH = 4; // words that a failure shares with a long text, such as a traceback, to be shown for it
 const WEAKEST = 0.25; // of the best score, below which a failure that lacks words is not shown
 const MESSAGE = 3; // words that make a message; fewer are words like others
-const SAID = 10; // how much a whole message outweighs its words
+const SAID = 10; // how much a whole message outweighs its words, and one with the same numbers the others
 
 // A number with its decimals is one word; CamelCase is one word, and its parts.
 const words = (text) => text.match(/\d+(?:\.\d+)+|[\p{L}\p{N}]+/gu) ?? [];
@@ -16,8 +16,10 @@ const pairs = (text) => words(text).map((word, place, all) => word + (all[place 
 const british = (word) => word.replace(/is(?=(?:e[drs]?|ers|ing|ations?)$)/, "iz");
 const stem = (word) => british(word).replace(/^(.{4,}?)(?:ings?|ed|es|e|s)$/, "$1");
 
-/** Return a message as words alone, numbers as signs: devices, ranks and addresses are others in every run. */
-const outline = (text) => ` ${words(text.toLowerCase()).map((word) => word.replace(/^(?:0x)?\d.*/, "#")).join(" ")} `;
+/** Return a message as words alone. */
+const plain = (text) => ` ${words(text.toLowerCase()).join(" ")} `;
+/** Return it with numbers as signs: devices, ranks and addresses are others in every run. */
+const outline = (text) => plain(text).replace(/(?<= )(?:0x)?\d\S*/g, "#");
 
 /** Return a function from words to the ids of failures; `entries` is the content of search.json. */
 export function makeSearch(entries) {
@@ -28,15 +30,17 @@ export function makeSearch(entries) {
     processTerm: (word) => [...new Set([word.toLowerCase(), stem(word.toLowerCase())])],
   });
   index.addAll(entries);
-  const messages = entries.map(({ id, messages }) => [
-    id,
-    messages.map((message) => outline(message.replace(/^\S+: /, ""))).filter((plain) => words(plain).length >= MESSAGE),
-  ]);
+  const messages = entries.flatMap(({ id, messages }) =>
+    messages
+      .map((message) => message.replace(/^\S+: /, ""))
+      .filter((message) => words(message).length >= MESSAGE)
+      .map((message) => [id, plain(message), outline(message)]),
+  );
 
   function find(terms, said, options) {
     return index.search(terms.join(" "), {
       boost: WEIGHTS,
-      boostDocument: (id) => (said.has(id) ? SAID : 1),
+      boostDocument: (id) => said.get(id) ?? 1,
       tokenize: words,
       processTerm: (word) => stem(word.toLowerCase()),
       prefix: (term, place, all) => term.length > 2 || place === all.length - 1,
@@ -44,10 +48,15 @@ export function makeSearch(entries) {
     });
   }
 
-  /** Return the ids of the failures whose whole message is in a text. */
+  /** Return the failures whose whole message is in a text, with their weights: more if its numbers are the same. */
   function sayers(text) {
-    const plain = outline(text);
-    return new Set(messages.filter(([, known]) => known.some((message) => plain.includes(message))).map(([id]) => id));
+    const [exact, rough] = [plain(text), outline(text)];
+    const said = new Map();
+    for (const [id, message, shape] of messages) {
+      if (exact.includes(message)) said.set(id, SAID * SAID);
+      else if (rough.includes(shape) && !said.has(id)) said.set(id, SAID);
+    }
+    return said;
   }
 
   return (query) => {
