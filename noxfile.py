@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 
 import nox
+import nox.command
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -41,6 +42,8 @@ STRATEGIES = sorted(
 """Those that the scripts name, so that a new one has its session."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
+DISAGREES, REFUSED = "Returned code 1", "Returned code 2"
+"""What nox says of a `repros run` with a cell that disagrees, and of one that has not begun its results file."""
 PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 """Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
 SIM_TOOLS = ["expecttest", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist"]
@@ -65,53 +68,90 @@ os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py
 
 begun: set[str] = set()
 """Results files that this run of nox has begun; its later sessions append to them."""
+ran: dict[str, str | None] = {}
+"""Strategies whose cells an earlier session of this run of nox has run, and how that run failed as a whole."""
+commands: list[str] = []
+"""The path of `repros`, once a session of this run of nox has installed it."""
 
 
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("strategy", [nox.param(strategy, id=strategy) for strategy in STRATEGIES])
 def repro(session: nox.Session, strategy: str) -> None:
-    """Run the documented failures, each on its home stack and on the newest [-- repros run's options]."""
-    install(session)
+    """Run the documented failures, each on its home stack and on the newest [-- repros run's options].
+
+    The first of these sessions runs the cells of all, with the same servers; each then succeeds or fails by its own.
+    """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--results", "--json", default=RESULTS)
     chosen, others = parser.parse_known_args(session.posargs)
-    append = ["--append"] if chosen.results in begun else []
     own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in others)
-    stacks = ["--stack", "home", "--stack", "current"] if own else []
-    results = ["--results", chosen.results, *append, "--no-summary", "--allow-empty"]
-    before = last_change(chosen.results)
+    options = [*(["--stack", "home", "--stack", "current"] if own else []), *others]
+    if strategy not in ran:
+        together = [strategy, *waiting_strategies(session)]
+        problem = run_cells(session, together, chosen.results, options)
+        if problem == REFUSED and len(together) > 1:
+            session.log("this was refused for all strategies at once; each runs by itself")
+            together = [strategy]
+            problem = run_cells(session, together, chosen.results, options)
+        ran.update(dict.fromkeys(together, problem))
+    if chosen.results in begun:
+        session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
+    if problem := ran.pop(strategy):
+        session.error(f"the run failed as a whole ({problem}); its output is that of the session that began it")
+    session.run(repros(session), "summary", chosen.results, *cells_of([strategy]), "--quiet", external=True)
+
+
+def waiting_strategies(session: nox.Session) -> list[str]:
+    """Return the strategies of the sessions `repro` that follow in this run of nox; none if nox does not show them."""
+    manifest = getattr(getattr(session, "_runner", None), "manifest", None)
+    sessions = manifest.list_all_sessions() if manifest else ()
+    return [each.func.call_spec["strategy"] for each, waits in sessions if waits and each.name == "repro"]
+
+
+def run_cells(session: nox.Session, strategies: list[str], file: str, options: list[str]) -> str | None:
+    """Run the cells of strategies, and return how that failed, unless a cell disagrees: the results show which."""
+    cells, append = cells_of(strategies), ["--append"] if file in begun else []
+    problem = attempt(session, "run", *cells, "--results", file, *append, "--no-summary", *options)
+    if problem != REFUSED:
+        begun.add(file)
+    disagrees = problem == DISAGREES and attempt(session, "summary", file, *cells, "--quiet")
+    return None if disagrees else problem
+
+
+def cells_of(strategies: list[str]) -> list[str]:
+    """Return the options for the cells of strategies, of which there may be none."""
+    return [*(word for name in strategies for word in ("--strategy", name)), "--allow-empty"]
+
+
+def attempt(session: nox.Session, *words: str) -> str | None:
+    """Run `repros`, and return nox's words if it fails."""
     try:
-        session.run("repros", "run", "--strategy", strategy, *stacks, *results, *others)
-    finally:
-        # A run that was refused leaves the results of an earlier one, to which nothing may be added.
-        if last_change(chosen.results) != before:
-            begun.add(chosen.results)
-        if chosen.results in begun:
-            session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
+        session.run(repros(session), *words, external=True)
+    except nox.command.CommandFailed as error:
+        return str(error)
+    return None
 
 
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack,strategy", [(stack, strategy) for stack in STACKS for strategy in STRATEGIES])
 def matrix(session: nox.Session, stack: str, strategy: str) -> None:
     """Measure the cells of one stack that have no fresh evidence [-- repros matrix's options]."""
-    install(session)
     # A stack's strategies share its environment; the last of them drops it.
     keep = [] if strategy == STRATEGIES[-1] else ["--keep"]
-    session.run("repros", "matrix", "--stack", stack, "--strategy", strategy, "--allow-empty", *keep, *session.posargs)
+    words = ["--stack", stack, "--strategy", strategy, "--allow-empty", *keep]
+    session.run(repros(session), "matrix", *words, *session.posargs, external=True)
 
 
 @nox.session(python=PYTHON, default=False)
 def summary(session: nox.Session) -> None:
     """Print the table of the last `nox -s repro` [-- FILE]; fails when a cell disagreed."""
-    install(session)
-    session.run("repros", "summary", *(session.posargs or [RESULTS]))
+    session.run(repros(session), "summary", *(session.posargs or [RESULTS]), external=True)
 
 
 @nox.session(python=PYTHON, default=False)
 def evidence(session: nox.Session) -> None:
     """Compare the results of the last `nox -s repro` with the evidence in the repository [-- FILE]."""
-    install(session)
-    session.run("repros", "matrix", "--check", "--from", *(session.posargs or [RESULTS]))
+    session.run(repros(session), "matrix", "--check", "--from", *(session.posargs or [RESULTS]), external=True)
 
 
 @nox.session(python=PYTHON)
@@ -177,6 +217,14 @@ def chaos(session: nox.Session) -> None:
     """Inject some five hundred random faults into real cells, fifteen minutes on two cores [-- --seed N]."""
     install(session, "tests")
     session.run("python", "-m", "tests.chaos", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def cluster(session: nox.Session) -> None:
+    """Run cells on a Ray cluster of several nodes on this machine [-- pytest's options]."""
+    install(session, "cluster")
+    make_stack(session)
+    session.run("pytest", "--timeout", "1200", "tests/cluster", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -286,12 +334,12 @@ def changelog(session: nox.Session) -> None:
     session.run("towncrier", "build", *(session.posargs or ["--draft"]))
 
 
-def last_change(file: str) -> int | None:
-    """Return when a file was changed, in nanoseconds; None if there is none. Emptying an empty one changes it, too."""
-    try:
-        return (HERE / file).stat().st_mtime_ns
-    except OSError:
-        return None
+def repros(session: nox.Session) -> str:
+    """Return the path of this checkout's `repros`, which the first session of a run of nox installs for all others."""
+    if not commands:
+        install(session)
+        commands.append(str(Path(session.bin, "repros")))
+    return commands[0]
 
 
 def install(session: nox.Session, group: str | None = None, *options: str) -> None:

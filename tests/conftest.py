@@ -26,7 +26,8 @@ from tests.toy_cells import TOYS, Play, living
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
-settings.load_profile("here")
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile(os.environ.get("REPROS_TEST_EXAMPLES", "here"))
 
 # Tests compare whole outputs, so cells must end in the order of the plan.
 os.environ["REPROS_JOBS"] = "1"

@@ -19,7 +19,8 @@ PACKAGE = ROOT / "repros"
 LAYERS = (
     ("__main__", "site"),
     ("cli", "pytest_plugin"),
-    ("authoring",),
+    ("cluster",),
+    ("authoring", "attempt"),
     ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "docs"),
     ("text",),
     ("evidence",),

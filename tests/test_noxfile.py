@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
@@ -10,10 +11,11 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -75,12 +77,32 @@ def test_continuous_integration_runs_every_session_of_tests() -> None:
     assert {"lint", "tests", "repro", "evidence", *constant("APART")} <= called
 
 
+class CommandFailed(Exception):  # noqa: N818 - nox's name
+    """What nox raises when a command fails."""
+
+
 @dataclass
 class Session:
     """What nox gives to a session: it runs the real command, on an environment that needs no torch."""
 
     posargs: list[str]
+    waiting: Sequence[str] = ()
+    """Strategies of the sessions that follow."""
+    code: int | None = None
+    """The exit code of a `repros run`, in the place of its own."""
+    bin: str = str(Path(sys.executable).parent)
     notified: list[tuple[str, list[str]]] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
+    """The commands and the strategies that they name, and the lines of the log."""
+    output: str = ""
+
+    @property
+    def _runner(self) -> SimpleNamespace:
+        """What nox shows of the sessions of its run."""
+        calls = [SimpleNamespace(call_spec={"strategy": strategy}) for strategy in ("done", *self.waiting)]
+        sessions = [(SimpleNamespace(name="repro", func=call), call is not calls[0]) for call in calls]
+        sessions.append((SimpleNamespace(name="lint", func=None), True))
+        return SimpleNamespace(manifest=SimpleNamespace(list_all_sessions=lambda: sessions))
 
     def install(self, *_: object, **__: object) -> None:
         """Install nothing: the command is there."""
@@ -88,12 +110,22 @@ class Session:
     def notify(self, name: str, posargs: list[str]) -> None:
         self.notified.append((name, posargs))
 
-    def run(self, program: str, *words: str) -> None:
-        assert program == "repros"
+    def log(self, line: str) -> None:
+        self.ran.append(line)
+
+    def error(self, line: str) -> NoReturn:
+        raise CommandFailed(line)
+
+    def run(self, program: str, *words: str, external: bool) -> None:
+        assert (program, external) == (str(Path(self.bin, "repros")), True)
         command = [sys.executable, "-m", "tests.chaos.fake_environment", *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ChildProcessError(done.returncode, done.stdout + done.stderr)
+        self.output = done.stdout + done.stderr
+        named = [word for before, word in itertools.pairwise(words) if before == "--strategy"]
+        self.ran.append(" ".join([words[0], *named]))
+        code = done.returncode if words[0] != "run" or self.code is None else self.code
+        if code:
+            raise CommandFailed(f"Returned code {code}")
 
 
 @pytest.fixture
@@ -104,7 +136,11 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     project = SimpleNamespace(load_toml=lambda _: {}, dependency_groups=lambda *_: ())
     others = {"param": lambda *_, **__: None, "options": SimpleNamespace(), "Session": Session, "project": project}
     nox.__dict__.update({**plain, **others})
+    command = ModuleType("nox.command")
+    command.__dict__["CommandFailed"] = CommandFailed
+    nox.__dict__["command"] = command
     monkeypatch.setitem(sys.modules, "nox", nox)
+    monkeypatch.setitem(sys.modules, "nox.command", command)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     return runpy.run_path(str(NOXFILE))
 
@@ -119,14 +155,15 @@ def test_the_session_repro_adds_only_to_results_of_its_own(noxfile: dict[str, An
     old = file.read_bytes()
     noxfile["begun"].clear()  # another day: the file is an old one
     session.notified.clear()
-    with pytest.raises(ChildProcessError, match="unknown strategy 'adamw'"):
+    with pytest.raises(CommandFailed, match="Returned code 2"):
         noxfile["repro"](session, "adamw")
+    assert "unknown strategy 'adamw'" in session.output
     assert (file.read_bytes(), session.notified) == (old, [])
     for count in (1, 2):
         noxfile["repro"](session, "ddp")
         assert [line["variant"] for line in record.read(file)] == ["claimed"] * count
     assert session.notified == [("summary", [str(file)])] * 2
-    with pytest.raises(ChildProcessError, match="unknown strategy 'adamw'"):
+    with pytest.raises(CommandFailed, match="Returned code 2"):
         noxfile["repro"](session, "adamw")
     assert session.notified == [("summary", [str(file)])] * 3
 
@@ -140,5 +177,65 @@ def test_a_selection_without_cells_has_no_results(noxfile: dict[str, Any], tmp_p
         noxfile["repro"](session, strategy)
         assert file.read_bytes() == b""
     assert session.notified == [("summary", [str(file)])] * 2
-    with pytest.raises(ChildProcessError, match="holds no result"):
-        session.run("repros", "summary", str(file))
+    with pytest.raises(CommandFailed, match="Returned code 2"):
+        noxfile["summary"](Session([str(file)]))
+    together = Session(session.posargs, waiting=["adamw"])
+    noxfile["repro"](together, "ddp")
+    noxfile["repro"](session, "adamw")
+    assert (together.ran, session.ran[4:]) == (["run ddp adamw", "summary ddp"], ["summary adamw"])
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[str]:
+    """Make a catalogue of a script under `ddp` that agrees and one under `fsdp` that does not; return the options."""
+    (tmp_path / "catalogue").mkdir()
+    (tmp_path / "catalogue/agrees.py").write_text(CLAIMED)
+    gone = CLAIMED.replace('["ddp"]', '["fsdp"]').replace("RPR-0007", "RPR-0008").replace("raise ValueError", "print")
+    (tmp_path / "catalogue/gone.py").write_text(gone)
+    place = ["--catalogue", str(tmp_path / "catalogue"), "--results", str(tmp_path / "latest.jsonl")]
+    return ["--python", sys.executable, *place, "--variant", "claimed"]
+
+
+@pytest.mark.slow
+def test_the_first_session_runs_the_cells_of_all_and_each_reports_its_own(
+    noxfile: dict[str, Any], two: list[str], tmp_path: Path
+) -> None:
+    first, second = Session(two, waiting=["fsdp"]), Session(two)
+    noxfile["repro"](first, "ddp")
+    assert first.ran == ["run ddp fsdp", "summary ddp fsdp", "summary ddp"]
+    assert first.output == "1 agree, 0 news, 0 trouble\n"
+    with pytest.raises(CommandFailed, match="Returned code 1"):
+        noxfile["repro"](second, "fsdp")
+    assert second.ran == ["summary fsdp"]
+    assert re.fullmatch(r"gone +RPR-0008 claimed fsdp cpu \S+  .+\n0 agree, 1 news, 0 trouble\n", second.output)
+    assert first.notified == second.notified == [("summary", [str(tmp_path / "latest.jsonl")])]
+    assert [line["strategy"] for line in record.read(tmp_path / "latest.jsonl")] == ["ddp", "fsdp"]
+    noxfile["repro"](again := Session(two), "ddp")  # it has been reported, so it runs
+    assert again.ran == ["run ddp", "summary ddp"]
+    assert [line["strategy"] for line in record.read(tmp_path / "latest.jsonl")] == ["ddp", "fsdp", "ddp"]
+
+
+@pytest.mark.slow
+def test_what_is_refused_for_all_at_once_runs_by_itself(
+    noxfile: dict[str, Any], two: list[str], tmp_path: Path
+) -> None:
+    first, second = Session(two, waiting=["adamw"]), Session(two)
+    noxfile["repro"](first, "ddp")
+    refused = "this was refused for all strategies at once; each runs by itself"
+    assert first.ran == ["run ddp adamw", refused, "run ddp", "summary ddp"]
+    with pytest.raises(CommandFailed, match="Returned code 2"):
+        noxfile["repro"](second, "adamw")
+    assert second.ran == ["run adamw"]
+    assert [line["strategy"] for line in record.read(tmp_path / "latest.jsonl")] == ["ddp"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [1, 143], ids=["an environment is broken", "it was ended"])
+def test_a_run_that_fails_as_a_whole_fails_every_session(code: int, noxfile: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(CLAIMED.replace('["ddp"]', '["ddp", "fsdp"]'))
+    words = ["--python", sys.executable, "--catalogue", str(tmp_path / "own.py"), "--variant", "claimed"]
+    words += ["--results", str(tmp_path / "latest.jsonl")]
+    problem = rf"the run failed as a whole \(Returned code {code}\)"
+    for session, strategy in ((Session(words, waiting=["fsdp"], code=code), "ddp"), (Session(words), "fsdp")):
+        with pytest.raises(CommandFailed, match=problem):
+            noxfile["repro"](session, strategy)

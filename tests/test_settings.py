@@ -142,7 +142,7 @@ def test_settings_of_another_user_above_are_left_out_and_named(
     assert find_places() == Places()
     assert main(["audit"]) == 1
     out, err = capsys.readouterr()
-    assert ("ignored" in out, "RPR-0001 " in out, err) == (False, True, said)
+    assert ("ignored RPR-" in out, "RPR-0001 " in out, err) == (False, True, said)
     assert main(["list"]) == 0
     assert capsys.readouterr().err == said
     monkeypatch.chdir("/")

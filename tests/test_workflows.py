@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from repros import __version__
+from tests.newest_workflow import NEWEST_IDS, assert_proposed, check_out_anew, git, leave_branch, prepare_newest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -33,6 +34,8 @@ INSTALLED_ONLY = {
     "newest": "its answer changes with the releases of a day; tests/cli/test_stacks.py runs it on an index of its own",
 }
 """Sessions of nox that the steps install and do not run, and why."""
+OF_THE_MACHINE = {"UV_TORCH_BACKEND": "torch's CPU build is on an index of its own, which not every machine reaches"}
+"""Variables of jobs that are left as they are here, and why."""
 STRATEGY = "ddp_fork"
 """The strategy that the matrix really measures here, of three cells; on a GPU its sessions are only listed."""
 REQUIREMENTS = "torch==2.1.2\nlightning==2.1.3\n"
@@ -53,6 +56,10 @@ for argument in "$@"; do
     args+=("$argument")
 done
 exec {nox} --install-only "${{args[@]}}"
+"""
+REPROS = """#!/usr/bin/env bash
+if [ "$1" = matrix ]; then exec {repros} "$@" {ids}; fi
+exec {repros} "$@"
 """
 GH = """#!/usr/bin/env bash
 echo "$*" >> {calls}
@@ -107,6 +114,7 @@ def tools(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (folder / "shims").mkdir()
     texts = {
         "nox": NOX.format(nox=folder / "env/bin/nox", installed="|".join(INSTALLED_ONLY)),
+        "repros": REPROS.format(repros=folder / "env/bin/repros", ids=" ".join(NEWEST_IDS)),
         "gh": GH.format(calls=folder / "gh.txt", results=results),
     }
     for name, text in texts.items():
@@ -151,7 +159,8 @@ def jobs(workflow: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]
     """Yield each job's name, the environment of its steps, and the job."""
     content = yaml.safe_load(workflow.read_text(encoding="utf-8"))
     for name, job in content["jobs"].items():
-        yield name, {**content.get("env", {}), **job.get("env", {})}, job
+        given = {**content.get("env", {}), **job.get("env", {})}
+        yield name, {key: value for key, value in given.items() if key not in OF_THE_MACHINE}, job
 
 
 def first_shard(runner: Runner) -> None:
@@ -168,7 +177,10 @@ def prepare_release(runner: Runner) -> None:
         runner.run({"run": 'python -m pip install "nox[uv]"\nnox -s changelog -- --yes'}, "docs/releasing.md")
 
 
-BETWEEN: dict[tuple[str, str], Callable[[Runner], None]] = {("matrix.yml", "plan"): first_shard}
+BETWEEN: dict[tuple[str, str], Callable[[Runner], None]] = {
+    ("matrix.yml", "plan"): first_shard,
+    ("newest.yml", "measure"): lambda runner: check_out_anew(runner.clone),
+}
 """What GitHub passes from one job to the next."""
 
 
@@ -176,6 +188,8 @@ BETWEEN: dict[tuple[str, str], Callable[[Runner], None]] = {("matrix.yml", "plan
 def test_every_step_runs(workflow: Path, runner: Runner, tools: Path) -> None:
     if workflow.name == "release.yml":
         prepare_release(runner)
+    if workflow.name == "newest.yml":
+        prepare_newest(runner.clone, runner.folder, runner.environ)
     for name, environ, job in jobs(workflow):
         steps = [step for step in job["steps"] if "run" in step and step["run"] not in NOT_RUN]
         own = dict(runner.environ)
@@ -193,6 +207,33 @@ def test_every_step_runs(workflow: Path, runner: Runner, tools: Path) -> None:
         assert {json.loads(line)["strategy"] for line in measured} == {STRATEGY}
     if workflow.name == "pages.yml":
         assert (runner.clone / "build/site/index.html").is_file()
+
+    if workflow.name == "newest.yml":
+        assert_proposed(runner.clone, (tools / "gh.txt").read_text().splitlines())
+        push_again(runner, workflow)
+
+
+def push_again(runner: Runner, workflow: Path) -> None:
+    """Bring the branch of newest.yml up to date a week later, and once more after somebody else has pushed to it."""
+    ((environ, job),) = [(environ, job) for name, environ, job in jobs(workflow) if name == "propose"]
+    (push,) = [step for step in job["steps"] if step.get("name") == "push the branch"]
+    runner.environ |= {key: runner.evaluate(str(value)) for key, value in environ.items()}
+    leave_branch(runner.clone)
+    runner.run(push, "newest.yml, a week later")
+    git(
+        runner.clone,
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message",
+        "narrow a range",
+        "--author",
+        "a <a@example.org>",
+    )
+    git(runner.clone, "push", "--quiet", "origin", "newest-releases")
+    leave_branch(runner.clone)
+    with pytest.raises(AssertionError, match="somebody works on newest-releases: it is left as it is"):
+        runner.run(push, "newest.yml, beside somebody")
 
 
 def test_what_is_not_run_exists() -> None:

@@ -35,7 +35,7 @@ def speed_sentence(run: Mapping[str, Any]) -> str:
         by_hand, warm = (cell[way]["seconds"]["median"] for way in ("by hand", "warm"))
         return f"`{cell['label']}` took {by_hand:.1f} s by hand and {warm:.1f} s warm"
 
-    return _fill(
+    return fill_lines(
         f"On {run['at'][:10]}, {'; '.join(map(medians, run['cells']))} (medians of {run['rounds']} rounds on"
         f" {run['machine']['processors']} processors)."
     )
@@ -49,7 +49,7 @@ def faults_sentence(run: Mapping[str, Any]) -> str:
             `violations`, a list.
     """
     violations = len(run["violations"])
-    return _fill(
+    return fill_lines(
         f"Of {run['injected']} random faults of {len(run['outcomes'])} kinds (`nox -s chaos`: killed and stopped ranks,"
         " servers, probes and runners, signals from outside, two runners on one file or cache, full disks, a read-only"
         " cache, no network or one that is lost in a download, taken ports, damaged files, environments and"
@@ -58,5 +58,6 @@ def faults_sentence(run: Mapping[str, Any]) -> str:
     )
 
 
-def _fill(sentence: str) -> str:
+def fill_lines(sentence: str) -> str:
+    """Return a sentence as lines of a page."""
     return textwrap.fill(sentence, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"

@@ -22,7 +22,7 @@ _BEGIN = "<!-- {name}: begin (python -m repros.docs.readme) -->"
 _END = "<!-- {name}: end -->"
 
 
-PAGES = ("README.md", "docs/failures.md", "docs/articles.md")
+PAGES = ("README.md", "docs/failures.md", "docs/demand.md", "docs/articles.md")
 """The pages with tables, below the root of the checkout."""
 
 
@@ -40,6 +40,7 @@ def fill_tables(page: str, catalogue: Catalogue, up: str = "") -> str:
     stacks, known = [*load_stacks().values()], evidence.read(evidence.FOLDER)
     contents = {
         "failures": tables.failures_table(catalogue, up),
+        "demand": tables.demand_table(catalogue, up),
         "taste": tables.taste_table(catalogue, up),
         "stacks": tables.stacks_table(catalogue, stacks, known),
         "costs": tables.costs_table(stacks, known),

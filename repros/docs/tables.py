@@ -1,10 +1,11 @@
-"""Markdown tables of the failures, of the stacks on which they occur, and of what each stack costs to measure."""
+"""Markdown tables of the failures, their reports, the stacks on which they occur, and what each stack costs."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from repros.evidence import Evidence, measured_devices, stack_status
 from repros.model import Repro, Role, Stack, Upstream
@@ -56,6 +57,17 @@ def costs_table(stacks: Sequence[Stack], known: Evidence) -> str:
     totals = [sum(column) for column in zip(*costs, strict=True)]
     rows = [_cost_row(stack, amounts) for stack, amounts in zip(stacks, costs, strict=True)]
     return _markdown_table(headings, [*rows, ("all", "", "", *_format_costs(totals))])
+
+
+def demand_table(repros: Iterable[Repro], up: str = "") -> str:
+    """Return how many public threads report each failure: the median, and a row for each repro, most reports first."""
+    reports = {repro: len(repro.upstream.reports) for repro in repros}
+    ordered = sorted(reports, key=lambda repro: (-reports[repro], repro.id))
+    rows = ((*_failure_row(repro, up)[:3], str(reports[repro])) for repro in ordered)
+    middle = f"{median(reports.values()):g}"
+    return f"The median of {len(reports)} failures is {middle}.\n\n" + _markdown_table(
+        ("Id", "Failure", "Kind", "Reports"), rows
+    )
 
 
 def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

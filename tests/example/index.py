@@ -14,6 +14,9 @@ from typing import Any
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 
+DATED = True
+"""Whether it says the days."""
+
 
 class _Index(SimpleHTTPRequestHandler):
     """Lists a folder's wheels by project below `/simple/`, and serves the files themselves."""
@@ -41,7 +44,7 @@ class _Index(SimpleHTTPRequestHandler):
             "url": f"/{wheel.name}",
             "hashes": {"sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()},
             "size": wheel.stat().st_size,
-            "upload-time": f"{self._days[wheel.name]}T12:00:00Z",
+            **({"upload-time": f"{self._days[wheel.name]}T12:00:00Z"} if DATED else {}),
         }
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the standard library

@@ -130,6 +130,12 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert refused.startswith("repros: failures/lost.py is in the catalogue ")
     assert json.loads(repros("export", "ACME-0001", "--osv", "-o", "-").stdout)["id"] == "x_ACME-0001"
 
+    stranger = project / "stranger.py"
+    stranger.write_text("import acme\n\nassert len(acme.batches(range(10), 4)) == 3\n", encoding="utf-8")
+    tried = repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
+    assert "AssertionError" in tried
+    stranger.unlink()
+
     assert files_of_the_package() == before, "nothing is written into the package"
 
 

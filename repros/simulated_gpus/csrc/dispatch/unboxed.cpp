@@ -9,6 +9,7 @@
 #include "dispatch/fallback.h"
 #include "dispatch/foreach.h"
 #include "dispatch/half.h"
+#include "dispatch/host_kernels.h"
 #include "dispatch/placement.h"
 #include "dispatch/types.h"
 #include "runtime/cuda_errors.h"
@@ -71,10 +72,12 @@ namespace {
 // Float16 is left to half.cpp.
 class OneDevice {
  public:
+  explicit OneDevice(bool takes_numbers) : takes_numbers_(takes_numbers) {}
+
   template <class Argument>
   bool takes(const Argument& argument) {
     if constexpr (std::is_same_v<Argument, at::Tensor>) {
-      return !argument.defined() || takes_defined(argument);
+      return !argument.defined() || takes_defined(argument) || takes_number(argument);
     } else if constexpr (std::is_same_v<Argument, SIM_OPTIONAL<at::Tensor>>) {
       return !argument.has_value() || takes(*argument);
     } else if constexpr (std::is_same_v<Argument, at::TensorList>) {
@@ -115,6 +118,12 @@ class OneDevice {
     return index_ == device.index();
   }
 
+  // A Python number arrives as a tensor of the CPU, which TensorIterator lets join the device of a tensor before it.
+  bool takes_number(const at::Tensor& tensor) const {
+    return takes_numbers_ && found() && tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.device().is_cpu();
+  }
+
+  bool takes_numbers_;
   c10::DeviceIndex index_ = -1;
   at::ScalarType first_type_ = at::ScalarType::Undefined;
   bool has_one_type_ = true;
@@ -180,7 +189,7 @@ struct Unboxed;
 template <class Operator, class Result, class... Arguments>
 struct Unboxed<Operator, Result(Arguments...)> {
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
-    OneDevice device;
+    OneDevice device(kTakesNumbers<Operator>);
     const bool takes_all = (device.takes(arguments) && ...) && device.found() && has_kernel_for(device) &&
         !at::globalContext().deterministicAlgorithms();
     if (!takes_all ||
@@ -214,7 +223,7 @@ struct Unboxed<Operator, Result(Arguments...)> {
   template <class... Hosts>
   static decltype(auto) run(Hosts&&... hosts) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), hosts...);
+    return HostKernel<Operator>::call(std::forward<Hosts>(hosts)...);
   }
 
   static constexpr bool kIsForeach = (std::is_same_v<Arguments, at::TensorList> || ...);

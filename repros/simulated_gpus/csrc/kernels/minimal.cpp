@@ -10,6 +10,7 @@
 #include "torch_versions.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -19,6 +20,8 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
+
+#include <cstring>
 
 namespace sim {
 
@@ -62,20 +65,38 @@ at::Tensor empty_strided(
       at::detail::empty_strided_generic(size, stride, c10::GetAllocator(kDevice), kKeys, type_or_default(type)));
 }
 
-at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+bool is_plain_memory(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kOther(
+      {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor});
+  return (is_sim(tensor) || tensor.device().is_cpu()) && tensor.layout() == c10::kStrided && tensor.has_storage() &&
+      !tensor.is_quantized() && !tensor.key_set().has_any(kOther) && tensor.is_contiguous();
+}
+
+// Whether a copy is one of bytes, of so few that PyTorch would not share it among threads.
+bool is_small_copy(const at::Tensor& to, const at::Tensor& from) {
+  return to.dtype() == from.dtype() && to.sizes() == from.sizes() && to.numel() > 0 &&
+      to.numel() < at::internal::GRAIN_SIZE && is_plain_memory(to) && is_plain_memory(from);
+}
+
+void copy_elements(const at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   check_context();
   note_sync_of_copy(to, from, non_blocking);
+  if (is_small_copy(to, from)) {
+    std::memmove(to.data_ptr(), from.data_ptr(), from.nbytes());
+    return;
+  }
   const at::AutoDispatchBelowADInplaceOrView below;
   kept_alias(to).copy_(kept_alias(from), non_blocking);
+}
+
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  copy_elements(to, from, non_blocking);
   return to;
 }
 
 // PyTorch's `copy_` names CUDA among the devices that have a kernel for copies (ATen/native/Copy.cpp).
 at::Tensor& copy_in_place(at::Tensor& self, const at::Tensor& from, bool non_blocking) {
-  check_context();
-  note_sync_of_copy(self, from, non_blocking);
-  const at::AutoDispatchBelowADInplaceOrView below;
-  kept_alias(self).copy_(kept_alias(from), non_blocking);
+  copy_elements(self, from, non_blocking);
   return self;
 }
 
