@@ -98,7 +98,7 @@ class Ranks:
             return False, ("TimeoutError", "no answer", "")
         try:
             return pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # reset: it left a request unread
             return False, ("EOFError", "the process is gone", "")
 
     def kill(self, rank: int) -> None:

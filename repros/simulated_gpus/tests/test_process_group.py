@@ -224,6 +224,7 @@ def test_it_is_the_default_for_its_device(bound_ranks: Ranks) -> None:
 
 
 def _named_by_the_device(rank: int, folder: str) -> str:
+    dist.barrier()  # no rank closes its connections while another still makes them
     dist.destroy_process_group()
     options = {"init_method": f"file://{folder}/again", "rank": rank, "world_size": 2}
     dist.init_process_group(device_id=torch.device("cuda", rank), **options)
