@@ -9,9 +9,9 @@ Silent: about a parameter that was not finite before the first step, such as a m
 the next backward; about steps that GradScaler skips. `parameters_unchanged` is silent about a rate of 0 that a
 scheduler has not yet moved on 16 times, as in a warm-up by epochs, or that the program has set by hand in the place of
 another. All are silent about DTensors, and while a CUDA graph is recorded.
-Costs: one reduction over the parameters before the first step and at each step that is looked at; a copy of the three
-smallest parameters until one has changed, and if none has, a reduction at the steps 8 and 32; a look at gradients in
-the first four steps, where they were zeroed late.
+Costs: one reduction over the parameters before the first step and at every second step that is looked at, over the
+small ones at the others; a copy of the three smallest parameters until one has changed, and if none has, a reduction at
+the steps 8 and 32; a look at gradients in the first four steps, where they were zeroed late.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ CHECKS = (
 
 _FIRST_LOOK, _LAST_LOOK = 8, 32
 _STEPS = 4
+_SMALL = 1 << 16
+"""Elements up to which a parameter is looked at in each step that is looked at."""
 _SCHEDULED = 16
 """Moves of a scheduler that leave the rate at 0 from which on it is no warm-up."""
 
@@ -55,7 +57,7 @@ class _Finite:
         before = self._before.get(optimizer) if self._watch.is_due(number) else None
         if before is None or optimizer in self._found or is_capturing():
             return
-        found = find_not_finite(_plain(optimizer), self._watch.known())
+        found = find_not_finite(_telling(_plain(optimizer), number), self._watch.known())
         bad = [parameter for parameter in found if id(parameter) not in before]
         if bad:
             self._found.add(optimizer)
@@ -179,6 +181,17 @@ def listen(watch: Watch) -> None:
     for name in ("scheduled", "before_close_step", "after_close_step"):
         watch.listen(name, getattr(moved, name))
     watch.listen("after_close_step", zeroed.after_close_step)
+
+
+def _telling(parameters: list[Any], number: int) -> list[Any]:
+    """Return the parameters that tell at a step whether the training goes on with numbers.
+
+    At the steps 2, 8, 32, ... these are the small ones, such as biases: a backward through a parameter that is not a
+    number makes their gradients so, too. All have their turn at the steps between.
+    """
+    if number & (number - 1) or number.bit_length() % 2:
+        return parameters
+    return [parameter for parameter in parameters if parameter.numel() <= _SMALL] or parameters
 
 
 def _plain(optimizer: Any) -> list[Any]:
