@@ -90,8 +90,6 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "log": _shorten(source.logs.get(repro.id, "")),
         "finds": repro.finds if "watch" in load_commands() else (),
         "pins": _home_pins(repro, source),
-        # The stack `current` is younger than the reports: a failure at home there was measured with its versions.
-        "reported_home": bool(repro.upstream.reports) and repro.home != "current",
     }
 
 

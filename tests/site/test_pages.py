@@ -143,15 +143,6 @@ def test_the_fix_and_the_diff_come_first(source: Source, site: Path) -> None:
         assert anchors[:4] == ["fix", "diff", "stacks", "symptom"], repro.id
 
 
-@pytest.mark.of_all_scripts
-def test_only_a_home_of_its_own_has_the_versions_of_the_report(source: Source, site: Path) -> None:
-    for repro in source.catalogue:
-        text = (site / f"failures/{repro.id}.html").read_text("utf-8")
-        reported = repro.home != "current" and repro.upstream.reports
-        assert ("with the versions of the upstream report" in text) == bool(reported), repro.id
-        assert ("with the versions that it was measured with" in text) == (not reported), repro.id
-
-
 def test_a_build_without_npm_offers_neither_search_nor_matcher(site: Path, pages: dict[str, Page]) -> None:
     for name in ("index.html", "matrix.html"):
         assert "q" not in pages[name].ids

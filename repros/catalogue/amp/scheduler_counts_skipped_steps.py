@@ -17,7 +17,7 @@
 # ]
 # packages = ["torch"]
 # affected = []
-# home = "2024-06"
+# home = "2025-11"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 1

@@ -17,7 +17,7 @@
 # ]
 # packages = ["torchmetrics"]
 # affected = []
-# home = "2024-09"
+# home = "2024-03"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1

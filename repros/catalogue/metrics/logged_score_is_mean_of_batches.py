@@ -18,7 +18,7 @@
 # ]
 # packages = ["lightning"]
 # affected = []
-# home = "2024-06"
+# home = "2024-03"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1

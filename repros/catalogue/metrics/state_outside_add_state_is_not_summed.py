@@ -13,7 +13,7 @@
 # ]
 # packages = ["torchmetrics"]
 # affected = []
-# home = "2024-06"
+# home = "2024-03"
 # strategies = ["ddp"]
 # devices = ["cpu"]
 # processes = 2

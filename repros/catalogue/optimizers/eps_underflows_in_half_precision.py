@@ -13,7 +13,7 @@
 # ]
 # packages = ["torch"]
 # affected = []
-# home = "2024-09"
+# home = "2024-03"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 1

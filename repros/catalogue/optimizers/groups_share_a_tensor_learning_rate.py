@@ -13,7 +13,7 @@
 # ]
 # packages = ["torch"]
 # affected = ["torch>=2.4"]
-# home = "2024-09"
+# home = "2025-11"
 # strategies = ["auto"]
 # devices = ["cpu", "cuda"]
 # processes = 1

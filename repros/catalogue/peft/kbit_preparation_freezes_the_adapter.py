@@ -17,7 +17,7 @@
 # ]
 # packages = ["peft"]
 # affected = []
-# home = "2025-01"
+# home = "2025-11"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1

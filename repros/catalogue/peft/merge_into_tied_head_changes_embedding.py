@@ -18,7 +18,7 @@
 # ]
 # packages = ["peft"]
 # affected = []
-# home = "2024-09"
+# home = "2024-03"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1

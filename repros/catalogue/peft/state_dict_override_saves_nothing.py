@@ -18,7 +18,7 @@
 # ]
 # packages = ["peft"]
 # affected = ["peft<0.20"]
-# home = "2025-01"
+# home = "2025-11"
 # strategies = ["auto"]
 # devices = ["cpu"]
 # processes = 1
