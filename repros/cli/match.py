@@ -11,18 +11,21 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
-from repros.match import log, match_log
+from repros.match import log
+from repros.match.hang import match_evidence
+from repros.match.hang.dumps import read_dumps, split_inputs
+from repros.match.hang.json_format import hang_to_json
+from repros.match.hang.text import format_evidence
 from repros.match.json_format import match_to_json
-from repros.match.text import format_match
 from repros.settings import Places
 
 FOUND, NOT_FOUND = 0, 1
 
 
 @click.command(
-    epilog=example("repros match train.log", "python train.py 2>&1 | repros match -"),
+    epilog=example("repros match train.log", "python train.py 2>&1 | repros match -", "repros match train.log DUMPS"),
 )
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="[FILE|-]")
+@click.argument("files", type=click.Path(path_type=Path, allow_dash=True), nargs=-1, metavar="[LOG|-] [DUMP...]")
 @click.option("--confirm", is_flag=True, help="Run the failing variants of the candidates on --python's environment.")
 @click.option(
     "--python",
@@ -32,10 +35,10 @@ FOUND, NOT_FOUND = 0, 1
 )
 @json_option
 @catalogue_option
-def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
-    """Find the documented failures that a log or a traceback shows.
+def match(files: tuple[Path, ...], python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
+    """Find the documented failures that a log or a traceback shows, and the ranks that a hang waits for.
 
-    FILE is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
+    LOG is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
     notebooks and web pages. Each exception is compared with class and message of every documented failure, then its
     stack with the documented frames, then the versions that the log states with the affected releases.
 
@@ -44,33 +47,44 @@ def match(file: Path, python: Path | None, places: Places, *, confirm: bool, as_
     traceback, a warning), or other failures have this message too, or the versions are not affected. `ruled out`: a
     line of the log contradicts it.
 
-    Exit code: 0 if a repro was found, 1 if none was, 2 if FILE cannot be read as a log.
+    DUMP is what PyTorch's flight recorder wrote for a rank, as a pickle or JSON, or a folder of such files; they are
+    recognised by what is in them, and a pickle is never run. Dumps, and the lines of the NCCL watchdog in a log, show
+    the ranks that never made a collective in which others wait, those that made another one, and where each was.
+
+    Exit code: 0 if a repro or a hang was found, 1 if neither was, 2 if a file cannot be read.
     """
     if confirm != (python is not None):
         raise click.UsageError(
             "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
         )
     catalogue = load_catalogue(places)
-    lines = log.decode_lines(_read_log(file), str(file) if file != Path("-") else "the input")
+    log_file, dumps = split_inputs(files)
     environment = None
     if python is not None:
         from repros.cli.shared.confirm import describe, run_candidates  # noqa: PLC0415 - nothing else needs the engine
 
         environment = describe(python)
-    found = match_log(lines, catalogue, environment)
+    lines = log.decode_lines(_read_log(log_file), _log_name(log_file)) if log_file else None
+    evidence = match_evidence(lines, read_dumps(dumps), catalogue, environment)
+    found, hangs = evidence.found, evidence.hangs
     ids = [candidate.repro.id for candidate in found.candidates]
     if as_json:
         confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
-        echo_json({**match_to_json(found), **({"confirmed": confirmed} if confirm else {})})
+        told = {**match_to_json(found), "hangs": list(map(hang_to_json, hangs))}
+        echo_json({**told, **({"confirmed": confirmed} if confirm else {})})
     else:
         out = console()
-        show_text(out, format_match(found, out.width))
+        show_text(out, format_evidence(evidence, out.width))
         if python is not None:
             out.show()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
                 run_candidates(catalogue, ids, python, quiet=False)
-    return FOUND if found.candidates else NOT_FOUND
+    return FOUND if found.candidates or any(hang.is_seen for hang in hangs) else NOT_FOUND
+
+
+def _log_name(file: Path) -> str:
+    return str(file) if file != Path("-") else "the input"
 
 
 def _read_log(file: Path) -> bytes:

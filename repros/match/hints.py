@@ -40,6 +40,8 @@ class Hints:
     calls: tuple[str, ...] = ()
     """Calls that speak for it, besides the functions that its signature names: `part of a file's path`, or that with
     `:` and how the function begins."""
+    waits: tuple[str, ...] = ()
+    """Calls, as in `calls`, below which a rank waits if the failure is a hang; dumps of a flight recorder have them."""
     words: tuple[str, ...] = ()
     """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
     elsewhere: str = ""
@@ -68,6 +70,7 @@ _KEYS: Mapping[str, Key] = {
     "symptoms": _list("warnings and errors that it may lead to", match_text),
     "own_message": Key("the part of the message that is its own", match_text),
     "calls": _list("calls such as optim:step", text),
+    "waits": _list("calls such as trainer/trainer.py:save_checkpoint", text),
     "words": _list("words in lower case", lower_case),
     "elsewhere": Key("a sentence without its full stop", text),
     "other_causes": _list("sentences with the call to look at", text),

@@ -118,6 +118,8 @@ class SignatureMatch:
     """Whether the text counts only with a call on the stack or a word of the log."""
     is_symptom: bool = False
     """Whether the text is not the failure's own message, but what may follow from it."""
+    is_wait: bool = False
+    """Whether the text is no message, but the call below which a rank of a hang waits."""
     other_text: str = ""
     """The part of the message that shows another cause, if there is one."""
 

@@ -46,6 +46,11 @@ def confidence_reason(candidate: Candidate) -> str:
 
 
 def _symptom_reason(candidate: Candidate) -> str:
+    if (best := candidate.sightings[0]).match.is_wait:
+        affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
+        doubt = "" if affected else "; these versions are not affected"
+        why = f"a rank waits below {best.match.matched_text}, as in this failure"
+        return f"{why}, but other mistakes lead there too{doubt}"
     silence = "this failure raises nothing itself" if candidate.repro.silent else "this failure may lead to it"
     affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
     doubt = "" if affected else "; the versions in the log are not affected"

@@ -86,7 +86,8 @@ def _exception_text(link: Link, failure: Failure) -> str:
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE] + " [...]"
     parts = [link.raised.name if link.has_class else "", message]
-    return f"line {link.line}{writers}: {': '.join(filter(None, parts))}"
+    place = f"line {link.line}{writers}" if link.line else f"{_writers_text(failure.writers)}, by its dump"
+    return f"{place}: {': '.join(filter(None, parts))}"
 
 
 def _writers_text(writers: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import RAISES, Command, read_verdicts
+from tests.match.hang.made import STACK, content, entry, write
 
 LOG = """\
 Traceback (most recent call last):
@@ -190,3 +191,75 @@ def test_bad_input(repros: Command, here: Path, words: tuple[str, ...], problem:
     (here / "empty").touch()
     (here / "binary").write_bytes(bytes(range(256)) * 9)
     assert repros("match", *words) == (2, "", f"repros: {problem}\n")
+
+
+WAITING = {
+    0: content([entry(1), entry(2, state="scheduled", frames=STACK)], {"0": [0, 1]}),
+    1: content([entry(1, frames=STACK)], {"0": [0, 1]}),
+}
+HANGS = """\
+A hang: the other ranks wait for rank 1.
+missing   rank 1 never called all_reduce of 4x2 Float, number 2 of the default group
+waiting   rank 0, since 2023-11-14 22:13:20 UTC
+where     rank 1: after all_reduce of 4x2 Float in the default group, /home/user/train.py:31 step
+          rank 0: in all_reduce of 4x2 Float in the default group, /home/user/train.py:31 step
+"""
+
+
+def test_a_folder_of_dumps(repros: Command, here: Path) -> None:
+    write(here / "dumps", WAITING)
+    assert repros("match", "dumps", "--catalogue", RAISES) == (0, HANGS, "")
+
+
+def test_dumps_beside_a_log(repros: Command, here: Path, log: str) -> None:
+    write(here / "dumps", WAITING, as_json=True)
+    without_stacks = HANGS.replace(", /home/user/train.py:31 step", "")
+    code, out, _ = repros("match", log, "dumps/nccl_trace_rank_0", "dumps/nccl_trace_rank_1", "--catalogue", RAISES)
+    assert code == 0
+    assert out.startswith(HANGS)
+    assert without_stacks not in out
+    assert f"\n\n{FOUND}" in out
+
+
+def test_a_hang_as_json(repros: Command, here: Path) -> None:
+    write(here / "dumps", WAITING)
+    code, out, _ = repros("match", "dumps", "--json", "--catalogue", RAISES)
+    found = json.loads(out)
+    assert (code, found["schema"], found["candidates"]) == (0, 2, [])
+    (hang,) = found["hangs"]
+    assert (hang["source"], hang["waited_for"]) == ("dumps", [1])
+
+
+def test_a_watchdogs_lines_in_a_log(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(
+        monkeypatch,
+        b"[rank1]:[E1 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: "
+        b"WorkNCCL(SeqNum=8, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for 600020 "
+        b"milliseconds before timing out.\n",
+    )
+    code, out, _ = repros("match", "--catalogue", RAISES)
+    assert code == 0
+    assert out.startswith(
+        "A hang: rank 1 waits; the log shows no other rank there.\nwaiting   rank 1: ALLREDUCE of 9 elements"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("empty",), "empty has no flight recorder's dump among its 0 files; expected one for each rank, which"),
+        (("bad_0",), "bad_0 is refused: its pickle holds more than plain values (GLOBAL os system at byte 2)"),
+        (("cut_0",), "cut_0 is a pickle that is cut off or damaged"),
+        (("gone",), "gone cannot be read (No such file or directory)"),
+    ],
+)
+def test_what_is_wrong_with_dumps_is_one_sentence(
+    repros: Command, here: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    (here / "empty").mkdir()
+    (here / "bad_0").write_bytes(b"\x80\x02cos\nsystem\n(S'true'\ntR.")
+    (here / "cut_0").write_bytes(b"\x80\x02}q\x00(X\x07")
+    code, out, err = repros("match", *words, "--catalogue", RAISES)
+    assert (code, out) == (2, "")
+    assert sentence in err.replace("\n", " ")
+    assert "Traceback" not in err
