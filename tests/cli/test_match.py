@@ -30,6 +30,10 @@ works     fixed: returns
           not_a_fix: is documented as a fix and raises all the same
 """
 
+NO_DUMP = (
+    "has no flight recorder's dump among its 2 files; expected one for each rank, which "
+    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE (or TORCH_FR_DUMP_TEMP_FILE) names."
+)
 ALONE = (
     "--confirm needs --python PATH, the environment to run on, and --python needs --confirm. "
     "(try 'repros match --help')"
@@ -174,7 +178,7 @@ def test_nothing_to_confirm(repros: Command, monkeypatch: pytest.MonkeyPatch) ->
             ("none.log",),
             "none.log cannot be read (No such file or directory); expected the text of a log or a traceback.",
         ),
-        ((".",), ". is a folder; expected the text of a log or a traceback."),
+        ((".",), f". {NO_DUMP}"),
         (("empty",), "empty is empty; expected the text of a log or a traceback."),
         (("binary",), "binary is not text; expected the text of a log or a traceback."),
         (

@@ -57,12 +57,9 @@ def match_evidence(
     watchdog = read_watchdog(log) if log is not None else None
     if watchdog and (told := find_log_hang(watchdog)).is_seen:
         hangs.append(told)
-    known = {candidate.repro.id for candidate in found.candidates}
-    more = [
-        candidate
-        for hang in hangs
-        for candidate in find_hang_candidates(hang, catalogue, found.versions)
-        if candidate.repro.id not in known and not known.add(candidate.repro.id)
-    ]
-    found = replace(found, candidates=sort_candidates((*found.candidates, *more)))
+    known = {candidate.repro.id: candidate for candidate in found.candidates}
+    for hang in hangs:
+        for candidate in find_hang_candidates(hang, catalogue, found.versions):
+            known.setdefault(candidate.repro.id, candidate)
+    found = replace(found, candidates=sort_candidates(known.values()))
     return Evidence(found, tuple(hangs), has_log=log is not None)

@@ -86,7 +86,7 @@ def find_disagreements(group: Group) -> tuple[Disagreement, ...]:
 def _judge(group: Group, number: int) -> Iterator[Disagreement]:
     """Yield what is to be said about the collective of one number."""
     made = {rank: group.has_made(rank, number) for rank in group.dumps}
-    called = {rank: calls for rank in made if (calls := group.collectives[rank].get(number))}
+    called = {rank: found for rank in made if (found := group.collectives[rank].get(number))}
     waiting = tuple(rank for rank in called if not group.has_finished(rank, number))
     missing = tuple(rank for rank, answer in made.items() if answer is False)
     unknown = tuple(rank for rank, answer in made.items() if answer is None)

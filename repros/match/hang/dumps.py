@@ -1,7 +1,7 @@
 """Find and read the dumps of PyTorch's flight recorder, by what is in a file and not by its name.
 
 `torch/csrc/distributed/c10d/FlightRecorder.hpp` writes them, from torch 2.2 on. Each process has a ring buffer of its
-last collectives (`TORCH_FR_BUFFER_SIZE`, before `TORCH_NCCL_TRACE_BUFFER_SIZE`) and writes it as a pickle into a file
+last collectives (`TORCH_NCCL_TRACE_BUFFER_SIZE`, later `TORCH_FR_BUFFER_SIZE`, too) and writes it as a pickle into a file
 that ends in its rank, when a collective times out, when asked to, or as JSON through `_dump_fr_trace_json`. Version 1
 and 2.0 called the number of a collective `seq_id`; the first versions were a list of entries alone.
 """
@@ -59,7 +59,7 @@ def find_dumps(folder: Path) -> list[Path]:
     if not found:
         raise ReprosError(
             f"{folder} has no flight recorder's dump among its {len(files)} files; expected one for each rank, which "
-            "TORCH_FR_DUMP_TEMP_FILE (before torch 2.9 TORCH_NCCL_DEBUG_INFO_TEMP_FILE) names."
+            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE (or TORCH_FR_DUMP_TEMP_FILE) names."
         )
     return found
 

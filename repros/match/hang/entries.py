@@ -58,7 +58,7 @@ def _group(entry: Mapping[str, Any]) -> str:
 
 
 def _description(entry: Mapping[str, Any]) -> str:
-    names = entry.get("process_group") or ()
+    names = list(entry.get("process_group") or ())
     text = str(names[1]) if len(names) > 1 else ""
     return "" if text == "undefined" else text
 

@@ -105,7 +105,7 @@ def _notes(dumps: Sequence[Dump], groups: Sequence[Group], disagreements: Sequen
         buffers = one if len(dropped) == 1 else several
         yield (
             f"{buffers.format(ranks_text(dump.rank for dump in dropped))} first calls, {most:,} at most; what happened "
-            "there is not known, and TORCH_FR_BUFFER_SIZE keeps more."
+            "there is not known, and TORCH_NCCL_TRACE_BUFFER_SIZE keeps more."
         )
     for found in [found for found in disagreements if found.unknown][:_MOST_NOTES]:
         whose = "its dump" if len(found.unknown) == 1 else "their dumps"

@@ -115,8 +115,13 @@ def _of_desync(desync: Desync) -> Disagreement:
     """Return torch's own answer."""
     missing = tuple(sorted({*desync.never, *desync.behind}))
     waiting = tuple(sorted({*desync.joined, *(rank for ranks in desync.started.values() for rank in ranks)}))
-    calls = (("the next collective", waiting),)
     return Disagreement(
-        *(Kind.MISSING if missing else Kind.ALL_WAIT, "", "the group that torch itself has compared"),
-        *(tuple(sorted({*missing, *waiting})), desync.number, calls, waiting, missing),
+        Kind.MISSING if missing else Kind.ALL_WAIT,
+        group="",
+        group_text="the group that torch itself has compared",
+        ranks=tuple(sorted({*missing, *waiting})),
+        number=desync.number,
+        calls=(("the next collective", waiting),),
+        waiting=waiting,
+        missing=missing,
     )

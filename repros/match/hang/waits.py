@@ -38,12 +38,12 @@ def find_unanswered(group: Group) -> tuple[Unanswered, ...]:
             if call.peers and not call.is_finished and (pair := _global_peers(group, call)):
                 unfinished.setdefault((*pair, call.operation), []).append(call)
     found = []
-    for (source, target, operation), calls in unfinished.items():
+    for (source, target, operation), waiting in unfinished.items():
         other = "recv" if operation == "send" else "send"
         rank, peer = (source, target) if operation == "send" else (target, source)
         answers = len(unfinished.get((source, target, other), ()))
-        if peer in group.dumps and len(calls) > answers:
-            found.append(Unanswered(group.name, group.text, rank, peer, calls[answers]))
+        if peer in group.dumps and len(waiting) > answers:
+            found.append(Unanswered(group.name, group.text, rank, peer, waiting[answers]))
     return tuple(found)
 
 

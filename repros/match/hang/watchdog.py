@@ -218,15 +218,14 @@ class _Reader:
             started[found[2]] = tuple(sorted({*started.get(found[2], ()), *_ranks(found[1])}))
             return
         never, joined, finished = _NEVER.search(text), _JOINED_ONLY.search(text), _FINISHED.search(text)
-        if not (never or joined or finished):
+        if never:
+            desync = Desync(number, never=_ranks(never[1]))
+        elif finished:
+            desync = Desync(number, behind=_ranks(finished[1]), number=int(finished[3]))
+        elif joined:
+            desync = Desync(number, joined=_ranks(joined[1]), number=int(joined[2]))
+        else:
             return
-        desync = Desync(
-            number,
-            never=_ranks(never[1]) if never else (),
-            joined=_ranks(joined[1]) if joined else (),
-            behind=_ranks(finished[1]) if finished else (),
-            number=int(finished[3] if finished else joined[2]) if finished or joined else 0,
-        )
         self.desyncs.setdefault((desync.never, desync.joined, desync.behind), desync)
 
 

@@ -48,7 +48,8 @@ class PublicLog:
 def read_public_logs() -> tuple[PublicLog, ...]:
     """Return the logs in the order of the file."""
     tables: list[dict[str, Any]] = tomllib.loads(FILE.read_text("utf-8"))["log"]
-    return tuple(
-        PublicLog(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
-        for table in tables
-    )
+    return tuple(_public_log(table) for table in tables)
+
+
+def _public_log(table: dict[str, Any]) -> PublicLog:
+    return PublicLog(**table | {"waiting": tuple(table["waiting"]), "missing": tuple(table["missing"])})

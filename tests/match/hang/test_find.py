@@ -122,7 +122,7 @@ def test_calls_that_the_ring_buffer_has_dropped_are_not_taken_for_missing() -> N
     (note,) = found.notes
     assert note == (
         "The ring buffer of rank 0 no longer has its first calls, 40 at most; what happened there is not known, and "
-        "TORCH_FR_BUFFER_SIZE keeps more."
+        "TORCH_NCCL_TRACE_BUFFER_SIZE keeps more."
     )
 
 
@@ -142,7 +142,7 @@ def only_active(calls: list[dict[str, Any]], status: dict[int, tuple[int, int]])
 
 
 def test_of_unfinished_calls_alone_the_last_numbers_tell_who_is_missing() -> None:
-    group = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
+    group: dict[str, Any] = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
     waits = only_active([entry(51, **group), entry(52, **group)], {1: (9, 9), 2: (52, 50), 6: (4, 4)})
     idle = only_active([], {1: (9, 9), 2: (50, 50), 6: (4, 4)})
     found = hang({0: waits, 1: idle})
@@ -153,7 +153,7 @@ def test_of_unfinished_calls_alone_the_last_numbers_tell_who_is_missing() -> Non
 
 
 def test_without_last_numbers_it_is_not_known() -> None:
-    group = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
+    group: dict[str, Any] = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
     waits = only_active([entry(51, **group)], {})
     (first,) = hang({0: waits, 1: only_active([], {})}).disagreements
     assert (first.kind, first.missing, first.unknown) == (Kind.ALL_WAIT, (), (1,))
@@ -161,8 +161,8 @@ def test_without_last_numbers_it_is_not_known() -> None:
 
 def test_who_waits_is_followed_over_groups_to_who_waits_for_nobody() -> None:
     groups = {"0": [0, 1, 2, 3], "5": [0, 1], "6": [2, 3]}
-    first = {"process_group": ("5", "STAGE"), "pg_id": 1}
-    second = {"process_group": ("6", "STAGE"), "pg_id": 1}
+    first: dict[str, Any] = {"process_group": ("5", "STAGE"), "pg_id": 1}
+    second: dict[str, Any] = {"process_group": ("6", "STAGE"), "pg_id": 1}
     ranks = {
         0: content([entry(1, **first, state="scheduled")], groups),
         1: content([entry(1, "recv 1<-2", state="scheduled")], groups),
