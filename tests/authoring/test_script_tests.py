@@ -33,6 +33,7 @@ OTHERS = {
     "tests/engine/launch/test_standstill.py": _SAMPLE,
     "tests/export/test_run.py": _SLOW,
     "tests/issue/test_build.py": _SAMPLE,
+    "tests/match/hang/test_real_dumps.py": _SAMPLE,
     "tests/match/test_hostile.py": "times texts that are no logs",
     "tests/match/test_more_evidence.py": _SAMPLE,
     "tests/match/test_properties.py": "compares logs with themselves in other forms",

@@ -1,9 +1,9 @@
 """Find and read the dumps of PyTorch's flight recorder, by what is in a file and not by its name.
 
 `torch/csrc/distributed/c10d/FlightRecorder.hpp` writes them, from torch 2.2 on. Each process has a ring buffer of its
-last collectives (`TORCH_NCCL_TRACE_BUFFER_SIZE`, later `TORCH_FR_BUFFER_SIZE`, too) and writes it as a pickle into a file
-that ends in its rank, when a collective times out, when asked to, or as JSON through `_dump_fr_trace_json`. Version 1
-and 2.0 called the number of a collective `seq_id`; the first versions were a list of entries alone.
+last collectives (`TORCH_NCCL_TRACE_BUFFER_SIZE`, later `TORCH_FR_BUFFER_SIZE`, too). It writes it as a pickle into a
+file whose name ends in its rank, when a collective times out or when asked to, and as JSON through
+`_dump_fr_trace_json`. Version 1 and 2.0 called the number of a collective `seq_id`; the first were a list of entries.
 """
 
 from __future__ import annotations
