@@ -76,19 +76,30 @@ time.sleep(60)
 """Rank 0 waits in a group of ranks 0 and 2, in which rank 2 has made no call."""
 
 DUMPS_LATER = """
-import os, sys, threading
+import json, os, sys, threading, time
 import torch
 import torch.distributed
 from torch._C import _distributed_c10d as c10d
 
 FOLDER = sys.argv[1]
+RANK = os.environ["RANK"]
+STILL = 10
 
 
 def write_dump():
-    with open(f"{FOLDER}/trace_rank_{os.environ['RANK']}", "wb") as file:
+    calls, still = [], 0
+    while still < STILL:  # seconds; a busy machine delays the calls, too
+        time.sleep(1)
+        now = [entry["state"] for entry in json.loads(c10d._dump_fr_trace_json()).get("entries", [])]
+        still = still + 1 if now and now == calls else 0
+        calls = now
+    store = torch.distributed.distributed_c10d._get_default_store()
+    store.set(f"stands-{RANK}", "")
+    store.wait(["stands-0", "stands-1"])
+    with open(f"{FOLDER}/trace_rank_{RANK}", "wb") as file:
         file.write(c10d._dump_fr_trace())
-    torch.distributed.distributed_c10d._get_default_store().set(f"written-{os.environ['RANK']}", "")
-    torch.distributed.distributed_c10d._get_default_store().wait(["written-0", "written-1"])
+    store.set(f"written-{RANK}", "")
+    store.wait(["written-0", "written-1"])
     os._exit(0)
 
 
@@ -97,9 +108,9 @@ real = torch.distributed.init_process_group
 
 def start(*words, **named):
     real(*words, **named)
-    threading.Timer(15, write_dump).start()
+    threading.Thread(target=write_dump, daemon=True).start()
 
 
 torch.distributed.init_process_group = torch.distributed.distributed_c10d.init_process_group = start
 """
-"""Goes before a program that makes its own process group, and writes the dumps 15 s after that."""
+"""Goes before a program that makes its own process group, and writes the dumps once its ranks stand still for 10 s."""
