@@ -20,6 +20,7 @@ OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
     *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
     *("trainers", "tokens"),
+    *("accelerators", "rows"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

@@ -7,11 +7,11 @@ rank takes its share of an order of its own, so some samples come twice and othe
 they draw from Subsets of different indices: of what a rank was given before, or of a split at random that differs from
 rank to rank, it takes a share again. The process outside compares these three. `share_of_share`: when a
 sampler of several shares is inside another, as a DistributedSampler inside accelerate's own sharding, and both together
-make more shares than there are ranks.
+make more shares than there are ranks. The last two also speak as soon as accelerate's `prepare` shares out a loader.
 Silent: about loaders without such a sampler, which may have been given a part of the data already, and about data sets
 that are split by themselves; `share_repeated` with several wrappers, since it is not known which one a loader feeds;
 the others for samplers of fewer shares than ranks (tensor or pipeline parallel), and for passes that nothing is
-trained on.
+trained on, unless accelerate has prepared the loader.
 Costs: one line for each sampler.
 """
 
@@ -25,6 +25,7 @@ from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.observe import replicas
+from repros.watch.inside.observe.loaders import chain_of
 from repros.watch.inside.watch import Watch
 
 CHECKS = (
@@ -36,6 +37,7 @@ CHECKS = (
 
 _MOST = 20
 """Passes that are kept until a step follows."""
+_OTHER_DATA = "each rank takes its share of another Subset of the data: the others' part of it is never read"
 _INDICES = 1000
 """Of a Subset, the first that are compared."""
 
@@ -47,6 +49,7 @@ class _Shares:
         self._watch = watch
         self._waiting: list[Any] = []
         self._written: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._prepared = 0
 
     def drawn(self, new: Any) -> None:
         self._waiting.append(new)
@@ -67,7 +70,7 @@ class _Shares:
         shares, mine = getattr(sampler, "num_replicas", None), getattr(sampler, "rank", None)
         if not isinstance(shares, int) or not isinstance(mine, int) or shares < 2:  # noqa: PLR2004 - no sharing
             return
-        name, ranks = type(sampler).__name__, _ranks()
+        name, ranks = type(sampler).__name__, ranks_of_program()
         self._look_for_share(chain, ranks)
         live = [replica for replica in replicas.replicas if replica.module() is not None]
         if len(live) == 1 and shares == len(live[0].key[1]):
@@ -80,10 +83,23 @@ class _Shares:
         if getattr(sampler, "shuffle", False) and isinstance(seed, int):
             text = "each rank takes its share of a random order of its own: some samples come twice, others never"
             self._write("share_of_other_order", key, f"{name}.seed", seed, "same", text)
-        indices = _indices(sampler)
+        indices = _indices(getattr(sampler, "dataset", None))
         if indices is not None:
-            text = "each rank takes its share of another Subset of the data: the others' part of it is never read"
-            self._write("share_of_other_data", key, "indices of the Subset", indices, "same", text)
+            self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
+
+    def prepared_loader(self, loader: Any) -> None:
+        ranks = ranks_of_program()
+        chain = list(chain_of(getattr(loader, "batch_sampler", None)))
+        if len(ranks) < 2 or not any(type(sampler).__name__ == "BatchSamplerShard" for sampler in chain):  # noqa: PLR2004
+            return
+        self._look_for_share(chain, ranks)
+        indices = _indices(loader.dataset)
+        if indices is not None:
+            self._prepared += 1
+            whole = loader.dataset.dataset
+            count = len(whole) if hasattr(whole, "__len__") else 0
+            key = [replicas.run_name(), ranks, "prepared", count, self._prepared]
+            self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
 
     def _look_for_share(self, chain: list[Any], ranks: list[int]) -> None:
         shares = [found for found in map(_shares_of, chain) if found > 1]
@@ -101,6 +117,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     shares = _Shares(watch)
     watch.listen("drawn", shares.drawn)
+    watch.listen("prepared_loader", shares.prepared_loader)
 
 
 def _shares_of(sampler: Any) -> int:
@@ -111,18 +128,17 @@ def _shares_of(sampler: Any) -> int:
     return shares if isinstance(shares, int) else 1
 
 
-def _ranks() -> list[int]:
+def ranks_of_program() -> list[int]:
     """Return the ranks of the program; none without a process group."""
     dist = sys.modules.get("torch.distributed")
     is_there = dist is not None and dist.is_available() and dist.is_initialized()
     return list(range(dist.get_world_size())) if dist is not None and is_there else []
 
 
-def _indices(sampler: Any) -> str | None:
-    """Return a digest of the indices of the Subset that a sampler draws from, or None if it draws from none."""
+def _indices(dataset: Any) -> str | None:
+    """Return a digest of the indices of a Subset, or None for other data."""
     import torch
 
-    dataset = getattr(sampler, "dataset", None)
     if not isinstance(dataset, torch.utils.data.Subset):
         return None
     indices = list(map(int, dataset.indices[:_INDICES]))

@@ -1,4 +1,7 @@
-"""`clipping(parameters, most)`: gradients are about to be clipped to a norm or a value."""
+"""`clipping(parameters, most)`: gradients are about to be clipped to a norm or a value.
+
+`clipped(most, norm)`: they were clipped to a norm, and had this one before.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,13 @@ def attach(watch: Watch) -> None:
         most = kwargs.get("max_norm", kwargs.get("clip_value", args[1] if len(args) > 1 else None))
         watch.tell("clipping", parameters, most)
 
+    def clipped(args: tuple[Any, ...], kwargs: dict[str, Any], norm: Any) -> None:
+        watch.tell("clipped", kwargs.get("max_norm", args[1] if len(args) > 1 else None), norm)
+
     def patch(module: Any) -> None:
         exporting = sys.modules.get("torch.nn.utils")
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            around(module, name, before=clipping)
+            around(module, name, before=clipping, returned=clipped if name == "clip_grad_norm_" else None)
             if hasattr(exporting, name):  # a watch that begins in a program's code finds it imported
                 setattr(exporting, name, getattr(module, name))
 

@@ -27,7 +27,7 @@ class Pass:
 
     def __init__(self, iterator: Any) -> None:
         """Begin before anything is drawn."""
-        self.chain = list(_chain(getattr(iterator, "_index_sampler", None)))
+        self.chain = list(chain_of(getattr(iterator, "_index_sampler", None)))
         """The samplers, however they are wrapped in one another, the outermost first."""
         self.samplers = [sampler for sampler in self.chain if _has_epoch(sampler)]
         self.epochs: dict[int, int] = {}
@@ -58,7 +58,7 @@ def _has_epoch(sampler: Any) -> bool:
     return callable(getattr(sampler, "set_epoch", None)) and isinstance(getattr(sampler, "epoch", None), int)
 
 
-def _chain(outermost: Any) -> Iterator[Any]:
+def chain_of(outermost: Any) -> Iterator[Any]:
     """Yield the samplers, however they are wrapped in one another."""
     waiting = [outermost]
     seen: set[int] = set()
