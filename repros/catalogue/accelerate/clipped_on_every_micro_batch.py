@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["clipped_while_accumulating"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -52,9 +53,6 @@ Cause: `clip_grad_norm_` clips what is in `.grad`, the sum so far. `optimizer.st
 until the last micro-batch; the clipping is not.
 
 Fix: clip under `if accelerator.sync_gradients:`.
-
-Watch: no check tells it from a healthy training, since whether gradients are complete when they are clipped is known to
-the program alone.
 """
 
 import sys

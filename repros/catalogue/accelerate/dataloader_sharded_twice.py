@@ -28,6 +28,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["share_of_share"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -49,12 +50,14 @@
 # about = "a data set that holds the rank's share only"
 # raises = "AssertionError"
 # match = "expected [0, 1, 2, 3, 4, 5, 6, 7], got [0, 3, 4, 7]"
+# finds = ["share_of_other_data"]
 #
 # [tool.repro.variants.own_stream]
 # outcome = "fails"
 # about = "an iterable that yields the rank's share: rank 0 reads for all, and yields its own"
 # raises = "AssertionError"
 # match = "expected [0, 1, 2, 3, 4, 5, 6, 7], got [0, 2, 4, 6]"
+# finds = []
 # ///
 """Two parts of a program split the data among the ranks, and each rank sees a part of its part.
 
@@ -67,7 +70,7 @@ is read on rank 0 alone, whose batches go to all ranks.
 
 Fix: give `prepare` a plain loader, or leave the loader out of `prepare`.
 
-Watch: no check sees it, since none compares what the ranks' loaders yield with the data set.
+Watch: no check sees `own_stream`, since none compares what the ranks' streams yield.
 """
 
 import os

@@ -23,6 +23,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["gathered_after_the_loop"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -40,6 +41,7 @@
 # about = "once within the loop, at the last batch: cut as if it were that batch"
 # raises = "AssertionError"
 # match = "expected [0, 1, 2, 3, 4, 5, 6], got [0, 1, 4]"
+# finds = ["gathered_as_one_batch"]
 #
 # [tool.repro.variants.cut_by_hand]
 # outcome = "fails"
@@ -48,6 +50,7 @@
 # match = "expected [0, 1, 2, 3, 4, 5, 6], got [0, 1, 4, 5, 2, 3, 6]"
 # claim = "truncate the arrays of predictions to the length of the validation dataset"
 # source = "https://github.com/huggingface/accelerate/issues/125"
+# finds = []
 # ///
 """Predictions are collected in a list on each rank, and gathered when the evaluation is over.
 
@@ -61,7 +64,7 @@ by batch.
 
 Fix: call `gather_for_metrics` for each batch, and collect what it returns.
 
-Watch: no check sees it, since what gathered values are used for is known to the program alone.
+Watch: no check sees `cut_by_hand`, since what is gathered by `gather` alone, and for what, is known to the program alone.
 """
 
 import os

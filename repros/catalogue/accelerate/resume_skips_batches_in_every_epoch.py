@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["batches_skipped_again"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -51,8 +52,6 @@ Cause: `skip_first_batches` returns a new loader, whose batch sampler skips when
 by one epoch.
 
 Fix: iterate the shortened loader in the first epoch, and the original one in the others.
-
-Watch: no check sees it, since which batches a loader leaves out is a choice.
 """
 
 import sys

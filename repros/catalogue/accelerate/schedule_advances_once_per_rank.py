@@ -26,6 +26,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["schedule_ahead"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -63,8 +64,6 @@ times smaller.
 
 Fix: multiply the schedule's lengths by `accelerator.num_processes`, or do not prepare the scheduler. It is then neither
 saved by `save_state` nor skipped where the optimizer is.
-
-Watch: no check tells it from a schedule that is meant to be short.
 """
 
 import os

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["state_loaded_before_prepare"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -51,8 +52,6 @@ Cause: `load_state` fills the models, optimizers and schedulers that `prepare` h
 model that is prepared later is in no list, so that nothing is read but the random states.
 
 Fix: prepare everything, then call `load_state`.
-
-Watch: no check tells it from a training that begins anew.
 """
 
 import sys

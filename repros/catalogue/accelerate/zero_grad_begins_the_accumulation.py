@@ -24,6 +24,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["accumulated_gradients_zeroed"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -64,9 +65,6 @@ the last micro-batch. At the top of the block, `zero_grad()` is skipped for all 
 there what the others have left. accelerate's own guide began so until 0.13.
 
 Fix: call `optimizer.zero_grad()` after `optimizer.step()`. `model.zero_grad()` is not skipped, wherever it is.
-
-Watch: no check tells it from a healthy training without accumulation, which clears the gradients before each backward,
-too.
 """
 
 import sys

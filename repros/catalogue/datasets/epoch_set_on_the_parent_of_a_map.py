@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["epoch_set_on_parent"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -53,6 +54,7 @@
 # about = "set_epoch on an iterable dataset whose generator reads the shuffled one"
 # raises = "AssertionError"
 # match = "expected 2, got 1"
+# finds = []
 #
 # [tool.repro.variants.shuffled_anew]
 # outcome = "passes"
@@ -67,7 +69,7 @@ no parent for its epoch. A dataset from a generator that reads another one does 
 
 Fix: call `set_epoch` on the dataset that is iterated. Where one reads another in a generator, shuffle the outermost.
 
-Watch: no check sees it, since nothing of torch takes part in it.
+Watch: no check sees `nested`, since which data set a generator reads is known to the generator alone.
 """
 
 import sys

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["rows_of_older_code"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -46,6 +47,7 @@
 # about = "a function of the script itself, which reads a file that was edited"
 # raises = "AssertionError"
 # match = "expected [11, 12], got [2, 3]"
+# finds = []
 # ///
 """A function of an imported module is edited between two runs, and `map` is called with it again.
 
@@ -56,7 +58,8 @@ their code, and others by their name alone; what a function reads from files is 
 
 Fix: `load_from_cache_file=False`, or a `new_fingerprint` for each version of the function.
 
-Watch: no check sees it, since nothing of torch takes part in it.
+Watch: no check sees `file_it_reads`, since what a function reads is no part of its code; nor a function that was edited
+between two processes, since none knows what code a cache was written with.
 """
 
 import importlib

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 2
 # silent = true
+# finds = ["split_differs"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -57,8 +58,6 @@ each process seeds for itself. Seeding Python's or torch's generator has no effe
 `set_seed(seed, device_specific=True)` brings the same about with seeds.
 
 Fix: `seed=...` in each call that draws.
-
-Watch: no check sees it, since which samples are for a test is known to the program alone.
 """
 
 import os
