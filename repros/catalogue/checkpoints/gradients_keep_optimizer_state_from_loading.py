@@ -6,7 +6,10 @@
 # id = "RPR-0055"
 # title = "Gradients keep a distributed checkpoint from loading the optimizer's state"
 # kind = "bug"
-# upstream.reports = ["https://github.com/pytorch/pytorch/issues/140898"]
+# upstream.reports = [
+#     "https://github.com/pytorch/pytorch/issues/140898",
+#     "https://github.com/mosaicml/composer/pull/3226",
+# ]
 # upstream.related = ["https://github.com/pytorch/pytorch/issues/192202"]
 # packages = ["torch"]
 # affected = ["torch>=2.5"]

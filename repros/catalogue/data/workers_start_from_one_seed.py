@@ -7,7 +7,11 @@
 # title = "A fixed seed in worker_init_fn repeats the draws in each worker and epoch"
 # kind = "misuse"
 # documented = "https://pytorch.org/docs/stable/notes/randomness.html#dataloader"
-# upstream.reports = ["https://github.com/bubbliiiing/yolox-pytorch/issues/154"]
+# upstream.reports = [
+#     "https://github.com/bubbliiiing/yolox-pytorch/issues/154",
+#     "https://github.com/open-mmlab/mmdetection/issues/8110",
+#     "https://github.com/fangchangma/sparse-to-dense.pytorch/issues/19",
+# ]
 # upstream.related = ["https://github.com/pytorch/pytorch/issues/5059"]
 # packages = ["torch"]
 # affected = []

@@ -8,6 +8,7 @@
 # kind = "bug"
 # upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21901",
+#     "https://github.com/luxonis/luxonis-train/pull/358",
 # ]
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21902"]
 # upstream.related = [
