@@ -46,7 +46,7 @@ class StackJson(TypedDict):
     chain: list[LinkJson]
     places: list[PlaceJson]
     last_lines: list[str]
-    """The end of what it wrote, where no exception says why it ended."""
+    """The end of what it, or its rank 0, wrote, where no exception says why it ended."""
     note: str | None
     seconds: float
     logs: str | None

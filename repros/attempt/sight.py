@@ -84,7 +84,7 @@ class Sight:
     places: tuple[Place, ...] = ()
     """Every rank, if the script has several or did not end."""
     last_lines: tuple[str, ...] = ()
-    """The end of what it wrote, where no exception says why it ended."""
+    """The end of what it wrote, where no exception says why it ended: a wrong number is among what a script prints."""
     note: str | None = None
     """What else the engine says: which evidence shows a hang, that memory ran out, why nothing can be said."""
 
@@ -98,16 +98,17 @@ def see(result: Result, folder: Path | None) -> Sight:
     """
     observation = result.observation
     if observation is None or observation.broken:
-        written = logs.tail(observation.folder / "main.log", _LAST_LINES) if observation else []
+        written = _written(observation.folder / "main.log") if observation else ()
         why = observation.broken if observation else result.reason
-        return Sight(Status.NOT_JUDGED, None, last_lines=tuple(written), note=why)
+        return Sight(Status.NOT_JUDGED, None, last_lines=written, note=why)
     names = _Names(folder, is_hang=observation.standstill is not None)
     ranks = list(observation.ranks)
     places = tuple(_place(process, names) for process in ranks)
     if result.signature is None:
-        is_whole = result.verdict is Verdict.GONE
-        status = Status.CLEAN if is_whole else Status.INCOMPLETE
-        return Sight(status, None, places=places, note=None if is_whole else result.reason)
+        if result.verdict is not Verdict.GONE:
+            return Sight(Status.INCOMPLETE, None, places=places, note=result.reason)
+        written = _written(ranks[0].log or observation.folder / "main.log")
+        return Sight(Status.CLEAN, None, places=places, last_lines=written)
     expected = result.cell.expectation.signature
     failed = [process for process in ranks if process.ending is not Ending.RETURNED]
     witnesses = [process for process in failed if describe(process, expected) == result.signature]
@@ -119,9 +120,13 @@ def see(result: Result, folder: Path | None) -> Sight:
         tuple(process.name for process in witnesses),
         tuple(_exception(raised, names) for raised in first.chain) if status is Status.EXCEPTION else (),
         places if len(places) > 1 or status in {Status.HANG, Status.TIME_LIMIT} else (),
-        tuple(logs.tail(first.log, _LAST_LINES)) if status in {Status.EXIT, Status.SIGNAL} else (),
+        _written(first.log) if status in {Status.EXIT, Status.SIGNAL} else (),
         _note(result, first),
     )
+
+
+def _written(log: Path | None) -> tuple[str, ...]:
+    return tuple(logs.tail(log, _LAST_LINES))
 
 
 def _status(process: Process, *, is_seen: bool) -> Status:

@@ -89,6 +89,18 @@ def test_other_endings(source: str, seen: tuple[str, str, list[str]], try_here: 
     assert (ended.stack["status"], ended.stack["signature"], ended.stack["last_lines"]) == seen
 
 
+def test_a_clean_run_shows_what_was_printed(try_here: Try, write: Write) -> None:
+    write("value.py", "import os\nfor epoch in range(6):\n    print('rank', os.environ.get('RANK'), 'epoch', epoch)\n")
+    ended = try_here("value.py")
+    assert (ended.code, shown(ended.out).splitlines()[:3]) == (
+        0,
+        ["current clean after 1.0 s", "log       rank None epoch 1", "          rank None epoch 2"],
+    )
+    assert "epoch 0" not in ended.out
+    ended = try_here("value.py", "--ranks", "2", "--json")
+    assert (ended.stack["status"], ended.stack["last_lines"][-1]) == ("clean", "rank 0 epoch 5")
+
+
 @pytest.mark.slow
 def test_the_time_limit_says_where_it_was(try_here: Try, write: Write) -> None:
     write("slow.py", "import time\ndef wait_for_news():\n    time.sleep(100)\nwait_for_news()\n")
