@@ -79,7 +79,18 @@ def _clean(lines: list[str]) -> str:
     code = textwrap.dedent("\n".join(lines)).strip("\n").split("\n")
     if any(line.startswith(">>>") for line in code):  # the other lines are what was printed
         code = [_PROMPT.sub("", line) for line in code if _PROMPT.match(line)]
-    return "\n".join(f"# {line}" if _OF_A_NOTEBOOK.match(line) else line for line in code) + "\n"
+    return _even("\n".join(f"# {line}" if _OF_A_NOTEBOOK.match(line) else line for line in code) + "\n")
+
+
+def _even(code: str) -> str:
+    """Return code with spaces for tabs if its indentation mixes both: a tab to each eighth column."""
+    try:
+        parse(code)
+    except TabError:
+        return code.expandtabs(8)
+    except PROBLEMS:
+        pass
+    return code
 
 
 def _is_script(source: str) -> bool:

@@ -71,6 +71,14 @@ def test_a_fence_may_be_longer_and_may_lack_its_end() -> None:
     assert find_code("```python\r\nimport torch\n".replace("\r", ""), "issue.md").source == "import torch\n"
 
 
+def test_tabs_among_spaces_are_eight_columns_wide() -> None:
+    mixed = "import torch\n\nwith torch.no_grad():\n    for _ in range(2):\n        torch.ones(1)\n\tprint(1)\n"
+    code = find_code(f"```python\n{mixed}```\n", "issue.md")
+    assert code.source == mixed.replace("\t", " " * 8)
+    tabs = "import torch\n\nfor _ in range(2):\n\tprint('a\tb')\n"
+    assert find_code(f"```python\n{tabs}```\n", "issue.md").source == tabs
+
+
 def test_what_lies_beside_a_script_comes_along(write: Write) -> None:
     path = write("train.py", "import os, model\nfrom data.loader import Loader\n")
     write("model.py", "import layers\nimport torch\n")
