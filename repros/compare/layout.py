@@ -77,7 +77,7 @@ def _whole(side: list[Summary], others: list[Summary]) -> list[Summary]:
         return [join_parts(there)]
     if len(there) > 1 and others[0] is not ZERO:
         size = numel(others[0])
-        if sum(map(numel, there)) == size and numel(there[0]) < size:  # the flat parts of FSDP
+        if sum(map(numel, there)) == size > min(map(numel, there)):  # the flat parts of FSDP
             return [{**join_parts(there), "shape": others[0]["shape"]}]
     return side
 

@@ -32,7 +32,9 @@ def headline(result: Result) -> str:
     if result.difference is not None:
         step = result.steps + 1
         where = f"step {step}" if not result.offset else f"step {step + result.offset} (step {step} of the second run)"
-        return f"first difference: {where}, {result.difference.text}: {' against '.join(result.difference.values)}"
+        # What differs of a batch is a sentence already.
+        values = "" if result.difference.stage == "batch" else f": {' against '.join(result.difference.values)}"
+        return f"first difference: {where}, {result.difference.text}{values}"
     last = result.steps + result.offset
     through = f"equal through step {last}" if not result.offset else f"equal in steps {result.offset + 1} to {last}"
     if result.exact or result.same_bits == result.steps:

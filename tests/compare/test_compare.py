@@ -32,9 +32,8 @@ def compare(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
     def run(first: str, second: str, *options: str, code: int) -> dict[str, Any]:
-        commands = [
-            word for words in (first, second) for word in ("--", str(current_python), str(TRAIN), *words.split())
-        ]
+        python = str(current_python if "--ranks" in options else warm_python)
+        commands = [word for words in (first, second) for word in ("--", python, str(TRAIN), *words.split())]
         assert main(["compare", "--json", *options, *commands]) == code, capfd.readouterr().err
         said: dict[str, Any] = json.loads(capfd.readouterr().out)
         return said

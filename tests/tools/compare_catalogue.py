@@ -99,9 +99,12 @@ def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], f
 
 def record_all(pairs: list[tuple[Repro, Variant, Variant]], python: Path, folder: Path) -> None:
     """Record both variants of each pair, one after another, where torch and the libraries are imported once."""
-    for is_heavy, modules in ((False, TORCH), (True, TORCH + LIBRARIES)):
-        chosen = [pair for pair in pairs if (pair[0].path.parent.name in HEAVY) is is_heavy]
-        chosen.sort(key=lambda pair: pair[0].processes)  # those of several ranks import torch themselves
+    heavy = [pair for pair in pairs if pair[0].path.parent.name in HEAVY]
+    light = [pair for pair in pairs if pair not in heavy]
+    alone, several = ([pair for pair in light if (pair[0].processes > 1) is ranks] for ranks in (False, True))
+    # The quick ones first; ranks import torch themselves.
+    heavy.sort(key=lambda pair: pair[0].processes)
+    for chosen, modules in ((alone, TORCH), (heavy, TORCH + LIBRARIES), (several, TORCH)):
         if not chosen:
             continue
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_", "PYTHON"))}
