@@ -1,7 +1,8 @@
 """Two steps, compared in the order of causes: what comes first in it and differs is the first difference.
 
 Batch, optimizer, learning rate and other options, parameters and the optimizer's state before the step, outputs of
-modules in the order of their calls, loss, gradients, parameters after it. What follows is likely to differ in turn.
+modules in the order of their calls, buffers, loss, gradients, parameters after it. What follows is likely to differ in
+turn.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class Differ:
             ("parameters before it", "parameter before the step", tensor_pairs(one, other, "before")),
             ("tensors of the optimizer's state", "optimizer state", tensor_pairs(one, other, "state")),
             ("outputs of modules", "output of module", output_pairs(one, other, in_order=in_order)),
+            # What a batch norm keeps depends on how the rows are spread.
+            ("buffers", "buffer", tensor_pairs(one, other, "buffers") if in_order else []),
             ("losses", "loss", loss_pairs(one, other)),
             ("gradients", "gradient", tensor_pairs(one, other, "gradients")),
             ("parameters after it", "parameter after the step", tensor_pairs(one, other, "after")),

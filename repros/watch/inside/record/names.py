@@ -57,6 +57,15 @@ class Names:
         found = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
         return list({id(parameter): parameter for parameter in found}.values())
 
+    def buffers(self) -> dict[str, Any]:
+        """Return the buffers of all modules that have a name, by theirs."""
+        found: dict[str, Any] = {}
+        for module, path in self._modules.items():
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    found.setdefault(f"{path}.{name}", buffer)
+        return found
+
     def _known(self, parameter: Any) -> str | None:
         reference, name = self._parameters.get(id(parameter), (lambda: None, ""))
         return name if reference() is parameter else None

@@ -2,8 +2,8 @@
 
 A step's event has its number, the optimizer's, for each group of parameters the options (learning rate and others) and
 the names, the passes that led to it (`calls.Pass`), and by parameter's name the summaries of the optimizer's state and
-the parameters before, of the gradients that it used, and of the parameters after it. `kind` is `step` or `backward`: in
-a program that makes no step, each backward counts as one.
+the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it. `kind` is
+`step` or `backward`: in a program that makes no step, each backward counts as one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Recorder:
             parameters = self._named(self._names.parameters())
             passes = [each.as_json() for each in self._calls.passes if each.losses or each.roots]
             found = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
-            self._write("backward", self._backwards, found)
+            self._write("backward", self._backwards, {**found, "buffers": _summaries(self._names.buffers())})
 
     def _is_over(self, number: int) -> bool:
         return self._most is not None and number >= self._most
@@ -102,6 +102,7 @@ class Recorder:
         if step.pop("has_backward"):  # the step itself has called forward and backward, in a closure
             step["gradients"] = _gradients(parameters)
         step["after"] = _summaries(parameters)
+        step["buffers"] = _summaries(self._names.buffers())
         step["passes"] = self._calls.take()
         # Numbered as they end a step: one that steps within another's, as ZeroRedundancyOptimizer's, is recorded alone.
         step["optimizer"] = self._optimizers.setdefault(optimizer, len(self._optimizers))
