@@ -63,11 +63,16 @@ def _pairs(name: str, one: list[Summary | None] | None, other: list[Summary | No
     for rank in range(number):
         mine, theirs = (side[min(rank, len(side) - 1)] for side in whole)
         ranks = f"rank {rank}" if several else None
-        shapes = [each["shape"] for each in (mine, theirs)]
-        differ = None not in shapes and shapes[0] != shapes[1]
-        values = (f"shape {shapes[0]}", f"shape {shapes[1]}") if differ else None
+        values = None if ZERO in (mine, theirs) else _differing_kinds(mine, theirs)
         pairs.append(Pair(name, mine, theirs, ranks, values=values, key=f"{name} {rank if several else ''}"))
     return pairs
+
+
+def _differing_kinds(one: Summary, other: Summary) -> tuple[str, str] | None:
+    """Return the shapes or the number formats of two tensors if these differ, which no rounding explains."""
+    if one["shape"] != other["shape"]:
+        return f"shape {one['shape']}", f"shape {other['shape']}"
+    return (one["dtype"], other["dtype"]) if one["dtype"] != other["dtype"] else None
 
 
 def _whole(side: list[Summary], others: list[Summary]) -> list[Summary]:
@@ -105,10 +110,8 @@ def _outputs_by_pass(one: Step, other: Step) -> list[Pair]:
 
 
 def _output_pair(name: str, place: int, pair: tuple[Summary, Summary], ranks: str | None, key: str) -> Pair:
-    shapes = [each["shape"] for each in pair]
-    values = (f"shape {shapes[0]}", f"shape {shapes[1]}") if shapes[0] != shapes[1] else None
     title = name if place == 0 else f"{name} (tensor {place + 1})"
-    return Pair(title, *pair, ranks=ranks, values=values, key=key)
+    return Pair(title, *pair, ranks=ranks, values=_differing_kinds(*pair), key=key)
 
 
 def _outputs_joined(one: Step, other: Step) -> list[Pair]:

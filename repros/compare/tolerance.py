@@ -102,4 +102,5 @@ def _terms(step: Step) -> int:
             outputs = [output for found in each["outputs"].values() for output in found if output.get("shape")]
             rows += max((numel(output) // max(output["shape"][-1], 1) for output in outputs), default=0)
     gradients = [each for rank in step.ranks for each in rank["gradients"].values() if each and each.get("shape")]
-    return max(1, rows, *(numel(each) // max(each["shape"][0], 1) for each in gradients))
+    longest: int = max(1, rows, *(numel(each) // max(each["shape"][0], 1) for each in gradients))
+    return longest

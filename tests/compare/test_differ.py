@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ from repros.compare.text import equal_before, headline
 from repros.errors import ReprosError
 from tests.compare.recorded import forward, recording, step, summary
 
-Steps = Sequence[Mapping[str, Any]]
 
-
-def compared(tmp_path: Path, one: Steps | list[Steps], other: Steps | list[Steps], **options: Any) -> Result:
+def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options: Any) -> Result:
     """Compare two runs, each the steps of one rank or a list of those of several."""
     ranks = [run if run and isinstance(run[0], list) else [run] for run in (one, other)]
     first, second = (recording(tmp_path / name, *of) for name, of in zip(("one", "two"), ranks, strict=True))
@@ -165,3 +163,10 @@ def test_parts_of_a_sharded_parameter_are_one_tensor(tmp_path: Path) -> None:
     swapped = [ranks[1], ranks[0]]
     (tmp_path / "again").mkdir()
     assert compared(tmp_path / "again", [whole], swapped).difference is not None
+
+
+def test_another_number_format_is_a_difference_whatever_the_tolerance(tmp_path: Path) -> None:
+    coarse = step() | {"before": {"weight": summary((1.0, 2.0), dtype="bfloat16")}}
+    found = compared(tmp_path, [step()], [coarse]).difference
+    assert found is not None
+    assert (found.text, found.values) == ("parameter before the step weight", ("float32", "bfloat16"))

@@ -34,7 +34,7 @@ def summarise(tensor: Any) -> dict[str, Any]:
         with torch.no_grad():
             local, is_part = _local(tensor.detach())
             values = _on_host(local)
-            found = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
+            found: dict[str, Any] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
             found.update({"hash": _hash([values]), **_numbers(values)})
             if is_part:
                 found["part"] = list(local.shape)
