@@ -35,12 +35,13 @@ class Pair:
 def tensor_pairs(one: Step, other: Step, field: str) -> list[Pair]:
     """Return the pairs of a field of steps: what tensors are by their parameters' names.
 
-    A gradient that is not there counts as zeros. Every rank's tensor is compared with that of the other run's same
+    A gradient or a state that is not there counts as zeros. Every rank's tensor is compared with that of the other run's same
     rank, or of its last one; the parts of a sharded one are joined before.
     """
     found = [_by_name(step, field) for step in (one, other)]
-    names = [name for name in found[0] if name in found[1] or field == "state"]
-    names += [name for name in found[1] if name not in found[0]] if field == "state" else []
+    may_lack = field in {"state", "gradients"}
+    names = [name for name in found[0] if name in found[1] or may_lack]
+    names += [name for name in found[1] if name not in found[0]] if may_lack else []
     return [pair for name in names for pair in _pairs(name, found[0].get(name), found[1].get(name))]
 
 

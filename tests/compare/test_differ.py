@@ -170,3 +170,9 @@ def test_another_number_format_is_a_difference_whatever_the_tolerance(tmp_path: 
     found = compared(tmp_path, [step()], [coarse]).difference
     assert found is not None
     assert (found.text, found.values) == ("parameter before the step weight", ("float32", "bfloat16"))
+
+
+def test_a_parameter_that_one_run_does_not_train_is_named(tmp_path: Path) -> None:
+    found = compared(tmp_path, [step()], [step() | {"gradients": {}}]).difference
+    assert found is not None
+    assert (found.text, found.values) == ("gradient of weight", ("sum 1", "none"))
