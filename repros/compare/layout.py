@@ -35,8 +35,8 @@ class Pair:
 def tensor_pairs(one: Step, other: Step, field: str) -> list[Pair]:
     """Return the pairs of a field of steps: what tensors are by their parameters' names.
 
-    A gradient or a state that is not there counts as zeros. Every rank's tensor is compared with that of the other run's same
-    rank, or of its last one; the parts of a sharded one are joined before.
+    A gradient or a state that is not there counts as zeros. Every rank's tensor is compared with that of the other
+    run's same rank, or of its last one; the parts of a sharded one are joined before.
     """
     found = [_by_name(step, field) for step in (one, other)]
     may_lack = field in {"state", "gradients"}
