@@ -20,7 +20,7 @@ LAYERS = (
     ("__main__", "site"),
     ("cli", "pytest_plugin"),
     ("cluster",),
-    ("authoring", "attempt"),
+    ("authoring", "attempt", "compare"),
     ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "docs"),
     ("text",),
     ("evidence",),

@@ -31,6 +31,7 @@ _COMMANDS = {
     "summary": ("summary", "Show the table of a results file again."),
     "match": ("match", "Find the documented failures that a log shows."),
     "watch": ("watch", "Run a training program and name the failures that happen in it."),
+    "compare": ("compare", "Run a training twice and name the first step at which the runs differ."),
     "try": ("try_script", "Run somebody else's script on chosen stacks and say what happens."),
     "report": ("report", "Write a Markdown block for an upstream issue."),
     "export": ("export", "Write a repro as a standalone script, or as an OSV record."),

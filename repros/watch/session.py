@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from repros.errors import ReprosError
 from repros.inside import contract
@@ -57,26 +58,48 @@ def run(command: Sequence[str], options: Options, take: Callable[[Event], None])
     Raises:
         ReprosError: the program cannot be started.
     """
-    with _event_folder() as folder:
-        events = EventFolder(folder)
-        with _forwarded_signals() as programs:
-            program = _start(command, options.environ(folder))
-            programs.append(program)
-            while True:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    program.wait(_POLL)
-                for event in events.poll():
-                    take(event)
-                if program.returncode is not None:
-                    break
+    with event_folder() as folder:
+        return run_in(folder, command, options, take)
+
+
+def run_in(
+    folder: Path,
+    command: Sequence[str],
+    options: Options,
+    take: Callable[[Event], None],
+    output: IO[bytes] | None = None,
+) -> int:
+    """Run a program, as `run` does, whose events come into a folder, and leave them there.
+
+    Args:
+        folder: a folder of `event_folder`.
+        command: the program and its arguments.
+        options: what to watch for.
+        take: called with each event, soon after it was written; it must not raise.
+        output: the file that takes what the program writes; this process's own streams for None.
+
+    Raises:
+        ReprosError: the program cannot be started.
+    """
+    events = EventFolder(folder)
+    with _forwarded_signals() as programs:
+        program = _start(command, options.environ(folder), output)
+        programs.append(program)
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(_POLL)
+            for event in events.poll():
+                take(event)
+            if program.returncode is not None:
+                break
     return program.returncode if program.returncode >= 0 else 128 - program.returncode
 
 
-def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], environ: Mapping[str, str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
     # Looked up on the program's PATH, which `--python` changes, and not on this process's.
     program = shutil.which(command[0], path=environ.get("PATH")) or command[0]
     try:
-        return subprocess.Popen([program, *command[1:]], env=environ)
+        return subprocess.Popen([program, *command[1:]], env=environ, stdout=output, stderr=output)
     except OSError as error:
         raise ReprosError(
             f"{command[0]} cannot be started ({error.strerror}); expected a program and its arguments."
@@ -84,7 +107,7 @@ def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Pop
 
 
 @contextlib.contextmanager
-def _event_folder() -> Iterator[Path]:
+def event_folder() -> Iterator[Path]:
     """Make a folder for the events where one can be written: the temporary folder, or memory."""
     for place in (None, "/dev/shm"):  # noqa: S108 - a folder of its own is made in it
         try:

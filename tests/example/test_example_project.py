@@ -134,6 +134,7 @@ def test_every_command(project: Path, repros: Repros) -> None:
     stranger.write_text("import acme\n\nassert len(acme.batches(range(10), 4)) == 3\n", encoding="utf-8")
     tried = repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
     assert "AssertionError" in tried
+    assert "made no step" in repros("compare", "--", sys.executable, "stranger.py", code=2).stderr
     stranger.unlink()
 
     assert files_of_the_package() == before, "nothing is written into the package"

@@ -89,6 +89,21 @@ def runs_of(repros: Iterable[Repro], stacks: Iterable[str]) -> Iterator[Run]:
 
 def run(repro: Repro, variant: Variant, python: Path) -> tuple[int | None, list[dict[str, Any]]]:
     """Run a variant under the watch; return the exit code (None: no end in time) and the findings."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "findings.jsonl"
+        script, environ = program_of(repro, variant)
+        # This checkout, whatever is installed; not by PYTHONPATH, which the program would inherit.
+        start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from repros.cli import main; sys.exit(main())"
+        watch = [sys.executable, "-c", start, "watch", "--json", str(file), "--python", str(python), "--"]
+        deadline = DEADLINE if not _hangs(variant) else repro.deadline + 30  # a hang is found after 20 to 25 seconds
+        code, written = _end_of([*watch, str(python), *script], environ, folder, deadline)
+        if code is None or "-v" in os.environ.get("WATCH_CATALOGUE", ""):
+            sys.stderr.buffer.write(written)
+        return code, [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def program_of(repro: Repro, variant: Variant) -> tuple[list[str], dict[str, str]]:
+    """Return the script of a variant with its arguments, and its variables: without asserts where it is silent."""
     device = Device.CPU if Device.CPU in variant.devices else Device.SIM
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environ = kept | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -102,17 +117,7 @@ def run(repro: Repro, variant: Variant, python: Path) -> tuple[int | None, list[
         environ.pop("CUDA_VISIBLE_DEVICES", None)  # it hides simulated GPUs, too
     else:
         environ["CUDA_VISIBLE_DEVICES"] = ""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "findings.jsonl"
-        script = [str(repro.path), variant.name, variant.strategies[0], accelerator(device)]
-        # This checkout, whatever is installed; not by PYTHONPATH, which the program would inherit.
-        start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from repros.cli import main; sys.exit(main())"
-        watch = [sys.executable, "-c", start, "watch", "--json", str(file), "--python", str(python), "--"]
-        deadline = DEADLINE if not _hangs(variant) else repro.deadline + 30  # a hang is found after 20 to 25 seconds
-        code, written = _end_of([*watch, str(python), *script], environ, folder, deadline)
-        if code is None or "-v" in os.environ.get("WATCH_CATALOGUE", ""):
-            sys.stderr.buffer.write(written)
-        return code, [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return [str(repro.path), variant.name, variant.strategies[0], accelerator(device)], environ
 
 
 def _hangs(variant: Variant) -> bool:

@@ -14,6 +14,8 @@ from repros.inside.import_hooks import when_imported
 from repros.inside.watchers import watch_exceptions, watch_processes
 from repros.watch.inside.checks import families
 from repros.watch.inside.events import Events
+from repros.watch.inside.record import listen as record
+from repros.watch.inside.record.request import read_request
 from repros.watch.inside.watch import Options, Watch
 
 OBSERVERS = (
@@ -41,8 +43,12 @@ def begin(options: Options) -> None:
     watch = installed[0]
     watch.begin(options)
     try:
-        for family in families():
-            family.listen(watch)
+        request = read_request(options.folder)
+        if request is not None:
+            record(watch, request)
+        else:
+            for family in families():
+                family.listen(watch)
         watch.events.write("start")
     except Exception as error:
         watch.events.failed(error, "its installation")

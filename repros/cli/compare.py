@@ -1,0 +1,172 @@
+"""`repros compare`: two runs of a training, and the first step and place at which they differ."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from repros.cli.shared.exit_codes import AGREES, DISAGREES
+from repros.cli.shared.inputs import find_interpreter
+from repros.cli.shared.options import catalogue_option, example, json_option, program_option
+from repros.cli.shared.output import console, show_text
+from repros.cli.shared.streams import echo_json
+from repros.compare.json_format import result_to_json
+from repros.compare.launch import Program, split_commands
+from repros.compare.recording import Recording, record
+from repros.compare.run import Result
+from repros.compare.run import compare as compare_runs
+from repros.compare.text import format_result, format_runs
+from repros.engine.own_folder import new_log_folder
+from repros.environments import ensure
+from repros.environments.use import hold
+from repros.errors import ReprosError
+from repros.settings import Places
+from repros.simulate import variables
+from repros.stacks import load_stacks, pick
+from repros.watch.inside.record.request import Request
+from repros.watch.session import Options, event_folder
+
+_LOGS = Path(".repros/compare.jsonl")
+"""The programs' output goes beside where results would be."""
+_NAMES = ("first", "second")
+
+
+def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    words = text.split(",")
+    if len(words) != 2 or not all(words):  # noqa: PLR2004 - one for each run
+        raise ReprosError(f"--{option.name} {text}: expected two, such as {option.metavar}.")
+    return words[0], words[1]
+
+
+def _two_numbers(context: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    words = _two(context, option, text)
+    if words is None:
+        return None
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise ReprosError(f"--{option.name} {text}: expected two numbers of ranks, such as {option.metavar}.")
+    return int(words[0]), int(words[1])
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=example(
+        "repros compare -- python train.py -- python train.py --accumulate 4",
+        "repros compare --ranks 1,2 -- python train.py",
+        "repros compare --resume-at 100 -- python train.py -- python train.py --resume last.ckpt",
+    ),
+)
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [-- COMMAND]")
+@click.option("--ranks", callback=_two_numbers, metavar="1,2", help="Start the runs on so many ranks, by torchrun.")
+@click.option("--stack", callback=_two, metavar="A,B", help="Run them on these stacks.")
+@click.option(
+    "--resume-at",
+    "offset",
+    type=click.IntRange(0),
+    default=0,
+    metavar="K",
+    help="The second run's first step is the first run's step K+1.",
+)
+@click.option("--exact", is_flag=True, help="Let every bit count, not what rounding leaves alone.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed both before they begin; they may seed anew.")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Compare so many steps; the programs go on.")
+@program_option
+@click.option("--gpus", type=int, metavar="N", help="Run them on N simulated GPUs, as `repros simulate` does.")
+@json_option
+@catalogue_option
+def compare(
+    words: tuple[str, ...],
+    ranks: tuple[int, int] | None,
+    stack: tuple[str, str] | None,
+    offset: int,
+    seed: int | None,
+    steps: int | None,
+    python: Path | None,
+    gpus: int | None,
+    places: Places,
+    *,
+    exact: bool,
+    as_json: bool,
+) -> int:
+    """Run a training twice, unchanged, and name the first step and place at which the runs differ.
+
+    The first run is the reference. Batches, learning rates and other options, parameters, the optimizer's state,
+    outputs of modules, losses and gradients are compared step by step, in the order of causes; what several ranks or
+    accumulated passes hold is joined. One COMMAND alone is run twice. Nothing is installed into its environment.
+
+    Differences that the number format explains do not count, and the tolerance is printed; with --exact, every bit
+    does.
+
+    Exit code: 0 if all steps are equal, 1 if not, 2 if the request cannot be met or no step was made.
+    """
+    if stack is not None and python is not None:
+        raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
+    chosen = find_interpreter(python) if python is not None else None
+    programs = [Program(command, chosen) for command in split_commands(words)]
+    options = Options(every=1, simulated=variables(gpus) if gpus is not None else {})
+    logs = new_log_folder(_LOGS)
+    with contextlib.ExitStack() as folders:
+        pythons = folders.enter_context(_interpreters(stack, places))
+        runs: list[Recording] = []
+        for place, program in enumerate(programs):
+            started = program if pythons is None else program.by(pythons[place])
+            started = started if ranks is None else started.on_ranks(ranks[place])
+            request = Request(None if steps is None else steps + (offset if place == 0 else 0), seed)
+            folder = folders.enter_context(event_folder())
+            runs.append(_record(started, options, request, folder, logs / f"{_NAMES[place]}.log"))
+        try:
+            result = compare_runs(runs[0], runs[1], offset=offset, exact=exact)
+        except ReprosError as error:
+            raise ReprosError(f"{str(error).rstrip('.')}; what the programs wrote is in {logs}.") from error
+    return _show(result, (runs[0].code, runs[1].code), as_json=as_json)
+
+
+@contextlib.contextmanager
+def _interpreters(names: tuple[str, str] | None, places: Places) -> Iterator[list[Path] | None]:
+    """Yield the interpreters of two stacks, which are made if they are missing; None for none."""
+    if names is None:
+        yield None
+        return
+    known = load_stacks(places)
+    stacks = [pick(known, name) for name in names]
+    err = console(stderr=True)
+    with hold(stacks):
+        yield [ensure(each, lambda line: show_text(err, line)) for each in stacks]
+
+
+def _record(program: Program, options: Options, request: Request, folder: Path, log: Path) -> Recording:
+    """Run a program and return its recording, which is whole: what is missing may be what differs.
+
+    Raises:
+        ReprosError: something is missing.
+    """
+    name = log.stem
+    show_text(console(stderr=True), f"{name} run: {shlex.join(program.command)}")
+    run = record(program.command, replace(options, python=program.python), request, folder, log)
+    if run.failures:
+        raise ReprosError(f"the recording of the {name} run failed in {run.failures[0]}; please report it.")
+    if not run.is_whole:
+        problem = f"the {name} run could not write all events (is the disk full?); set TMPDIR to a folder with room."
+        raise ReprosError(problem)
+    if not any(folder.glob("*.jsonl")):
+        why = "python -I, -E or -S, or no Python at all"
+        raise ReprosError(f"no process of the {name} run loaded the recorder ({why}); its output is in {log}.")
+    return run
+
+
+def _show(result: Result, exits: tuple[int, int], *, as_json: bool) -> int:
+    """Show a result and return the exit code."""
+    for line in format_runs(_NAMES, exits):
+        show_text(console(stderr=True), line, "yellow")
+    if as_json:
+        echo_json(result_to_json(result, exits))
+    else:
+        out = console()
+        show_text(out, format_result(result, out.width))
+    return AGREES if result.difference is None else DISAGREES

@@ -1,0 +1,149 @@
+"""Two steps, compared in the order of causes: what comes first in it and differs is the first difference.
+
+Batch, optimizer, learning rate and other options, parameters and the optimizer's state before the step, outputs of
+modules in the order of their calls, buffers, loss, gradients, parameters after it. What follows is likely to differ in
+turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from repros.compare.batches import Seen, are_in_order, common_inputs, compare_batches, rows_of
+from repros.compare.layout import Pair, loss_pairs, output_pairs, tensor_pairs
+from repros.compare.measure import Ruler, Worst
+from repros.compare.options import differing_option
+from repros.compare.recording import Step
+from repros.compare.summaries import ZERO
+from repros.compare.tolerance import Tolerance, tolerance_of
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place at which two runs differ."""
+
+    stage: str
+    """What kind of thing differs, such as `gradient`."""
+    text: str
+    """What differs, in a clause, without the values."""
+    values: tuple[str, str]
+    """Those of the first and of the second run."""
+    relative: float | None = None
+    """The relative difference; None where it is no number's."""
+    rank: str | None = None
+    """The ranks that are compared, where there are several."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of a step."""
+
+    tolerance: Tolerance
+    difference: Difference | None
+    equal: tuple[str, ...]
+    """What was compared before and is equal, each with its number."""
+    worst: Worst | None
+    """The largest difference that the tolerance explains."""
+    has_same_bits: bool
+
+
+class Differ:
+    """Compares the steps of two runs, in their order; it remembers what the runs had so far."""
+
+    def __init__(self, *, exact: bool) -> None:
+        """Begin before the first step.
+
+        Args:
+            exact: whether every bit counts.
+        """
+        self._ruler = Ruler(exact=exact)
+        self._exact = exact
+        self._seen = (Seen(), Seen())
+        self._number = 0
+
+    def compare(self, one: Step, other: Step) -> Compared:
+        """Compare the next step of both runs."""
+        self._number += 1
+        tolerance = tolerance_of((one, other), self._number)
+        self._ruler.begin(tolerance)
+        equal: list[str] = []
+        difference = None
+        for stage, found, number in self._stages(one, other, tolerance):
+            if found is not None:
+                difference = found
+                break
+            if number:
+                equal.append(stage if number == 1 else f"{number} {stage}")
+        return Compared(tolerance, difference, tuple(equal), self._ruler.worst, self._ruler.has_same_bits)
+
+    def _stages(self, one: Step, other: Step, tolerance: Tolerance) -> Iterator[tuple[str, Difference | None, int]]:
+        """Yield the stages: the name of what is compared, its first difference, and how much there is of it."""
+        worlds = [step.ranks[0]["world"] for step in (one, other)]
+        if worlds[0] == worlds[1] and len(one.ranks) != len(other.ranks):
+            values = (f"{len(one.ranks)} ranks", f"{len(other.ranks)} ranks")
+            yield "ranks", Difference("steps", "ranks that make this step", values), 0
+        names = common_inputs(one, other)
+        yield "inputs" if len(names) > 1 else "batch", self._compare_batch(names, one, other, tolerance), len(names)
+        for stage, found in _compare_options(one, other):
+            yield stage, found, int(bool(one.ranks[0]["groups"]))
+        in_order = are_in_order(one, other, names)
+        for stage, names_of, pairs in (
+            ("parameters before it", "parameter before the step", tensor_pairs(one, other, "before")),
+            ("tensors of the optimizer's state", "optimizer state", tensor_pairs(one, other, "state")),
+            ("outputs of modules", "output of module", output_pairs(one, other, in_order=in_order)),
+            # What a batch norm keeps depends on how the rows are spread.
+            ("buffers", "buffer", tensor_pairs(one, other, "buffers") if in_order else []),
+            ("losses", "loss", loss_pairs(one, other)),
+            ("gradients", "gradient", tensor_pairs(one, other, "gradients")),
+            ("parameters after it", "parameter after the step", tensor_pairs(one, other, "after")),
+        ):
+            if names_of == "gradient":
+                self._ruler.weigh(pairs)
+            found = self._first(names_of, pairs)
+            yield ("loss" if stage == "losses" else stage), found, (1 if stage == "losses" and pairs else len(pairs))
+
+    def _compare_batch(self, names: Sequence[str], one: Step, other: Step, tolerance: Tolerance) -> Difference | None:
+        allowed = 0.0 if self._exact else tolerance.relative
+        gaps = []
+        for name in names:
+            gap, same_bits = compare_batches(name, one, other, self._seen, allowed)
+            self._ruler.has_same_bits &= same_bits
+            gaps += [gap] if gap is not None else []
+        for seen, step in zip(self._seen, (one, other), strict=True):
+            for name in names:
+                seen.add(step.number, rows_of(step, name))
+        return Difference("batch", f"batch: {gaps[0].text}", gaps[0].values) if gaps else None
+
+    def _first(self, stage: str, pairs: Sequence[Pair]) -> Difference | None:
+        """Return the first of several pairs of tensors that differ."""
+        for pair in pairs:
+            name = pair.title(stage)
+            if pair.values is not None:
+                return Difference(stage, name, pair.values, rank=pair.ranks)
+            gap = self._ruler.judge(stage, pair)
+            if gap is not None:
+                sides = zip((pair.one, pair.other), gap.values, strict=True)
+                values = tuple("none" if side is ZERO else f"{gap.measure} {value:.9g}" for side, value in sides)
+                return Difference(stage, name, (values[0], values[1]), gap.relative, pair.ranks)
+        return None
+
+
+def _compare_options(one: Step, other: Step) -> Iterator[tuple[str, Difference | None]]:
+    optimizers = [(each.get("optimizer"), each.get("kind_of_optimizer")) for each in (one.ranks[0], other.ranks[0])]
+    if optimizers[0] != optimizers[1]:
+        texts = tuple(f"{kind} ({_ordinal(number)})" for number, kind in optimizers)
+        yield "optimizer", Difference("optimizer", "optimizer", (texts[0], texts[1]))
+    yield "optimizer", None
+    found = differing_option(_groups(one), _groups(other))
+    difference = Difference(found.stage, found.text, found.values) if found is not None else None
+    yield "learning rates and options", difference
+
+
+def _groups(step: Step) -> list[Mapping[str, Any]]:
+    return [group for rank in step.ranks for group in rank["groups"]]
+
+
+def _ordinal(number: int | None) -> str:
+    return f"optimizer {(number or 0) + 1} of the run"

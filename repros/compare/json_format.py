@@ -1,0 +1,82 @@
+"""The value of `repros compare --json`, a public format."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from repros.compare.run import Result
+from repros.compare.text import headline
+
+SCHEMA = 1
+"""Raised whenever a key is renamed or removed, or its meaning changes."""
+
+
+class DifferenceJson(TypedDict):
+    """The first difference."""
+
+    step: int
+    stage: str
+    what: str
+    first: str
+    second: str
+    relative: float | None
+    rank: str | None
+
+
+class CompareJson(TypedDict):
+    """What a comparison gave."""
+
+    schema: int
+    equal: bool
+    answer: str
+    steps: int
+    same_bits: int
+    offset: int
+    exact: bool
+    difference: DifferenceJson | None
+    equal_in_step: list[str]
+    largest: dict[str, object] | None
+    tolerance: dict[str, object] | None
+    notes: list[str]
+    exits: list[int]
+
+
+def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
+    """Return a result as an object for JSON."""
+    found, worst, tolerance = result.difference, result.worst, result.tolerance
+    return {
+        "schema": SCHEMA,
+        "equal": found is None,
+        "answer": headline(result),
+        "steps": result.steps,
+        "same_bits": result.same_bits,
+        "offset": result.offset,
+        "exact": result.exact,
+        "difference": None
+        if found is None
+        else {
+            "step": result.offset + result.steps + 1,
+            "stage": found.stage,
+            "what": found.text,
+            "first": found.values[0],
+            "second": found.values[1],
+            # JSON has no infinity.
+            "relative": found.relative if found.relative is None or found.relative < float("inf") else None,
+            "rank": found.rank,
+        },
+        "equal_in_step": list(result.equal),
+        "largest": None
+        if worst is None
+        else {"relative": worst.relative, "allowed": worst.allowed, "where": worst.where, "step": worst.step},
+        "tolerance": None
+        if tolerance is None
+        else {
+            "relative": tolerance.relative,
+            "dtype": tolerance.dtype,
+            "modules": tolerance.modules,
+            "terms": tolerance.terms,
+            "step": tolerance.step,
+        },
+        "notes": list(result.notes),
+        "exits": list(exits),
+    }

@@ -1,0 +1,76 @@
+"""The options of an optimizer's groups of parameters, compared parameter by parameter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_NAMES = {"lr": "learning rate", "weight_decay": "weight decay"}
+_SAME = 1e-9
+"""Relative difference of two rates that differ by how they were computed, in double precision."""
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class OptionGap:
+    """How the options of a parameter differ, or which parameters one run alone has."""
+
+    stage: str
+    text: str
+    values: tuple[str, str]
+
+
+def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> OptionGap | None:
+    """Return the first difference of two lists of groups, the learning rate's before that of other options.
+
+    Args:
+        one: groups with their `options` and the `names` of their parameters, of all ranks.
+        other: those of the second run.
+    """
+    options = [_by_parameter(groups) for groups in (one, other)]
+    only = [[name for name in options[mine] if name not in options[1 - mine]] for mine in (0, 1)]
+    gaps = [gap for name in options[0] if name in options[1] for gap in _gaps(name, options[0][name], options[1][name])]
+    gaps.sort(key=lambda gap: gap[0] != "lr")
+    if gaps:
+        option, name, values = gaps[0]
+        same = sum(gap[0] == option and gap[2] == values for gap in gaps)
+        of = f"{same} parameters" if same > 1 else name
+        title = _NAMES.get(option, option)
+        return OptionGap(title, f"{title} of {of}", values)
+    if any(only):
+        texts = tuple(_list(names) if names else "no others" for names in only)
+        return OptionGap(
+            "parameters trained", "parameters that the optimizer has in one run alone", (texts[0], texts[1])
+        )
+    return None
+
+
+def _by_parameter(groups: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {name: group["options"] for group in groups for name in group["names"]}
+
+
+def _gaps(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, tuple[str, str]]]:
+    return [
+        (option, name, (_text(one[option]), _text(other[option])))
+        for option in one
+        if option in other and not _is_same(one[option], other[option])
+    ]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=_SAME)
+    return bool(one == other)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

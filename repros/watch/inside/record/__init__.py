@@ -1,0 +1,30 @@
+"""The recording of a training for `repros compare`: what each optimizer step had, used and gave, as numbers.
+
+A folder of events that holds a file `request.REQUEST` asks for a recording in the place of the checks. `recorder`
+listens to the observations of a process and writes one event `recorded` for each step; `calls` observes the modules,
+`names` gives modules and parameters the names that they have without wrappers, `summary` makes numbers of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.record.request import Request
+
+
+def listen(watch: Any, request: Request) -> None:
+    """Record what this process trains."""
+    from repros.watch.inside.record.recorder import Recorder
+
+    if request.seed is not None:
+        _seed(request.seed)
+    Recorder(watch, request).listen()
+
+
+def _seed(seed: int) -> None:
+    import random
+
+    random.seed(seed)
+    when_imported("numpy.random", lambda module: module.seed(seed % 2**32))
+    when_imported("torch", lambda module: module.manual_seed(seed))

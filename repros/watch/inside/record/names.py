@@ -1,0 +1,119 @@
+"""The names that modules and parameters have without what wraps them, the same on one rank and on several.
+
+A module's name is its path below the outermost module that holds it. Wrappers (DistributedDataParallel, what
+`torch.compile` returns, FSDP, Fabric's and activation checkpoints) leave the path as if they were not there.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+_HIDDEN = {
+    *("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_original_module"),
+    "_fpw_module",
+}
+"""Attributes by which a wrapper holds what it wraps, and nothing else does."""
+_WRAPPERS = {
+    *("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "AveragedModel", "DeepSpeedEngine"),
+    *("ShardedDataParallel", "_LightningModuleWrapperBase", "CheckpointWrapper"),
+}
+"""Classes whose attribute `module` is what they wrap."""
+_MOST_SCANS = 100
+
+
+class Names:
+    """The names of this process's modules and parameters, found when one without a name is met."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._modules: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._parameters: dict[int, tuple[Any, str]] = {}
+        """By `id`, with a weak reference: another parameter may get the `id` of one that is gone."""
+        self._roots: list[Any] = []
+        """Weak references."""
+        self._scans = 0
+        self._nameless: set[int] = set()
+        """Parameters, by `id`, that were looked for already."""
+
+    def of_module(self, module: Any) -> str:
+        """Return a module's name; the class's for one that no other holds."""
+        if module not in self._modules:
+            self._scan(module)
+        return self._modules.setdefault(module, type(module).__name__)
+
+    def of_parameters(self, parameters: list[Any]) -> list[str | None]:
+        """Return the names of parameters; None for one that no module holds."""
+        unknown = [parameter for parameter in parameters if self._known(parameter) is None]
+        if any(id(parameter) not in self._nameless for parameter in unknown):
+            self._scan(None)
+            self._nameless.update(id(parameter) for parameter in unknown)
+        return list(map(self._known, parameters))
+
+    def parameters(self) -> list[Any]:
+        """Return the trained parameters of all modules that have a name, each once, in the order of their modules."""
+        roots = filter(None, (reference() for reference in self._roots))
+        found = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
+        return list({id(parameter): parameter for parameter in found}.values())
+
+    def buffers(self) -> dict[str, Any]:
+        """Return the buffers of all modules that have a name, by theirs."""
+        found: dict[str, Any] = {}
+        for module, path in self._modules.items():
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    found.setdefault(f"{path}.{name}", buffer)
+        return found
+
+    def _known(self, parameter: Any) -> str | None:
+        reference, name = self._parameters.get(id(parameter), (lambda: None, ""))
+        return name if reference() is parameter else None
+
+    def _scan(self, called: Any) -> None:
+        """Name all modules of this process anew; at most a few times, since it looks at every object."""
+        self._scans += 1
+        if self._scans > _MOST_SCANS:
+            return
+        roots = _find_roots()
+        if called is not None and all(root is not called for root in roots):
+            roots.append(called)
+        self._roots = list(map(weakref.ref, roots))
+        for root in roots:
+            self._name(root, "", set())
+
+    def _name(self, module: Any, path: str, above: set[int]) -> None:
+        if id(module) in above:
+            return
+        self._modules.setdefault(module, path or type(_unwrap(module)).__name__)
+        for name, parameter in module._parameters.items():
+            if parameter is not None and self._known(parameter) is None:
+                self._parameters[id(parameter)] = (weakref.ref(parameter), f"{path}.{name}".lstrip("."))
+        for name, child in module._modules.items():
+            if child is not None:
+                below = path if _is_wrapped(module, name) else f"{path}.{name}".lstrip(".")
+                self._name(child, below, above | {id(module)})
+
+
+def _is_wrapped(module: Any, name: str) -> bool:
+    """Return whether the child of this name is what a module wraps."""
+    return name in _HIDDEN or (name == "module" and type(module).__name__ in _WRAPPERS)
+
+
+def _unwrap(module: Any) -> Any:
+    for _ in range(10):  # wrappers in one another
+        found = (child for name, child in module._modules.items() if child is not None and _is_wrapped(module, name))
+        module = next(found, module)
+    return module
+
+
+def _find_roots() -> list[Any]:
+    """Return the modules that no other module holds, those with the most modules below them first."""
+    import torch
+
+    kind = torch.nn.Module
+    # By the class: an attribute such as `__class__` of a lazy object may import something.
+    modules = [found for found in gc.get_objects() if issubclass(type(found), kind) and "_modules" in found.__dict__]
+    held = {id(child) for module in modules for child in module._modules.values() if child is not None}
+    roots = [module for module in modules if id(module) not in held]
+    return sorted(roots, key=lambda root: -sum(1 for _ in root.modules()))

@@ -1,0 +1,178 @@
+"""Writes an event `recorded` for each optimizer step of this process, and for each backward before the first step.
+
+A step's event has its number, the optimizer's, for each group of parameters the options (learning rate and others) and
+the names, the passes that led to it (`calls.Pass`), and by parameter's name the summaries of the optimizer's state and
+the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it. `kind` is
+`step` or `backward`: in a program that makes no step, each backward counts as one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from typing import Any
+
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.record.calls import Calls
+from repros.watch.inside.record.names import Names
+from repros.watch.inside.record.request import Request
+from repros.watch.inside.record.summary import summarise
+
+_HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
+"""Options of a group that choose among ways to compute the same, or that no step uses."""
+
+
+class Recorder:
+    """Records one process."""
+
+    def __init__(self, watch: Any, request: Request) -> None:
+        """Take the watch of the process, and what to record."""
+        self._watch = watch
+        self._most = request.steps
+        self._names = Names()
+        self._calls = Calls(self._names, watch.events.failed)
+        self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._number = 0
+        self._backwards = 0
+        self._step: dict[str, Any] | None = None
+        self._seeds = 0 if request.seed is None else -1
+        """How often the program has seeded torch: the first time is the request's."""
+        self._is_compiled = False
+
+    def listen(self) -> None:
+        """Listen to the observations of this process."""
+        for name in ("before_backward", "differentiating", "after_backward", "before_step", "after_step"):
+            self._watch.listen(name, getattr(self, f"_{name}"))
+        self._watch.listen("compiles", self._compiles)
+        self._watch.listen("seeded", self._seeded)
+        when_imported("torch.nn.modules.module", self._calls.on)
+
+    def _seeded(self, _: Any) -> None:
+        self._seeds += 1
+
+    def _compiles(self) -> None:
+        self._is_compiled = True
+        self._calls.off()
+
+    def _before_backward(self) -> None:
+        self._calls.is_backward = True
+
+    def _differentiating(self, tensors: Any) -> None:
+        for tensor in tensors if isinstance(tensors, (list, tuple)) else [tensors]:
+            self._calls.passes[-1].losses.append(summarise(tensor))
+
+    def _after_backward(self) -> None:
+        self._calls.is_backward = False
+        self._calls.end_pass()
+        if self._step is not None:
+            self._step["has_backward"] = True
+        elif self._number == 0 and not self._is_over(self._backwards):
+            self._backwards += 1
+            parameters = self._named(self._names.parameters())
+            passes = [each.as_json() for each in self._calls.passes if each.losses or each.roots]
+            found = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
+            self._write("backward", self._backwards, {**found, "buffers": _summaries(self._names.buffers())})
+
+    def _is_over(self, number: int) -> bool:
+        return self._most is not None and number >= self._most
+
+    def _before_step(self, optimizer: Any, _: int) -> None:
+        self._calls.is_backward = False
+        if self._is_over(self._number):
+            self._calls.off()
+            return
+        parameters = self._named(parameters_of(optimizer))
+        names = {id(parameter): name for name, parameter in parameters.items()}
+        self._step = {
+            "kind_of_optimizer": type(optimizer).__name__,
+            "groups": [_group(group, names) for group in optimizer.param_groups],
+            "state": _state(optimizer, parameters),
+            "before": _summaries(parameters),
+            "gradients": _gradients(parameters),
+            "has_backward": False,
+        }
+
+    def _after_step(self, optimizer: Any, _: int) -> None:
+        step, self._step = self._step, None
+        if step is None:
+            return
+        parameters = self._named(parameters_of(optimizer))
+        if step.pop("has_backward"):  # the step itself has called forward and backward, in a closure
+            step["gradients"] = _gradients(parameters)
+        step["after"] = _summaries(parameters)
+        step["buffers"] = _summaries(self._names.buffers())
+        step["passes"] = self._calls.take()
+        # Numbered as they end a step: one that steps within another's, as ZeroRedundancyOptimizer's, is recorded alone.
+        step["optimizer"] = self._optimizers.setdefault(optimizer, len(self._optimizers))
+        self._number += 1
+        self._write("step", self._number, step)
+
+    def _named(self, parameters: list[Any]) -> dict[str, Any]:
+        """Return parameters by their names, which are numbered where several have the same."""
+        found: dict[str, Any] = {}
+        names = self._names.of_parameters(parameters)
+        for place, parameter in enumerate(parameters):
+            name = base = names[place] or f"parameter {place}"
+            repeated = 1
+            while name in found:
+                repeated += 1
+                name = f"{base} ({repeated})"
+            found[name] = parameter
+        return found
+
+    def _write(self, kind: str, number: int, found: dict[str, Any]) -> None:
+        facts = {"world": _world_size(), "seeded": self._seeds > 0, "compiled": self._is_compiled}
+        self._watch.events.write("recorded", kind=kind, number=number, **facts, **found)
+
+
+def _world_size() -> int:
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        if distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_world_size())
+    except Exception:  # not imported, or being ended
+        return 1
+    return 1 if distributed is None else int(os.environ.get("WORLD_SIZE", "1") or 1)
+
+
+def _group(group: dict[str, Any], names: dict[int, str]) -> dict[str, Any]:
+    options = {name: _plain(value) for name, value in group.items() if name not in _HOW}
+    options = {name: value for name, value in options.items() if value is not None}
+    return {"options": options, "names": [names[id(parameter)] for parameter in group["params"]]}
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers, a tuple of them or a tensor of one as plain values; None for all else."""
+    if hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _state(optimizer: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    found = {}
+    for name, parameter in parameters.items():
+        for key, value in (optimizer.state.get(parameter) or {}).items():
+            if isinstance(value, torch.Tensor):
+                found[f"{key} of {name}"] = summarise(value)
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                found[f"{key} of {name}"] = summarise(torch.tensor(float(value), device="cpu"))
+    return found
+
+
+def _summaries(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: summarise(parameter) for name, parameter in parameters.items()}
+
+
+def _gradients(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the summaries of gradients, None for a parameter without one."""
+    return {
+        name: None if parameter.grad is None else summarise(parameter.grad)
+        for name, parameter in parameters.items()
+        if parameter.requires_grad
+    }

@@ -1,0 +1,139 @@
+"""Numbers in the place of tensors: enough to say whether two are equal, bit for bit or nearly, and to join parts.
+
+A summary has the sum, the sum of absolute values, the smallest and the largest element, and two sums weighted by the
+cosine and the sine of an element's place, all in double precision. The weighted ones differ when elements have changed
+places, and give those of a whole tensor when its parts are known in their order, whatever their lengths.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+from typing import Any
+
+ANGLE = 1.0
+"""Radians between the weights of neighbouring elements: no multiple of it is a whole turn."""
+MOST_ROWS = 4096
+"""Rows of a batch that are told one by one."""
+
+_PART = 1 << 20
+_DIGEST = 8
+_tables: dict[int, tuple[Any, Any]] = {}
+
+
+def summarise(tensor: Any) -> dict[str, Any]:
+    """Return the summary of a tensor of any shape, dtype and device; `unread` says why there is none.
+
+    The result has `shape`, `dtype`, `hash` (of the bytes), `sum`, `abs`, `min`, `max`, `cos`, `sin`, and for the local
+    part of a tensor that several ranks hold `part`.
+    """
+    import torch
+
+    try:
+        with torch.no_grad():
+            local, is_part = _local(tensor.detach())
+            values = _on_host(local)
+            found: dict[str, Any] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
+            found.update({"hash": _hash([values]), **_numbers(values)})
+            if is_part:
+                found["part"] = list(local.shape)
+            return found
+    except Exception as error:  # a meta tensor, a functorch wrapper
+        return {"unread": f"{type(error).__name__}: {error}"[:200]}
+
+
+def rows_of(tensors: list[Any]) -> dict[str, Any] | None:
+    """Return what identifies the rows of a batch: for each the hash of its bytes, and three of a summary's numbers.
+
+    Args:
+        tensors: those that have as many rows, along their first dimension, as the first one are read together.
+    """
+    import torch
+
+    tensors = [tensor for tensor in tensors if tensor.dim() > 0 and tensor.shape[0] > 0]
+    if not tensors:
+        return None
+    with torch.no_grad():
+        parts = [_on_host(_local(each.detach())[0]) for each in tensors if each.shape[0] == tensors[0].shape[0]]
+        number = parts[0].shape[0]
+        read = min(number, MOST_ROWS)
+        flat = [part[:read].reshape(read, -1) for part in parts]
+        numbers = sum(_row_numbers(part) for part in flat).tolist()
+        rows = [[_hash([part[row] for part in flat]), *numbers[row]] for row in range(read)]
+        shapes = [[str(part.dtype).rpartition(".")[2], *part.shape[1:]] for part in parts]
+        return {"number": number, "shapes": shapes, "rows": rows}
+
+
+def _local(tensor: Any) -> tuple[Any, bool]:
+    """Return what this rank holds of a tensor, and whether that is a part."""
+    if not hasattr(tensor, "to_local"):
+        return tensor, False
+    return tensor.to_local(), any(not placement.is_replicate() for placement in tensor.placements)
+
+
+def _on_host(tensor: Any) -> Any:
+    if tensor.is_sparse or str(tensor.layout) != "torch.strided":
+        tensor = tensor.to_dense()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    return tensor.cpu().contiguous()
+
+
+def _hash(tensors: list[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=_DIGEST)
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        if size:
+            digest.update((ctypes.c_char * size).from_address(tensor.data_ptr()))
+    return digest.hexdigest()
+
+
+def _as_double(tensor: Any) -> Any:
+    import torch
+
+    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return real.reshape(-1).to(torch.float64)
+
+
+def _numbers(tensor: Any) -> dict[str, float]:
+    totals = {"sum": 0.0, "abs": 0.0, "min": math.inf, "max": -math.inf, "cos": 0.0, "sin": 0.0}
+    if tensor.numel() == 0:
+        return dict.fromkeys(totals, 0.0)
+    flat = tensor.reshape(-1)
+    for start in range(0, flat.numel(), _PART):
+        part = _as_double(flat[start : start + _PART])
+        cosine, sine = _weighted(part)
+        low, high = part.aminmax()
+        totals["sum"] += float(part.sum())
+        totals["abs"] += float(part.abs().sum())
+        totals["min"], totals["max"] = min(totals["min"], float(low)), max(totals["max"], float(high))
+        turned = math.cos(start * ANGLE), math.sin(start * ANGLE)
+        totals["cos"] += cosine * turned[0] - sine * turned[1]
+        totals["sin"] += cosine * turned[1] + sine * turned[0]
+    return totals
+
+
+def _weighted(part: Any) -> tuple[float, float]:
+    cosines, sines = _table(part.numel())
+    return float(part @ cosines), float(part @ sines)
+
+
+def _table(size: int) -> tuple[Any, Any]:
+    """Return the cosines and sines of the first places, made once for the largest size so far."""
+    import torch
+
+    if _tables.get(0) is None or _tables[0][0].numel() < size:
+        angles = torch.arange(max(size, 1024), dtype=torch.float64, device="cpu") * ANGLE
+        _tables[0] = (angles.cos(), angles.sin())
+    cosines, sines = _tables[0]
+    return cosines[:size], sines[:size]
+
+
+def _row_numbers(flat: Any) -> Any:
+    """Return for each row its sum, the sum of its absolute values and its sum weighted by cosines."""
+    import torch
+
+    rows = (torch.view_as_real(flat).flatten(1) if flat.is_complex() else flat).to(torch.float64)
+    cosines, _ = _table(rows.shape[1])
+    return torch.stack([rows.sum(1), rows.abs().sum(1), rows @ cosines], dim=1)

@@ -1,0 +1,24 @@
+"""The page of `repros compare` shows the kept comparisons, and every one without a difference has its reason."""
+
+from __future__ import annotations
+
+from tests.tools.compare_table import PAGE, fill, read_judged, read_lines
+
+
+def test_the_tables_are_those_of_the_kept_comparisons() -> None:
+    page = PAGE.read_text("utf-8")
+    assert fill(page) == page, "run: python -m tests.tools.compare_table"
+
+
+def test_every_failure_without_a_difference_has_its_reason() -> None:
+    without = {line["repro"] for line in read_lines() if line["status"] != "different"}
+    assert set(read_judged()["no_difference"]) == without
+
+
+def test_every_consequence_is_of_a_difference() -> None:
+    different = {line["repro"] for line in read_lines() if line["status"] == "different"}
+    assert set(read_judged()["consequence"]) <= different
+
+
+def test_no_recording_has_failed() -> None:
+    assert [line["repro"] for line in read_lines() if line["failures"]] == []

@@ -1,0 +1,70 @@
+"""The generated parts of `docs/compare.md`, which `python -m tests.tools.compare_table` writes into it.
+
+The table of pairs comes from `tests/compare/pairs.jsonl`, that of the catalogue's silent failures from
+`catalogue.jsonl` beside it, with what people judged in `judged.toml`.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repros.docs.generator import run_generator
+from repros.simulated_gpus.tools.page import fill_part
+from tests.tools import compare_pairs
+from tests.tools.compare_catalogue import KEPT
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/compare.md"
+JUDGED = ROOT / "tests/compare/judged.toml"
+"""For failures in which no step differs, why; for those whose first difference is only a consequence, of what."""
+
+
+def read_lines() -> list[dict[str, Any]]:
+    """Return the kept comparisons of the catalogue, in its order."""
+    return [json.loads(line) for line in KEPT.read_text("utf-8").splitlines()] if KEPT.exists() else []
+
+
+def read_judged() -> dict[str, dict[str, str]]:
+    """Return the tables `no_difference` and `consequence`: a clause by the id of a failure."""
+    found: dict[str, dict[str, str]] = tomllib.loads(JUDGED.read_text("utf-8"))
+    return found
+
+
+def catalogue() -> str:
+    """Return the tables of the silent failures in Markdown, and the counts before them."""
+    lines, judged = read_lines(), read_judged()
+    different = [line for line in lines if line["status"] == "different"]
+    others = [line for line in lines if line["status"] != "different"]
+    at_cause = [line for line in different if line["repro"] not in judged["consequence"]]
+    counts = (
+        f"Of {len(lines)} failures, {len(different)} have a first difference, {len(at_cause)} of these where the cause"
+        f" is; in {len(others)} no step differs.\n\n"
+    )
+    rows = ["| Repro | Step | First difference | Fixed | Failing | |", "|---|---|---|---|---|---|"]
+    rows += [_row(line, judged["consequence"].get(line["repro"], "")) for line in different]
+    without = ["", "| Repro | Why no step differs |", "|---|---|"]
+    without += [f"| {line['repro']} | {judged['no_difference'].get(line['repro'], '')} |" for line in others]
+    return counts + "\n".join(rows) + "\n" + "\n".join(without) + "\n"
+
+
+def _row(line: Mapping[str, Any], consequence: str) -> str:
+    where = f"{line['text']}{', ' + line['rank'] if line['rank'] else ''}"
+    values = [value.replace("|", "\\|") for value in line["values"]]
+    note = f"a consequence: {consequence}" if consequence else ""
+    return f"| {line['repro']} | {line['steps'] + 1} | {where} | {values[0]} | {values[1]} | {note} |"
+
+
+def fill(page: str) -> str:
+    """Return the page with each generated part between its marks."""
+    for name, body in {"pairs": compare_pairs.table(), "catalogue": catalogue()}.items():
+        page = fill_part(page, name, body)
+    return page
+
+
+if __name__ == "__main__":
+    about = "Write what `repros compare` says of healthy pairs and of the catalogue into docs/compare.md."
+    run_generator("tests.tools.compare_table", about, PAGE, fill)
