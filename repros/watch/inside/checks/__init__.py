@@ -17,6 +17,7 @@ FAMILIES = (
     *("stream", "loop", "checkpoint", "kept", "average", "copies", "hooks", "collectives", "waiting"),
     *("switched", "changed"),
     *("collated", "tokenized", "scored", "resumed"),
+    "nan",
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
 
