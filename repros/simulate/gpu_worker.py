@@ -19,8 +19,8 @@ _OFF = (
     *("lf", "failedfirst", "newfirst", "cacheclear"),
 )
 _NONE = ("numprocesses", "maxprocesses", "pastebin", "xmlpath", "htmlpath", "report_log")
-_OTHERS: Mapping[str, Any] = {"maxfail": 0, "dist": "no", "tx": [], "no_cov": True}
-_OF_THE_SESSION: Mapping[str, Any] = dict.fromkeys(_OFF, False) | dict.fromkeys(_NONE) | _OTHERS
+_OTHERS: dict[str, Any] = {"maxfail": 0, "dist": "no", "tx": [], "no_cov": True}
+_OF_THE_SESSION: dict[str, Any] = {**dict.fromkeys(_OFF, False), **dict.fromkeys(_NONE), **_OTHERS}
 """The options, of pytest and of common plugins, that this session has in its own way."""
 
 

@@ -72,6 +72,5 @@ def gpus(request: pytest.FixtureRequest) -> list[Any]:
         pytest.fail(
             "the fixture gpus needs a number: mark the test @pytest.mark.gpus(2), or give --gpus 2", pytrace=False
         )
-    import torch  # noqa: PLC0415 - the environment under test has it; the process with simulated GPUs is ready for it
-
+    torch = pytest.importorskip("torch")  # this process is ready for it by now
     return [torch.device("cuda", place) for place in range(number)]

@@ -70,18 +70,17 @@ def watching(
     Raises:
         UnknownNameError: a name of `only` or `skip` is neither that of a check nor the first words of one.
     """
-    only, skip = frozenset(only), frozenset(skip)
+    only, skip, also = frozenset(only), frozenset(skip), frozenset(FIRST_NAN if first_nan else ())
     refuse_unknown_checks([*sorted(only), *sorted(skip)])
     if _IS_WATCHED:
         yield []
         return
     _loaded[:] = _loaded or catalogue.load().repros
     folder = tempfile.mkdtemp(prefix="repros-watch-")
-    options = Options(folder, every, only, skip, frozenset(FIRST_NAN if first_nan else ()))
+    options = Options(folder, every, only, skip, also)
     report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
     owner, before = os.getpid(), install.installed[0].options if install.installed else None
-    python_path = contract.python_path(os.environ.get("PYTHONPATH"))
-    with _environ({**options.to_environ(), "PYTHONPATH": python_path}):
+    with _environ({**options.to_environ(), "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}):
         install.begin(options)
         reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
         reader.start()

@@ -63,6 +63,10 @@ def constant_row_in_a_module():
     return train(Net(nn.Sequential(nn.Tanh(), Divide())), with_zeros(2))
 
 
+def constant_row_in_double_precision():
+    return train(Net(nn.Sequential(nn.Tanh(), Divide())).double(), (x.double() for x in with_zeros()))
+
+
 class Checkpointed(nn.Module):
     def __init__(self, inner):
         super().__init__()

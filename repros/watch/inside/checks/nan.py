@@ -1,6 +1,6 @@
 """With `--first-nan`: where the first value came from that is not finite and was trained on.
 
-Speaks, once for each process: when an optimizer takes a step although the loss or a gradient is infinite or not a
+Speaks: once for each process, when an optimizer takes a step although the loss or a gradient is infinite or not a
 number, and when ten backward passes in a row were so and no step was taken, as by a GradScaler whose scale has fallen
 below 1/16, or that had stepped before. It names the first cause: `nan_batch`: an input of a module, or what a loader
 handed out, was so already; `nan_output`: a module, the innermost, gave such values for finite inputs and parameters, or
@@ -10,9 +10,9 @@ parameter or buffer was so before any step. It says the step, the rank, the rang
 values.
 Silent: unless `--first-nan` or `--only nan` asks for it. About values that reach no loss, such as the -inf of masks
 and the inf of a first best loss: a place whose values were so in a step that ended well is left out, and so is one
-that a module has made finite again; about steps that GradScaler, or the program itself, skips now and then;
-about what a compiler traced, of which the inputs and outputs of the whole are seen; within CUDA graphs, functional
-transforms and tracers. On a rank whose own loss is finite while the reduced gradients are not, unless no rank says more.
+that a module has made finite again; about steps that GradScaler, or the program itself, skips now and then; about what
+a compiler traced, of which the inputs and outputs of the whole are seen; within CUDA graphs, functional transforms and
+tracers. On a rank whose own loss is finite while the reduced gradients are not, unless no rank says more.
 Costs: in each step, one pass over what modules get and give, whose results an accelerator hands over once, and one
 over the gradients after the backward. Nothing after it has spoken.
 """
@@ -27,7 +27,7 @@ from typing import Any
 from repros.inside.import_hooks import when_imported
 from repros.watch.inside.checks import Check
 from repros.watch.inside.nan import calls, evidence, graph, weights
-from repros.watch.inside.nan.ranges import Ranges, count_not_finite, tensors_in
+from repros.watch.inside.nan.ranges import tensors_in
 from repros.watch.inside.observe.optimizers import coming, steps
 from repros.watch.inside.values import is_capturing
 from repros.watch.inside.watch import Watch
@@ -72,6 +72,7 @@ class _First:
         self._pending: evidence.Evidence | None = None
         self._row: list[evidence.Evidence] = []
         self._scaler: Any = None
+        self._trainer: Any = None
         self._norms: dict[int, float] = {}
         self._has_stepped = False
         self._given: tuple[float, float] | None = None
@@ -93,15 +94,17 @@ class _First:
         self._calls.follow_compiled()
 
     def fit_begins(self, trainer: Any) -> None:
-        self._calls.roots.add(trainer.lightning_module)
+        self._trainer = weakref.ref(trainer)  # which has no module yet
+
+    def _know_trainers_module(self) -> None:
+        """Let names begin at a LightningModule, whose training step is called past its `forward`."""
+        trainer = self._trainer() if self._trainer is not None else None
+        if trainer is not None and trainer.lightning_module is not None:
+            self._calls.roots.add(trainer.lightning_module)
 
     def handed(self, batch: Any) -> None:
-        bad = []
-        for path, tensor in tensors_in(batch):
-            found = Ranges().of(tensor) if tensor.device.type == "cpu" else None
-            if found is not None and found.kinds:
-                bad.append(evidence.InBatch(path, found, count_not_finite(tensor)))
-        self._batches.append(bad)
+        ranges = self._calls.ranges
+        self._batches.append([evidence.InBatch(path, tensor, ranges.of(tensor)) for path, tensor in tensors_in(batch)])
 
     def scaler_steps(self, scaler: Any, _: Any) -> None:
         self._scaler = weakref.ref(scaler) if scaler.is_enabled() else None
@@ -115,6 +118,7 @@ class _First:
         self._calls.is_paused = True
         self._roots = [getattr(root, "grad_fn", None) for root in roots]
         if any(found.kinds for found in self._loss):
+            self._know_trainers_module()
             self._note(self._of_loss())
 
     def before_backward(self) -> None:
@@ -128,7 +132,8 @@ class _First:
             return
         gradients = {key: parameter.grad for key, parameter in weights.held().items()}
         self._norms, bad = weights.not_finite(gradients, self._watch.known())
-        if bad and (self._pending is None):
+        if bad and self._pending is None:
+            self._know_trainers_module()
             self._note(evidence.of_gradients(self._calls, roots, self._loss, bad, self._norms))
         if self._pending is None:
             return
@@ -165,7 +170,7 @@ class _First:
         return evidence.of_loss(self._calls, self._loss, operation, self._given, is_compiled=self._watch.compiles)
 
     def _handed(self) -> list[evidence.InBatch]:
-        return [each for batch in reversed(self._batches) for each in batch]
+        return [each for batch in reversed(self._batches) for each in batch if each.found.kinds]
 
     def zeroing(self, _: Any) -> None:
         """End a step that was skipped."""

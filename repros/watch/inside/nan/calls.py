@@ -251,7 +251,7 @@ def first_of(suspects: list[Suspect], usual: dict[tuple[Any, ...], int]) -> Susp
         if suspect.kinds & ~usual.get(suspect.site, 0) and (suspect.is_passed_on or not suspect.is_absorbed)
     ]
     severe = [suspect for suspect in unusual if suspect.kinds & (NAN | INF)]
-    return (severe or unusual or [None])[0]
+    return next(iter(severe or unusual), None)
 
 
 def _keywords() -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from repros.watch.inside.nan import graph, weights
 from repros.watch.inside.nan.calls import Calls, Suspect
 from repros.watch.inside.nan.names import name_of_module, names_of_parameters, place_of_forward
-from repros.watch.inside.nan.ranges import NAN, Range, words_of
+from repros.watch.inside.nan.ranges import NAN, Range, count_not_finite, words_of
 from repros.watch.inside.observe.optimizers import steps
 
 _MOST_NAMES = 5
@@ -38,11 +38,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class InBatch:
-    """A tensor of a batch, as its loader handed it out, with values that are not finite."""
+    """A tensor of a batch, as its loader handed it out."""
 
     path: str
+    tensor: Any
     found: Range
-    count: int
 
     def is_new(self, healthy: dict[str, int]) -> bool:
         """Return whether no steps have ended well with such values at this place; a loader may be read ahead."""
@@ -130,11 +130,12 @@ def of_arrived(calls: Calls, suspect: Suspect, handed: InBatch | None) -> Eviden
 
 def of_batch(handed: InBatch) -> Evidence:
     """Return that a loader's batch was not finite, which no module was given."""
+    count = count_not_finite(handed.tensor)
     text = (
         f"the loader handed out {words_of(handed.found.kinds)} in batch{handed.path}:"
-        f" {_share(handed.count, handed.found)}; all that modules gave is finite, and the loss is not"
+        f" {_share(count, handed.found)}; all that modules gave is finite, and the loss is not"
     )
-    return Evidence("batch", text, [f"batch{handed.path}"], _numbers(handed.count, handed.found, []))
+    return Evidence("batch", text, [f"batch{handed.path}"], _numbers(count, handed.found, []))
 
 
 def of_loss(
@@ -202,7 +203,7 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
     ordered = [key for key in held if key in bad]
     key = ordered[0]
     name = names.get(key, "a parameter")
-    numbers = {"parameters_not_finite": len(bad), "parameters": len(held)}
+    numbers: dict[str, Any] = {"parameters_not_finite": len(bad), "parameters": len(held)}
     optimizer, group = weights.owner_of(key) or (None, {})
     number = steps.get(optimizer, 0) if optimizer is not None else 0
     shown = [names.get(each, "") for each in ordered]
@@ -216,7 +217,7 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
         f" {len(bad):,} of {len(held):,} parameters in all: {why}"
     )
     if gradient is not None and math.isfinite(gradient):
-        numbers.update(gradient_norm=gradient, learning_rate=float(group.get("lr", 0.0)))  # type: ignore[dict-item]
+        numbers.update(gradient_norm=gradient, learning_rate=float(group.get("lr", 0.0)))
     return Evidence("step", text, [*filter(None, shown)][:_MOST_NAMES], numbers, step=number)
 
 

@@ -105,9 +105,9 @@ class Ranges:
     def of(self, tensor: Any) -> Range:
         """Return a tensor's range; that of an accelerator's tensor is read later, by :meth:`read`."""
         version = 0 if tensor.is_inference() else tensor._version
-        reference, known_version, found = self._known.get(id(tensor), (None, 0, None))
-        if found is not None and reference() is tensor and known_version == version:
-            return found
+        known = self._known.get(id(tensor))
+        if known is not None and known[0]() is tensor and known[1] == version:
+            return known[2]
         if len(self._known) > _MOST_KNOWN:  # a long evaluation, without a step
             self._known.clear()
         found = Range(tensor)

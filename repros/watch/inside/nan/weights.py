@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from repros.watch.inside.observe.optimizers import parameters_of, steps, unstepped
 from repros.watch.inside.values import Known, is_plain, norms_of
+
+_Key = TypeVar("_Key", int, str)
 
 
 def optimizers() -> list[Any]:
@@ -27,7 +29,7 @@ def _local(tensor: Any) -> Any:
     return tensor._values() if tensor.is_sparse else tensor
 
 
-def not_finite(tensors: dict[int, Any], known: Known) -> tuple[dict[int, float], set[int]]:
+def not_finite(tensors: dict[_Key, Any], known: Known) -> tuple[dict[_Key, float], set[_Key]]:
     """Return the norm of each tensor that can be read, and the keys of those with a value that is not finite.
 
     Args:
@@ -35,7 +37,9 @@ def not_finite(tensors: dict[int, Any], known: Known) -> tuple[dict[int, float],
         known: what was found out about tensors that nothing has written to since.
     """
     local = {key: _local(tensor) for key, tensor in tensors.items() if tensor is not None}
-    floating = {key: each for key, each in local.items() if is_plain(each) and each.is_floating_point()}
+    floating: dict[_Key, Any] = {
+        key: each for key, each in local.items() if is_plain(each) and each.is_floating_point()
+    }
     norms = dict(zip(floating, norms_of([*floating.values()], known)))
     # The norm of large elements may itself be infinite.
     suspects = [key for key, norm in norms.items() if norm - norm != 0]
