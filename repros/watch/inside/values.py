@@ -83,7 +83,7 @@ def _in_parts(tensor: Any) -> tuple[Any, Any]:
 
     with torch.no_grad():
         parts = tensor.detach().view(-1).split(_PART)
-        both = [(torch.linalg.vector_norm(part, dtype=torch.float32), part.sum(dtype=torch.float32)) for part in parts]
+        both = [(_norm(part), part.sum(dtype=torch.float32)) for part in parts]
         norms, sums = (torch.stack(numbers) for numbers in zip(*both))
         return torch.linalg.vector_norm(norms), sums.sum()
 
