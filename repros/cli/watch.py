@@ -18,7 +18,7 @@ from repros.watch import session
 from repros.watch.finding import Finding
 from repros.watch.identify import Identified
 from repros.watch.json_format import JsonLines
-from repros.watch.names import refuse_unknown_checks
+from repros.watch.names import FIRST_NAN, refuse_unknown_checks
 from repros.watch.report import Report
 from repros.watch.text import format_finding, format_summary
 
@@ -32,6 +32,7 @@ FOUND = 3
         "repros watch -- python train.py",
         "repros watch --strict -- torchrun --nproc-per-node 2 train.py",
         "repros watch --gpus 2 -- python train.py",
+        "repros watch --first-nan -- python train.py",
     ),
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
@@ -40,6 +41,7 @@ FOUND = 3
 @click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also look at every N-th step.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check, or those that begin so; repeatable.")
 @click.option("--skip", multiple=True, metavar="CHECK", help="Not this check, or those that begin so; repeatable.")
+@click.option("--first-nan", is_flag=True, help="Look at each step, and name where the first NaN or inf came from.")
 @program_option
 @click.option("--gpus", type=int, metavar="N", help="Run it on N simulated GPUs, as `repros simulate` does.")
 @catalogue_option
@@ -54,6 +56,7 @@ def watch(
     places: Places,
     *,
     strict: bool,
+    first_nan: bool,
 ) -> int:
     """Run a training program unchanged, and say when a documented failure happens in it.
 
@@ -78,7 +81,8 @@ def watch(
             lines.write(finding, ids)
 
     report = Report(load_catalogue(places), show, only=only, skip=skip)
-    code = session.run(command, session.Options(every, only, skip, interpreter, simulated), report.take)
+    also = FIRST_NAN if first_nan else ()
+    code = session.run(command, session.Options(every, only, skip, interpreter, simulated, also), report.take)
     report.finish()
     for line in format_summary(report):
         show_text(out, line)

@@ -19,7 +19,7 @@ from repros.watch.finding import Finding
 from repros.watch.identify import Identified
 from repros.watch.inside import install
 from repros.watch.inside.watch import Options
-from repros.watch.names import refuse_unknown_checks
+from repros.watch.names import FIRST_NAN, refuse_unknown_checks
 from repros.watch.report import Found, Report
 
 _IS_WATCHED = bool(install.installed)
@@ -50,6 +50,7 @@ def watching(
     every: int = 0,
     only: Iterable[str] = (),
     skip: Iterable[str] = (),
+    first_nan: bool = False,
 ) -> Iterator[list[Found]]:
     """Watch this process, and the ranks that it starts; yield the list to which findings are added.
 
@@ -64,22 +65,22 @@ def watching(
         every: also look at every N-th step; 0 for 1, 2, 4, 8 ... alone.
         only: checks, or the first words of their names, that may speak; empty for all.
         skip: checks, or the first words of their names, that may not.
+        first_nan: also look at each step, and name where the first NaN or inf came from.
 
     Raises:
         UnknownNameError: a name of `only` or `skip` is neither that of a check nor the first words of one.
     """
-    only, skip = frozenset(only), frozenset(skip)
+    only, skip, also = frozenset(only), frozenset(skip), frozenset(FIRST_NAN if first_nan else ())
     refuse_unknown_checks([*sorted(only), *sorted(skip)])
     if _IS_WATCHED:
         yield []
         return
     _loaded[:] = _loaded or catalogue.load().repros
     folder = tempfile.mkdtemp(prefix="repros-watch-")
-    options = Options(folder, every, only, skip)
+    options = Options(folder, every, only, skip, also)
     report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
     owner, before = os.getpid(), install.installed[0].options if install.installed else None
-    python_path = contract.python_path(os.environ.get("PYTHONPATH"))
-    with _environ({**options.to_environ(), "PYTHONPATH": python_path}):
+    with _environ({**options.to_environ(), "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}):
         install.begin(options)
         reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
         reader.start()

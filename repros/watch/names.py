@@ -9,6 +9,9 @@ from repros.errors import refuse_unknown
 from repros.watch.identify import CRASH
 from repros.watch.inside.checks import Check, families, first_words
 
+FIRST_NAN = ("nan",)
+"""The first words of the checks that `--first-nan` asks for."""
+
 _CRASH = Check(CRASH, "an exception that is a documented failure ended the program")
 
 

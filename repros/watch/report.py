@@ -17,6 +17,7 @@ from repros.watch.events import Event
 from repros.watch.finding import Finding, from_event
 from repros.watch.identify import CRASH, Identified, identify
 from repros.watch.inside.checks import is_chosen
+from repros.watch.names import FIRST_NAN
 
 Found = tuple[Finding, tuple[Identified, ...]]
 """A finding, and the repros that it may be, the most certain first."""
@@ -61,6 +62,8 @@ class Report:
         self._compares_crashes = is_chosen(CRASH, frozenset(only), frozenset(skip))
         self._comparison = Comparison()
         self._raised: list[Event] = []
+        self._echoes: list[Event] = []
+        """What a rank has got from another one, which may say more about it itself."""
         self._said: set[tuple[str, str]] = set()
 
     @property
@@ -79,9 +82,12 @@ class Report:
         self.processes.add(event["pid"])
         match event["event"]:
             case "finding":
-                self._add(from_event(event))
+                if not self._has_first(event["check"]):
+                    self._add(from_event(event))
             case "raised":
                 self._raised.append(event)
+            case "echo":
+                self._echoes.append(event)
             case "lost":
                 self.lost.add(event["pid"])
             case "failed":
@@ -94,8 +100,20 @@ class Report:
         """Compare what only the end decides, and name the crash."""
         for finding in self._comparison.finish():
             self._add(finding)
+        self._add_echo()
         if self._compares_crashes:
             self._name_crash()
+
+    def _add_echo(self) -> None:
+        """Report the first echo if no rank has reported what it is an echo of."""
+        for event in sorted(self._echoes, key=lambda event: (event["step"], event["rank"] or 0))[:1]:
+            if not self._has_first(event["check"]):
+                self._add(from_event(event))
+
+    def _has_first(self, check: str) -> bool:
+        """Return whether a check speaks of what comes first in a program, and one like it has spoken for a rank."""
+        first, *_ = check.split("_")
+        return first in FIRST_NAN and any(finding.check.startswith(f"{first}_") for finding, _ in self.found)
 
     def _name_crash(self) -> None:
         raised = sorted(self._raised, key=lambda event: (event["rank"] is None, event["rank"] or 0, event["pid"]))

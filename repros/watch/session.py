@@ -36,11 +36,14 @@ class Options:
     """An interpreter whose folder comes first on the program's PATH."""
     simulated: Mapping[str, str] = field(default_factory=dict)
     """The environment variables of simulated GPUs; empty for none."""
+    also: tuple[str, ...] = ()
+    """Checks, or the first words of their names, that speak only where they are asked for."""
 
     def environ(self, folder: Path) -> dict[str, str]:
         """Return the environment variables of the program."""
         kept = {name: value for name, value in os.environ.items() if name not in contract.OF_THE_WATCH}
-        ours = watch.Options(str(folder), self.every, frozenset(self.only), frozenset(self.skip)).to_environ()
+        chosen = (frozenset(self.only), frozenset(self.skip), frozenset(self.also))
+        ours = watch.Options(str(folder), self.every, *chosen).to_environ()
         ours["PYTHONPATH"] = contract.python_path(kept.get("PYTHONPATH"))
         if self.python is not None:
             ours["PATH"] = contract.path_with(str(self.python.parent), kept.get("PATH"))

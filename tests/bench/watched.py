@@ -52,16 +52,21 @@ def kind_of(number: int) -> str:
 
 
 def measure_watch(
-    python: Path, rounds: int, networks: Sequence[str] = tuple(STEPS), kinds: Sequence[str] = KINDS
+    python: Path,
+    rounds: int,
+    networks: Sequence[str] = tuple(STEPS),
+    kinds: Sequence[str] = KINDS,
+    options: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run each training with and without the watch, in turn and in changing order; return the figures.
 
     On a busy machine, `kinds` of `accounted` alone give the share of the watch's own work, and no pairs to compare.
+    `options` are those of `repros watch`.
     """
     observed = machine.Machine()
     turns = [kinds if number % 2 == 0 else kinds[::-1] for number in range(rounds)]
     measured = {
-        f"{name}, {processes}": watched_figures([_round(python, name, processes, turn) for turn in turns])
+        f"{name}, {processes}": watched_figures([_round(python, name, processes, turn, options) for turn in turns])
         for name in networks
         for processes in RANKS
     }
@@ -69,9 +74,9 @@ def measure_watch(
     return {"at": at, "machine": observed.describe(), "networks": measured}
 
 
-def _round(python: Path, name: str, processes: int, kinds: Sequence[str]) -> dict[str, Any]:
+def _round(python: Path, name: str, processes: int, kinds: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
     words = [str(python), str(TRAINING), name, str(processes), str(STEPS[name])]
-    watch = [sys.executable, "-m", "repros", "watch", "--"]
+    watch = [sys.executable, "-m", "repros", "watch", *options, "--"]
     commands = {"without": words, "with": [*watch, *words], "accounted": [*watch, *words, "accounted"]}
     environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
     taken = {}
@@ -189,14 +194,16 @@ def main() -> None:
     parser.add_argument("--stack", default="current")
     parser.add_argument("--own", action="store_true", help="only the watch's own share, for a busy machine")
     parser.add_argument("--keep", action="store_true", help="put the figures into tests/bench/kept.json")
+    parser.add_argument("--first-nan", action="store_true", help="what --first-nan costs; kept apart from the rest")
     parser.add_argument("networks", nargs="*", default=list(STEPS))
     asked = parser.parse_args()
     python = environments.ensure(stack(asked.stack), print)
-    measured = measure_watch(python, asked.rounds, asked.networks, KINDS[2:] if asked.own else KINDS)
+    part, options = ("first_nan", ["--first-nan"]) if asked.first_nan else ("watch", [])
+    measured = measure_watch(python, asked.rounds, asked.networks, KINDS[2:] if asked.own else KINDS, options)
     Console().print(watch_table(measured))
     if asked.keep:
-        before = read_kept().get("watch", {}).get("networks", {})
-        keep({"watch": _merge(before, measured)})
+        before = read_kept().get(part, {}).get("networks", {})
+        keep({part: _merge(before, measured)})
 
 
 def _merge(before: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:

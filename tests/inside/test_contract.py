@@ -99,7 +99,8 @@ def test_the_folder_comes_first_and_once_and_the_rest_stays(present: str | None,
 
 
 def test_options_arrive_as_they_were_given() -> None:
-    for options in (Options("/events"), Options("/events", 7, frozenset({"eval_mode", "state"}), frozenset({"crash"}))):
+    chosen = Options("/events", 7, frozenset({"eval_mode", "state"}), frozenset({"crash"}))
+    for options in (Options("/events"), chosen, chosen._replace(also=frozenset({"nan"}))):
         environ = options.to_environ()
         assert {*environ} == {*contract.OF_THE_WATCH}
         assert Options.from_environ(environ) == options

@@ -204,9 +204,9 @@ def _short(line: dict[str, Any]) -> str:
     return f"`{line['program'].removesuffix(' failing').removesuffix(' fixed')}`{own}"
 
 
-def cost() -> str:
-    """Return the table of what the watch costs, from the kept benchmark."""
-    kept = read_bench()["watch"]
+def cost(part: str) -> str:
+    """Return the table of what the watch costs, or `--first-nan` with it (`first_nan`), from the kept benchmark."""
+    kept = read_bench()[part]
     rounds = min(timing["rounds"] for timing in kept["networks"].values())
     where = f"{kept['machine']['processors']} processors, {count(rounds, 'round')}, {kept['at'][:10]}"
     busy = ", while other programs used the machine, too" if kept["machine"]["busy"] else ""
@@ -226,7 +226,8 @@ def fill(page: str, lines: list[dict[str, Any]]) -> str:
         "reported": reported(),
         "traincheck": traincheck(),
         "foreign": foreign(),
-        "cost": cost(),
+        "cost": cost("watch"),
+        "first_nan_cost": cost("first_nan"),
     }
     for name, body in parts.items():
         page = fill_part(page, name, body)

@@ -12,9 +12,10 @@ from repros.watch.inside.events import Events
 from repros.watch.inside.watch import Options, Watch
 
 
-def watch(folder: Path, every: int = 0, only: str = "", skip: str = "") -> Watch:
+def watch(folder: Path, every: int = 0, only: str = "", skip: str = "", also: str = "") -> Watch:
     made = Watch(Events(None))
-    made.begin(Options(str(folder), every, frozenset(only.split()), frozenset(skip.split())))
+    chosen = (frozenset(words.split()) for words in (only, skip, also))
+    made.begin(Options(str(folder), every, *chosen))
     return made
 
 
@@ -34,6 +35,25 @@ def watch(folder: Path, every: int = 0, only: str = "", skip: str = "") -> Watch
 )
 def test_the_first_words_of_a_name_choose_a_check(only: str, skip: str, *, speaks: bool, tmp_path: Path) -> None:
     assert watch(tmp_path, only=only, skip=skip).wants("gradients_differ_bypassed") == speaks
+
+
+@pytest.mark.parametrize(
+    ("only", "skip", "also", "asked", "speaks"),
+    [
+        ("", "", "", False, True),
+        ("", "", "nan", True, True),
+        ("nan", "", "", True, True),
+        ("nan_output", "", "", True, True),
+        ("eval_mode", "", "", False, False),
+        ("eval_mode", "", "nan", True, True),
+        ("", "nan_output", "nan", True, False),
+    ],
+)
+def test_some_checks_are_asked_for(
+    only: str, skip: str, also: str, *, asked: bool, speaks: bool, tmp_path: Path
+) -> None:
+    one = watch(tmp_path, only=only, skip=skip, also=also)
+    assert (one.asks("nan"), one.wants("nan_output")) == (asked, speaks)
 
 
 def test_every_adds_steps_to_those_that_double(tmp_path: Path) -> None:

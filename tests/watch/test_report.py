@@ -110,3 +110,39 @@ def test_lost_events_and_files_that_cannot_be_read_are_told_once(tmp_path: Path)
     folder = EventFolder(tmp_path)
     assert list(folder.poll()) == [{"event": "lost", "pid": 5}, {"event": "start", "pid": 7}]
     assert list(folder.poll()) == []
+
+
+def test_what_a_rank_got_from_another_is_told_only_if_no_rank_says_more() -> None:
+    echo = {
+        "event": "echo",
+        "pid": 2,
+        "rank": 0,
+        "step": 3,
+        "check": "nan_gradient",
+        "text": "a gradient",
+        "versions": {},
+    }
+    cause = echo | {"event": "finding", "pid": 1, "rank": 1, "check": "nan_output", "text": "a module"}
+    for events, found in (([echo, cause], ["nan_output"]), ([echo, echo | {"rank": 1}], ["nan_gradient"])):
+        made = report()
+        for event in events:
+            made.take(event)
+        made.finish()
+        assert [finding.check for finding, _ in made.found] == found
+
+
+def test_only_the_first_rank_that_names_a_first_cause_is_heard() -> None:
+    cause = {
+        "event": "finding",
+        "pid": 1,
+        "rank": 1,
+        "step": 3,
+        "check": "nan_output",
+        "text": "a module",
+        "versions": {},
+    }
+    made = report()
+    made.take(cause)
+    made.take(cause | {"rank": 0, "pid": 2, "step": 4, "check": "nan_step", "text": "a step"})
+    made.take(cause | {"rank": 0, "pid": 2, "check": "eval_mode", "text": "another one"})
+    assert [finding.check for finding, _ in made.found] == ["nan_output", "eval_mode"]

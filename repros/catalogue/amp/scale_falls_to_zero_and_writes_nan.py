@@ -45,7 +45,8 @@ gradients looks at the scaled ones, which are finite, so the step is made.
 
 Fix: end the training, or `scaler.update(new_scale=...)`, when the scale is below a minimum.
 
-Watch: `scaler_skips_steps` finds the steps that are skipped, whatever their cause is, and so cannot name it.
+Watch: `scaler_skips_steps` finds the steps that are skipped, whatever their cause is, and so cannot name it;
+`--first-nan` names the step whose loss was first so, and that skipping does not end it.
 """
 
 import sys

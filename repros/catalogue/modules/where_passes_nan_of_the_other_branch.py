@@ -49,7 +49,8 @@ zero, and multiplies it with its own derivative, which is infinite at the edge: 
 
 Fix: mask the input too: `torch.sqrt(torch.where(x > 0, x, 1))`.
 
-Watch: `weights_not_finite` finds it, whatever the cause is, and so cannot name it.
+Watch: `weights_not_finite` finds it, whatever the cause is, and so cannot name it;
+`--first-nan` names the gradient that was first so, and the operation in the graph.
 """
 
 import sys

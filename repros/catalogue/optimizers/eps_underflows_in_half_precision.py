@@ -44,7 +44,8 @@ and so is the second moment of a gradient below 0.008. For a gradient of zero th
 
 Fix: keep the weights in float32 and use autocast; or an eps of 1e-4.
 
-Watch: `weights_not_finite` finds it, whatever the cause is, and so cannot name it.
+Watch: `weights_not_finite` finds it, whatever the cause is, and so cannot name it;
+`--first-nan` names the step that made it so, and that its eps is 0 in float16.
 """
 
 import sys

@@ -26,7 +26,7 @@ MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
 _ENCODER = json.JSONEncoder(default=str)
-_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "apart", "raised", "waiting"}
+_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "apart", "raised", "waiting", "echo"}
 _PACKAGES = (
     *("torch", "lightning", "pytorch_lightning", "torchmetrics"),
     *("accelerate", "transformers", "peft", "trl", "datasets", "bitsandbytes"),

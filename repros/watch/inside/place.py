@@ -25,14 +25,15 @@ def user_place(frame: FrameType | None = None) -> str | None:
     frame = sys._getframe(1) if frame is None else frame
     while frame is not None:
         file = frame.f_code.co_filename
-        if not _is_library(file):
+        if not is_library(file):
             return f"{file}:{frame.f_lineno} {frame.f_code.co_name}"
         frame = frame.f_back
     return None
 
 
 @functools.lru_cache(maxsize=1000)
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to Python, an installed package or the watch."""
     if file.startswith(("<", _HERE)):
         return True
     path = os.path.realpath(file)

@@ -83,7 +83,7 @@ def _in_parts(tensor: Any) -> tuple[Any, Any]:
 
     with torch.no_grad():
         parts = tensor.detach().view(-1).split(_PART)
-        both = [(torch.linalg.vector_norm(part, dtype=torch.float32), part.sum(dtype=torch.float32)) for part in parts]
+        both = [(_norm(part), part.sum(dtype=torch.float32)) for part in parts]
         norms, sums = (torch.stack(numbers) for numbers in zip(*both))
         return torch.linalg.vector_norm(norms), sums.sum()
 
@@ -128,7 +128,11 @@ def _norms(tensors: list[Any]) -> list[Any]:
         kinds = {(tensor.dtype, tensor.device) for tensor in tensors}
         if len(kinds) == 1 and tensors[0].dtype == torch.float32 and tensors[0].device.type in {"cpu", "cuda"}:
             return list(torch._foreach_norm(tensors))  # one call for all; it gives norms in the tensors' own dtype
-        return [torch.linalg.vector_norm(tensor, dtype=torch.float32) for tensor in tensors]
+        # A norm in a narrower dtype is refused: that of float64 is rounded.
+        wide = {torch.float64: torch.float64}
+        return [
+            torch.linalg.vector_norm(tensor, dtype=wide.get(tensor.dtype, torch.float32)).float() for tensor in tensors
+        ]
 
 
 def to_host(values: list[Any]) -> list[Any]:

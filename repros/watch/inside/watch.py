@@ -24,23 +24,27 @@ class Options(NamedTuple):
     """Checks, or the first words of their names, that may speak; empty for all."""
     skip: frozenset[str] = frozenset()
     """Checks, or the first words of their names, that may not."""
+    also: frozenset[str] = frozenset()
+    """Checks, or the first words of their names, that speak only where they are asked for."""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Options:
         """Read the options that another process has set, as `to_environ` gives them."""
-        only, skip = (
+        named, skip = (
             frozenset(filter(None, environ.get(name, "").split(",")))
             for name in (contract.WATCH_ONLY, contract.WATCH_SKIP)
         )
+        only = frozenset(name for name in named if not name.startswith("+"))
+        also = frozenset(name[1:] for name in named - only)
         every = environ.get(contract.WATCH_EVERY, "")
-        return cls(environ[contract.WATCH], int(every) if every.isdigit() else 0, only, skip)
+        return cls(environ[contract.WATCH], int(every) if every.isdigit() else 0, only, skip, also)
 
     def to_environ(self) -> dict[str, str]:
         """Return the environment variables of a process that is to observe itself."""
         return {
             contract.WATCH: self.folder,
             contract.WATCH_EVERY: str(self.every),
-            contract.WATCH_ONLY: ",".join(sorted(self.only)),
+            contract.WATCH_ONLY: ",".join([*sorted(self.only), *(f"+{name}" for name in sorted(self.also))]),
             contract.WATCH_SKIP: ",".join(sorted(self.skip)),
         }
 
@@ -160,7 +164,15 @@ class Watch:
 
     def wants(self, check: str) -> bool:
         """Return whether a check may speak, by `--only` and `--skip`."""
-        return self.options is not None and is_chosen(check, self.options.only, self.options.skip)
+        if self.options is None:
+            return False
+        only = self.options.only | self.options.also if self.options.only else self.options.only
+        return is_chosen(check, only, self.options.skip)
+
+    def asks(self, word: str) -> bool:
+        """Return whether checks whose names begin with a word were asked for, which else do not listen at all."""
+        options = self.options
+        return options is not None and any(name.split("_")[0] == word for name in options.also | options.only)
 
     def find(self, check: str, text: str, *, once: tuple[Any, ...] = (), **details: Any) -> None:
         """Write a finding, once for each value of `once`."""

@@ -1,6 +1,6 @@
 """`pass_begins(data set)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
 
-`ordered(pass)`: the first indices of a pass that draws them at random are known.
+`handed(batch)`: what it hands out. `ordered(pass)`: the first indices of a pass that draws them at random are known.
 `streamed(iterator, number, workers, batch)`: the first two batches of each worker that reads an IterableDataset.
 `worker_begins()` and `worker_began()`: around what a worker, one of several, reads first; told in its process.
 
@@ -139,6 +139,7 @@ def attach(watch: Watch) -> None:
         if current is not None:
             current.fetched += 1
             watch.tell("fetched", current)
+            watch.tell("handed", batch)
             if current.workers > 1 and current.fetched <= 2 * current.workers:
                 _tell_streamed(watch, args[0], current, batch)
 

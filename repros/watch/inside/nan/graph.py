@@ -1,0 +1,121 @@
+"""The graph of a loss: which operation gives a value, or a gradient, that is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_MOST_NODES = 20_000
+
+_SINGULAR = (
+    *("Sqrt", "Rsqrt", "Pow", "Div", "Log", "Log2", "Log10", "Log1P", "Acos", "Asin", "Acosh", "Atanh", "Std", "Tan"),
+    *("Reciprocal", "Norm", "LinalgVectorNorm", "Exp", "Expm1", "Cdist", "Atan2", "Prod", "Logsumexp", "StdMean"),
+    *("LinalgEigh", "LinalgSvd", "LinalgEig", "LinalgQr", "LinalgInvEx", "Softmax", "LogSoftmax"),
+)
+"""Operations whose derivative, or value, is infinite or no number somewhere, by the beginning of their nodes' names."""
+_MULTIPLYING = ("Mul", "Bmm", "Mm", "Addmm")
+"""Those that make NaN of 0 times inf alone."""
+
+_POLES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "LogBackward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
+    "Log2Backward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
+    "Log10Backward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
+    "Log1PBackward0": ("_saved_self", lambda x: x <= -1, "values of at most -1"),
+    "DivBackward0": ("_saved_other", lambda x: x == 0, "a divisor of 0"),
+    "SqrtBackward0": ("_saved_result", lambda x: x.isnan(), "values below 0"),
+    "ExpBackward0": ("_saved_result", lambda x: x.isinf(), "values whose exponential is too large"),
+    "ReciprocalBackward0": ("_saved_result", lambda x: x.isinf(), "0"),
+    "RsqrtBackward0": ("_saved_result", lambda x: ~x.isfinite(), "values of at most 0"),
+    "AcosBackward0": ("_saved_self", lambda x: x.abs() > 1, "values beyond 1"),
+    "AsinBackward0": ("_saved_self", lambda x: x.abs() > 1, "values beyond 1"),
+}
+"""What an operation keeps for its backward, what of that makes its value infinite or no number, and that in words."""
+
+
+def _walk(roots: list[Any]) -> list[Any]:
+    """Return the nodes of a graph, the nearest to the loss first."""
+    order = [root for root in roots if root is not None]
+    seen = {id(node) for node in order}
+    for node in order:  # which grows
+        for following, _ in node.next_functions:
+            if following is not None and id(following) not in seen and len(order) < _MOST_NODES:
+                seen.add(id(following))
+                order.append(following)
+    return order
+
+
+def nearest_parameter(roots: list[Any], bad: set[int]) -> int | None:
+    """Return the `id` of that parameter among `bad` which the backward reaches first."""
+    for node in _walk(roots):
+        variable = getattr(node, "variable", None)
+        if variable is not None and id(variable) in bad:
+            return id(variable)
+    return None
+
+
+def operation_of_gradient(roots: list[Any], bad: set[int], good: set[int]) -> str | None:
+    """Return the node that most likely made gradients not finite, such as `SqrtBackward0`; None if no one stands out.
+
+    That is an operation with a pole, or one that the program wrote itself, from which the backward reaches parameters
+    of `bad` and none of `good`; the nearest to the loss. `bad` and `good` hold `id`s.
+    """
+    order = _walk(roots)
+    below: dict[int, tuple[bool, bool]] = {}
+    _reach(order, below, bad, good)
+    only_bad = [node for node in order if below[id(node)] == (True, False)]
+    for names in (_SINGULAR, _MULTIPLYING):
+        for node in only_bad:
+            name = type(node).__name__
+            if name.startswith(tuple(f"{each}Backward" for each in names)):
+                return name
+            if names is _SINGULAR and isinstance(node, _custom()):
+                return name
+    return None
+
+
+def _custom() -> type:
+    import torch
+
+    kind: type = torch.autograd.function.BackwardCFunction
+    return kind
+
+
+def _reach(order: list[Any], below: dict[int, tuple[bool, bool]], bad: set[int], good: set[int]) -> None:
+    """Fill `below`: whether parameters of `bad`, and of `good`, are reached from each node."""
+    waiting = [*order]
+    opened: set[int] = set()
+    while waiting:
+        node = waiting[-1]
+        if id(node) in below:
+            waiting.pop()
+            continue
+        following = [each for each, _ in node.next_functions if each is not None]
+        missing = [each for each in following if id(each) not in below]
+        if missing and id(node) not in opened:
+            opened.add(id(node))
+            waiting += missing
+            continue
+        key = id(getattr(node, "variable", None))
+        parts = [below.get(id(each), (False, False)) for each in following]
+        below[id(node)] = (key in bad or any(b for b, _ in parts), key in good or any(g for _, g in parts))
+        waiting.pop()
+
+
+def operation_of_value(roots: list[Any]) -> tuple[str, str] | None:
+    """Return the operation in a loss's graph that has left the numbers, and what it was given, before the backward.
+
+    The farthest from the loss counts. It looks at what nodes have kept, so not where hooks unpack that.
+    """
+    found = None
+    for node in _walk(roots):
+        name = type(node).__name__
+        if name in _POLES:
+            attribute, is_pole, words = _POLES[name]
+            try:
+                value = getattr(node, attribute)
+                is_here = value is not None and bool(is_pole(value.detach()).any())
+            except (RuntimeError, AttributeError):  # freed, or not kept by this release
+                continue
+            if is_here:
+                found = name, words
+    return found
