@@ -18,6 +18,7 @@ FAMILIES = (
     *("switched", "changed"),
     *("collated", "tokenized", "scored", "resumed"),
     *("accumulated", "gathered", "prepared", "rows"),
+    *("adapted", "carried", "merged", "fresh", "referred"),
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
 
