@@ -56,7 +56,7 @@ Cause: `get_peft_model` and `PeftModel.from_pretrained` put the adapter into the
 
 Fix: load or copy the base once more, or compute the reference under `with model.disable_adapter()`.
 
-Watch: no check sees it: two models that share their modules are usual.
+Watch: no check sees it: two models that share their modules are usual, and PEFT's own `generate` calls the base model.
 """
 
 import contextlib

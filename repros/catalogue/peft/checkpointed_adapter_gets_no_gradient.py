@@ -20,6 +20,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_checkpointed"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -58,8 +59,6 @@ every later one's.
 
 Fix: `enable_input_require_grads()`, or `use_reentrant` set to False. PEFT calls the first if checkpointing is on before
 `get_peft_model`. transformers 5.0 does both by itself.
-
-Watch: torch's own warning says it. No check adds to that, since a checkpoint without gradients may be meant.
 """
 
 import sys

@@ -21,6 +21,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_frozen"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -60,8 +61,6 @@ Cause: since 0.3 `PeftModel.from_pretrained` loads for inference and freezes the
 do, although no parameter is trained.
 
 Fix: `is_trainable=True`. `print_trainable_parameters()` shows 0 without it.
-
-Watch: no check sees it: a backward that reaches an input alone is what adversarial examples and probes do.
 """
 
 import sys

@@ -23,6 +23,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["merge_changes_shared_weight"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -65,8 +66,6 @@ Cause: the adapter is computed beside `lm_head` alone. Merging adds it to `lm_he
 
 Fix: untie first: give the head a copy of the weight and set `tie_word_embeddings` to False. Or leave both layers out of
 `target_modules`.
-
-Watch: no check compares a model's outputs before and after its weights were written to.
 """
 
 import sys

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_not_in_optimizer"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -51,8 +52,6 @@ Cause: only the active adapter requires gradients. An optimizer over `p for p in
 which is what `transformers.Trainer` makes at its first `train()` and keeps, has the first adapter's parameters alone.
 
 Fix: make the optimizer, or the Trainer, after `set_adapter`, or give it all parameters.
-
-Watch: no check sees it: gradients that no optimizer uses are usual where a part of a model is trained.
 """
 
 import sys

@@ -23,6 +23,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_saved_empty"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -59,8 +60,6 @@ weights itself. `save_pretrained` calls that function again. It keeps keys that 
 call has removed from them.
 
 Fix: leave the snippet out. PEFT 0.20 accepts keys without the name.
-
-Watch: no check reads what a library writes into its own files.
 """
 
 import os

@@ -23,6 +23,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["reference_without_adapter"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -57,8 +58,6 @@ model at the start of the training only if the adapter is new. An adapter of an 
 
 Fix: TRL 0.29 copies the adapter as "ref". Before: merge it first, or load it twice and name the second one in
 `ref_adapter_name`.
-
-Watch: no check knows which model a reference should be.
 """
 
 import inspect

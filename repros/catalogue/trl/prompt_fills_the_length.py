@@ -22,6 +22,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["prompts_fill_length"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -48,8 +49,6 @@ the sequence. Where the prompt alone is as long, every label is -100. The traine
 that ranks stay together.
 
 Fix: a `max_length` that holds prompt and completion. TRL 1.9 leaves such samples out.
-
-Watch: no check tells a loss of 0.0 on masked labels from one that is meant.
 """
 
 import sys

@@ -19,6 +19,7 @@ FAMILIES = (
     *("collated", "tokenized", "scored", "resumed"),
     *("accumulated", "gathered", "prepared", "rows"),
     "nan",
+    *("adapted", "carried", "merged", "fresh", "referred"),
 )
 """The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
 

@@ -4,9 +4,12 @@ Speaks: `end_of_text_not_learned`: when DataCollatorForLanguageModeling (`mlm=Fa
 attention mask counts the label -100, since it is the padding token as well. `given_labels_replaced`: when the samples
 that this collator is given have labels of -100, or of the padding token, where its batch has a token to learn.
 `labels_all_masked`: when all labels of three batches in a row are -100 in a training of `Trainer`.
+`prompts_fill_length`: when all labels of one batch of TRL's SFTTrainer are -100, and each of its rows is as long as
+`max_length`: the prompts have left no place for what is to be learned.
 Silent: about the first token of a text, whose label no causal model uses; about samples without an attention mask that
 have one length and end in several padding tokens, which may be padding; for `mlm=True`; for collators and
-trainers of a class of one's own that makes labels, or the loss, itself; about a batch without labels here and there.
+trainers of a class of one's own that makes labels, or the loss, itself; about a batch without labels here and there,
+but for `prompts_fill_length`, which is silent where rows are packed or of several lengths.
 Costs: a look at the first four batches of a process, and at those that are due after them.
 """
 
@@ -23,6 +26,7 @@ CHECKS = (
     Check("end_of_text_not_learned", "the end of text is the padding token as well, and a collator masks its labels"),
     Check("given_labels_replaced", "a collator makes labels of its own, in the place of masked ones that it is given"),
     Check("labels_all_masked", "all labels of several batches in a row are -100"),
+    Check("prompts_fill_length", "max_length cuts all that is to be learned from a batch"),
 )
 
 _FIRST = 4
@@ -96,12 +100,29 @@ def _listen_in_training(watch: Watch) -> None:
         package = getattr(type(trainer).compute_loss, "__module__", "").partition(".")[0]
         is_masked = not labels.is_floating_point() and package in _OWN and bool((labels == _IGNORED).all())
         masked[trainer] = before + 1 if is_masked else 0
+        if is_masked and _fills_length(trainer, inputs, labels):
+            length = labels.shape[1]
+            text = (
+                f"all {len(labels)} samples of this batch are cut at max_length={length} within their prompts:"
+                " no label is left, and the step has a loss of zero"
+            )
+            watch.find("prompts_fill_length", text, numbers={"samples": len(labels), "length": length}, place=None)
         if masked[trainer] == _BATCHES:
             text = f"all labels of {_BATCHES} batches in a row are {_IGNORED}: nothing is learned from them"
             shape = list(labels.shape)
             watch.find("labels_all_masked", text, numbers={"batches": _BATCHES, "labels": shape}, place=None)
 
     watch.listen("training_on", training_on)
+
+
+def _fills_length(trainer: Any, inputs: Mapping[str, Any], labels: Any) -> bool:
+    """Return whether each row of a batch of TRL's SFTTrainer is full, up to the length at which samples are cut."""
+    arguments = trainer.args
+    length = getattr(arguments, "max_length", None) or getattr(arguments, "max_seq_length", None)
+    is_its = any(kind.__name__ == "SFTTrainer" for kind in type(trainer).__mro__)
+    mask: Any = inputs.get("attention_mask")
+    is_whole = mask is not None and mask.shape == labels.shape and not getattr(arguments, "packing", False)
+    return bool(is_its and is_whole and labels.shape[-1] == length and mask.all())
 
 
 def listen(watch: Watch) -> None:

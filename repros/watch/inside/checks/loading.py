@@ -67,6 +67,9 @@ class _Unmatched:
             if reference() is module:
                 self._watch.find("nothing_loaded", text)
 
+    def adapter_filled(self, model: Any, *_: Any) -> None:
+        self._suspects.pop(id(model), None)  # `adapter_not_loaded` speaks of it
+
     def before_step(self, *_: Any) -> None:
         for reference, text in self._suspects.values():
             if reference() is not None:
@@ -124,6 +127,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     unmatched, overwritten = _Unmatched(watch), _Overwritten(watch)
     watch.listen("state_loaded", unmatched.state_loaded)
+    watch.listen("adapter_filled", unmatched.adapter_filled)
     for name in _UNTIL_FIRST_STEP:
         watch.listen(name, getattr(overwritten, name))
 

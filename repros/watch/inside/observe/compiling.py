@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from repros.inside.import_hooks import when_imported
@@ -22,6 +23,11 @@ _ENTRIES = {
     "torch.export._trace": ("_export",),
 }
 """The functions by which a program compiles, by module; each where a release has it."""
+_KERNELS = ("bitsandbytes",)
+"""Packages that compile functions of their own as they are imported (0.46 and newer), which call no module."""
+
+_in_kernels = 0
+"""How many calls compile such a function now."""
 
 
 def is_tracing() -> bool:
@@ -82,7 +88,19 @@ def _after(compiling: Callable[..., None], original: Any) -> Any:
     @uncounted
     @functools.wraps(original)
     def observed(*args: Any, **kwargs: Any) -> Any:
-        compiling(args, kwargs)
-        return original(*args, **kwargs)
+        global _in_kernels  # noqa: PLW0603 - torch.compile calls what is observed, too
+        is_kernel = _in_kernels > 0 or _is_kernel(args[0] if args else kwargs.get("model"))
+        if not is_kernel:
+            compiling(args, kwargs)
+        _in_kernels += is_kernel
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _in_kernels -= is_kernel
 
     return observed
+
+
+def _is_kernel(target: Any) -> bool:
+    """Return whether a function is a package's own, and the program's modules are not compiled with it."""
+    return isinstance(target, FunctionType) and target.__module__.partition(".")[0] in _KERNELS
