@@ -20,6 +20,7 @@ LAYERS = (
     ("__main__", "site"),
     ("cli", "pytest_plugin"),
     ("cluster",),
+    ("reduce",),
     ("authoring", "attempt"),
     ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "docs"),
     ("text",),
@@ -38,6 +39,7 @@ NEIGHBOURS: dict[tuple[str, str], str] = {
     ("environments", "stacks"): "an environment is made from a stack and its lock",
     ("watch", "match"): "the exceptions of a program are compared as those of a log",
     ("issue", "export"): "an issue's text contains the exported script",
+    ("authoring", "attempt"): "a new script may begin from a stranger's, and from what its runs have shown",
 }
 """Imports between two folders of one layer, and why they are there."""
 
