@@ -125,7 +125,9 @@ def test_the_sizes_in_the_text_are_those_of_the_stacks() -> None:
     assert "The CUDA builds of a stack are 2 to 5 GB to download and 4 to 8 GB on disk" in " ".join(README.split())
     assert all(2e9 <= size.download <= 5e9 and 4e9 <= size.unpacked <= 8e9 for size in sizes)
     needed = [load_stacks()[name].cuda for name in sorted({repro.home for repro in load()} | {"current"})]
-    download, unpacked = (sum(getattr(size, each) for size in needed if size) / 1e9 for each in ("download", "unpacked"))
+    download, unpacked = (
+        sum(getattr(size, each) for size in needed if size) / 1e9 for each in ("download", "unpacked")
+    )
     said = f"The CUDA builds of these stacks are {download:.0f} GB to download and {unpacked:.0f} GB on disk"
     assert said in " ".join(USAGE.split())
 
