@@ -31,7 +31,7 @@ from repros.errors import ReprosError
 from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.markdown import Form, markdown
 from repros.issue.redact import Identity
-from repros.issue.stranger import script_markdown
+from repros.issue.stranger.markdown import script_markdown
 from repros.issue.torch_env import collect_env
 from repros.model import Device, Kind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,10 +99,8 @@ def reduce_script(
             keeps_ranks=task.options.own,
             say=say,
         )
-        try:
+        with _kept_when_interrupted(say):
             search.run()
-        except KeyboardInterrupt:
-            say("interrupted; keeping the smallest script so far")
         source, sight = _confirm(search, oracle, failure, sight)
         return Reduction(
             source,
@@ -117,6 +116,14 @@ def reduce_script(
             oracle.is_warm,
             search.is_complete,
         )
+
+
+@contextlib.contextmanager
+def _kept_when_interrupted(say: Callable[[str], None]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted; keeping the smallest script so far")
 
 
 def _confirm(search: Search, oracle: Oracle, failure: Failure, sight: Sight) -> tuple[str, Sight]:
