@@ -15,6 +15,7 @@ from repros.attempt.sight import Status
 from repros.attempt.start import Options
 from repros.authoring.form import FAILING_TABLE, REPRO_TABLE, FilledForm, HeaderKey, Value
 from repros.authoring.split import split_script
+from repros.engine.signature import normalise
 from repros.errors import ReprosError
 
 _FAILED = {Status.EXCEPTION, Status.EXIT, Status.SIGNAL, Status.HANG}
@@ -75,10 +76,19 @@ def form_of(
 
 
 def _is_alike(each: Attempt, home: Attempt) -> bool | None:
-    """Return whether a run failed as that at home; None if it says nothing about that failure."""
+    """Return whether a run failed as that at home; None if it says nothing about that failure.
+
+    A message may go on otherwise in another release; what the header takes of it has to be there.
+    """
     if each.sight.status is Status.CLEAN:
         return False
-    return True if each.sight.signature == home.sight.signature else None
+    if each.sight.signature == home.sight.signature:
+        return True
+    if not each.sight.chain or not home.sight.chain:
+        return None
+    raised, documented = each.sight.chain[0], home.sight.chain[0]
+    text = normalise(_match(documented.message))
+    return True if raised.type == documented.type and text and text in normalise(raised.message) else None
 
 
 def _signature(home: Attempt, name: str) -> Iterator[tuple[str, Value]]:

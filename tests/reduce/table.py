@@ -10,6 +10,7 @@ from typing import Any
 
 from repros.docs.generator import run_generator
 from repros.simulated_gpus.tools.page import fill_part
+from repros.text.wording import count
 from tests.reduce.measure import read_figures
 
 PAGE = Path(__file__).parents[2] / "docs/own-script.md"
@@ -23,9 +24,9 @@ def body(figures: Mapping[str, Mapping[str, Any]]) -> str:
     public = sum(row["public"] for _, row in rows)
     seconds = statistics.median(row["seconds"] for _, row in rows)
     sentence = (
-        f"On the median {statistics.median(parts):.0%} of the lines stay, in {seconds:.0f} s on two busy cores. Of the "
-        f"{len(rows)} scripts, {len(rows) - public} were written for this project after public threads ({_FOLDER}), "
-        f"{public} are code blocks of public issues as they were posted."
+        f"On the median {statistics.median(parts):.0%} of the lines stay, in {seconds:.0f} s on two busy cores. Measured "
+        f"so far: {count(len(rows) - public, 'script')} of this project after public threads ({_FOLDER}), and "
+        f"{count(public, 'code block')} of public issues as posted."
     )
     lines = ["| After | Keeps | Stack | Lines | after | Candidates | Seconds |", "|---" * 7 + "|"]
     for name, row in rows:
