@@ -20,6 +20,7 @@ LAYERS = (
     ("__main__", "site"),
     ("cli", "pytest_plugin"),
     ("cluster",),
+    ("reduce",),
     ("authoring", "attempt", "compare"),
     ("watch", "match", "audit", "bisect", "matrix", "export", "issue", "docs"),
     ("text",),
@@ -38,6 +39,7 @@ NEIGHBOURS: dict[tuple[str, str], str] = {
     ("environments", "stacks"): "an environment is made from a stack and its lock",
     ("watch", "match"): "the exceptions of a program are compared as those of a log",
     ("issue", "export"): "an issue's text contains the exported script",
+    ("authoring", "attempt"): "a new script may begin from a stranger's, and from what its runs have shown",
 }
 """Imports between two folders of one layer, and why they are there."""
 
@@ -178,10 +180,10 @@ def test_the_package_has_no_other_loose_module() -> None:
     assert {path.stem for path in PACKAGE.glob("*.py")} == LOOSE_MODULES
 
 
-def test_only_the_engine_and_the_watch_import_inside() -> None:
+def test_only_what_starts_processes_imports_inside() -> None:
     inside = {module for module in FILES if folder(module) == "inside"} - {"repros.inside", CONTRACT}
     importers = {folder(module) for module, others in graph().items() if others & inside}
-    assert importers <= {"engine", "watch", "watch.inside", "inside", "simulate"}
+    assert importers <= {"engine", "watch", "watch.inside", "inside", "simulate", "attempt"}
 
 
 def test_sim_imports_nothing_of_the_rest() -> None:

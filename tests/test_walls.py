@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "repros"
 INSIDE = PACKAGE / "inside"
 WATCH = PACKAGE / "watch"
+ATTEMPT = PACKAGE / "attempt"
 SIM = PACKAGE / "simulated_gpus"
 CATALOGUE = PACKAGE / "catalogue"
 
@@ -43,13 +44,21 @@ def named(path: Path) -> str:
 
 
 INSIDE_FILES = [
-    *sources(INSIDE, WATCH / "inside"),
+    *sources(INSIDE, WATCH / "inside", ATTEMPT / "inside"),
     *sorted(SIM.glob("*.py")),
-    *(PACKAGE / "__init__.py", WATCH / "__init__.py"),  # Python runs them before what is below them
+    ATTEMPT / "confine.py",
+    # Python runs these before what is below them.
+    *(PACKAGE / "__init__.py", WATCH / "__init__.py", ATTEMPT / "__init__.py"),
 ]
 OUTSIDE_FILES = [path for path in sources(PACKAGE, without=(CATALOGUE, SIM)) if path not in INSIDE_FILES]
 SCRIPTS = sources(CATALOGUE)
-INSIDE_PACKAGES = ("repros.inside", "repros.watch.inside", "repros.simulated_gpus")
+INSIDE_PACKAGES = (
+    "repros.inside",
+    "repros.watch.inside",
+    "repros.attempt.inside",
+    "repros.attempt.confine",
+    "repros.simulated_gpus",
+)
 
 
 def modules(path: Path) -> Iterator[str]:

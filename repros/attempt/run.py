@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +20,7 @@ from repros.engine.judge import judge
 from repros.engine.launch import supervise
 from repros.engine.plan import plan
 from repros.errors import ReprosError
-from repros.model import Cell, Environment, Launch, Observation, Unavailable
-from repros.model.catalogue import Catalogue
+from repros.model import Cell, Environment, Launch, Observation, Repro, Unavailable
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Attempt:
 
 def attempt(
     task: Task,
-    catalogue: Catalogue,
+    catalogue: Iterable[Repro],
     where: Where,
     runs: Path,
     say: Callable[[str], None] = lambda _: None,
@@ -88,9 +87,7 @@ def attempt(
     spec = as_spec(task.script.name, task.needs, task.options, task.limits)
     with prepare([spec], where, say) as environments:
         for item in plan([spec], environments):
-            cell = item.cell if isinstance(item, Unavailable) else item
-            why = None if cell.environment.broken else _lacking(task, cell.environment)
-            why = why or (item.reason if isinstance(item, Unavailable) else None)
+            cell, why = place(task, item)
             if why is not None:
                 yield _attempt(task, cell.environment, Sight(Status.NOT_RUN, None, note=why))
             else:
@@ -101,12 +98,19 @@ def attempt(
                 yield _run(task, cell, runs / cell.environment.name, catalogue)
 
 
+def place(task: Task, item: Cell | Unavailable) -> tuple[Cell, str | None]:
+    """Return a planned cell, and why the script cannot run there, if so."""
+    cell = item.cell if isinstance(item, Unavailable) else item
+    why = None if cell.environment.broken else _lacking(task, cell.environment)
+    return cell, why or (item.reason if isinstance(item, Unavailable) else None)
+
+
 def _lacking(task: Task, environment: Environment) -> str | None:
     lacking = find_lacking(task.needs, environment)
     return f"{environment.name} lacks {', '.join(lacking)}, which the script needs" if lacking else None
 
 
-def _run(task: Task, cell: Cell, folder: Path, catalogue: Catalogue) -> Attempt:
+def _run(task: Task, cell: Cell, folder: Path, catalogue: Iterable[Repro]) -> Attempt:
     start = Start(task.script, task.arguments, task.limits, task.walls, task.options)
     observation = _observe(cell, folder, start)
     sight = see(judge(cell, observation), start.folder)

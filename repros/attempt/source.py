@@ -28,3 +28,13 @@ def imports_of(source: str) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.append(node.module)
     return list(dict.fromkeys(names))
+
+
+def imported_names(source: str) -> list[tuple[str, str]]:
+    """Return the names that a source imports from modules at its top level, each with its module."""
+    return [
+        (node.module, alias.name)
+        for node in parse(source).body
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for alias in node.names
+    ]

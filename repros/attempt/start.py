@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 import psutil
 
@@ -19,7 +20,7 @@ from repros.attempt.script import Script
 from repros.cache import cache_folder
 from repros.engine.launch.cold import Interpreter
 from repros.engine.launch.environ import for_cell
-from repros.engine.launch.supervise import CellDirs
+from repros.engine.launch.supervise import CellDirs, MainProcess
 from repros.inside import contract
 from repros.model import Cell
 from repros.watch.inside import watch as observation
@@ -33,8 +34,25 @@ _SECONDS = 30
 """That the test of the walls gets."""
 WATCH = "watch"
 """The folder of the watch's events, in the cell's."""
+HOME = ".home"
+"""The script's home, in its folder."""
 _SKIPPED = frozenset({"ranks_wait_apart"})
 """A check whose thread the engine would take for one that may release a rank; the engine sees a hang by itself."""
+
+
+class Confinement(TypedDict):
+    """The settings of :mod:`repros.attempt.confine`."""
+
+    walls: list[str]
+    """The walls to build, by name."""
+    memory: int
+    """Bytes of each process."""
+    file_size: int
+    """Bytes of each file that it writes."""
+    readable: list[str]
+    """Files and folders, with all below them."""
+    writable: list[str]
+    """Likewise."""
 
 
 @dataclass(frozen=True)
@@ -111,45 +129,56 @@ class Start:
         self.folder: Path | None = None
         """The script's own folder, which is gone after the run."""
 
-    def __call__(self, cell: Cell, dirs: CellDirs) -> Interpreter:
+    def __call__(self, cell: Cell, dirs: CellDirs) -> MainProcess:
         """Start the script in a session of its own."""
-        folder = self.folder = dirs.workdir
-        path = self._script.copy_to(folder)
-        for name in (".home", ".tmp"):
-            (folder / name).mkdir()
-        cell = replace(cell, repro=replace(cell.repro, path=path))
-        of_cell = for_cell(cell, dirs.folder, folder, dirs.log)
-        environ = script_environ(of_cell, folder, network=not self._walls.network, gpus=self._options.gpus)
-        if self._options.watch:
-            (dirs.folder / WATCH).mkdir()
-            environ |= observation.Options(str(dirs.folder / WATCH), skip=_SKIPPED).to_environ()
+        cell = self._prepare(cell, dirs)
         with dirs.log.open("ab") as output:
             return Interpreter(
                 subprocess.Popen(
-                    self._command(cell, dirs, path),
+                    self._command(cell, dirs),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
-                    cwd=folder,
-                    env=environ,
+                    cwd=dirs.workdir,
+                    env=self._environ(cell, dirs),
                     start_new_session=True,
                 )
             )
 
-    def _command(self, cell: Cell, dirs: CellDirs, path: Path) -> list[str]:
+    def _prepare(self, cell: Cell, dirs: CellDirs) -> Cell:
+        """Write what the script finds in its folder; return the cell with the script's path."""
+        self.folder = dirs.workdir
+        for name in (HOME, ".tmp"):
+            (self.folder / name).mkdir()
+        path = self._script.copy_to(self.folder)
+        return replace(cell, repro=replace(cell.repro, path=path))
+
+    def _environ(self, cell: Cell, dirs: CellDirs) -> dict[str, str]:
+        of_cell = for_cell(cell, dirs.folder, dirs.workdir, dirs.log)
+        network = not self._walls.network
+        environ = script_environ(of_cell, dirs.workdir, network=network, gpus=self._options.gpus)
+        if self._options.watch:
+            (dirs.folder / WATCH).mkdir()
+            environ |= observation.Options(str(dirs.folder / WATCH), skip=_SKIPPED).to_environ()
+        return environ
+
+    def _command(self, cell: Cell, dirs: CellDirs) -> list[str]:
         program = [str(_INTERPRETER), "-I", "-S"]
-        python = cell.environment.python
-        command = [str(python), str(path), *self._arguments]
+        command = [str(cell.environment.python), str(cell.repro.path), *self._arguments]
         if cell.processes > 1 and not self._options.own:
             names = (contract.CELL, contract.HOOKED)
             command = [*program, ranks.__file__, *names, str(cell.processes), *command]
+        return [*program, confine.__file__, json.dumps(self._settings(cell, dirs)), *command]
+
+    def _settings(self, cell: Cell, dirs: CellDirs) -> Confinement:
+        """Return what the script's process takes from itself."""
+        python = cell.environment.python
         interpreters = (_INTERPRETER, python, Path(os.path.realpath(python)))
         readable = [*_SYSTEM, _RESOLVER, _PACKAGE, cache_folder(), *(each.parents[1] for each in interpreters)]
-        settings = {
+        return {
             "walls": [name for name in confine.WALLS if getattr(self._walls, name)],
             "memory": self._limits.memory,
             "file_size": self._limits.file_size,
             "readable": list(map(str, readable)),
             "writable": [str(dirs.folder), str(dirs.workdir), "/dev"],
         }
-        return [*program, confine.__file__, json.dumps(settings), *command]

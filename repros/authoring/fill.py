@@ -55,12 +55,22 @@ VARIANTS = {{{variants}}}
 def main(variant="failing", strategy="{strategy}", accelerator="{accelerator}"):
     if variant not in VARIANTS:
         sys.exit(f"unknown variant {{variant!r}}, choose from {{', '.join(VARIANTS)}}")
-    VARIANTS[variant](strategy, accelerator)
-
+{call}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
 """
+_CALL = """\
+    VARIANTS[variant](strategy, accelerator)
+"""
+_TORCHRUN = """\
+    if "RANK" in os.environ:
+        VARIANTS[variant](strategy, accelerator)
+    else:  # run bare: what torchrun does
+        where = ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node={processes}"]
+        run.main([*where, __file__, *sys.argv[1:]])
+"""
+_RUN = "from torch.distributed import run"
 
 
 def fill_template(template: str, form: FilledForm, report: Report, places: Places = PACKAGE) -> str:
@@ -73,7 +83,7 @@ def fill_template(template: str, form: FilledForm, report: Report, places: Place
         places: the catalogues in use, whose stacks can be its home.
     """
     values = _valid_values(template, form, report, load_stacks(places))
-    text = _set_sections(_set_code(template, form.code, values, report), form.sections)
+    text = _set_sections(_set_code(template, form, values, report), form.sections)
     return "\n".join(_set_values(text.splitlines(), values)) + "\n"
 
 
@@ -166,8 +176,9 @@ def _set_sections(text: str, sections: Mapping[str, str]) -> str:
     return text
 
 
-def _set_code(text: str, code: Mapping[str, str], values: Mapping[HeaderKey, Value], report: Report) -> str:
+def _set_code(text: str, form: FilledForm, values: Mapping[HeaderKey, Value], report: Report) -> str:
     """Return the script with a function for each variant's code in place of the template's functions."""
+    code = form.code
     if not code:
         return text
     names = ["failing", "fixed"]
@@ -175,13 +186,15 @@ def _set_code(text: str, code: Mapping[str, str], values: Mapping[HeaderKey, Val
         names.append("claimed")
     functions = [_CODE.format(name=name, body=_body(name, code.get(name, ""), report)) for name in names]
     accelerator = _first_name(values, "devices", "cpu")
+    processes = values.get(HeaderKey(REPRO_TABLE, "processes"), 1)
     main = _MAIN.format(
         variants=", ".join(f'"{name}": {name}' for name in names),
         strategy=_first_name(values, "strategies", "ddp"),
         accelerator="cuda" if accelerator == "sim" else accelerator,
+        call=_TORCHRUN.format(processes=processes) if _RUN in form.definitions else _CALL,
     )
     head = text[: text.index('"""\n', text.index('"""') + 3)] + '"""\n\n'
-    return f"{head}import sys\n\n\n" + "\n\n".join([*functions, main])
+    return f"{head}{form.definitions or 'import sys'}\n\n\n" + "\n\n".join([*functions, main])
 
 
 def _first_name(values: Mapping[HeaderKey, Value], key: str, default: str) -> str:

@@ -42,6 +42,8 @@ class FilledForm:
     """The docstring's paragraphs: `Symptom`, `Cause`, `Fix`."""
     code: Mapping[str, str] = field(default_factory=dict)
     """By variant."""
+    definitions: str = ""
+    """Imports, functions and classes in front of the variants; the template's imports if empty."""
 
     @property
     def slug(self) -> str:

@@ -33,6 +33,7 @@ _COMMANDS = {
     "watch": ("watch", "Run a training program and name the failures that happen in it."),
     "compare": ("compare", "Run a training twice and name the first step at which the runs differ."),
     "try": ("try_script", "Run somebody else's script on chosen stacks and say what happens."),
+    "reduce": ("reduce", "Make a failing script smaller while its failure stays."),
     "report": ("report", "Write a Markdown block for an upstream issue."),
     "export": ("export", "Write a repro as a standalone script, or as an OSV record."),
     "audit": ("audit", "Find the failures that concern pinned or installed packages."),

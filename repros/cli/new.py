@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+from repros.attempt.script import read_script
 from repros.authoring.families import FAMILIES, refuse_unknown
 from repros.authoring.fill import fill_template
 from repros.authoring.form import FilledForm, parse_form
+from repros.authoring.measured import form_of
 from repros.authoring.skeletons import SKELETONS
 from repros.authoring.template import write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.stranger import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
 from repros.errors import ReprosError
 from repros.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, Places, find_places, read_settings
@@ -23,7 +28,11 @@ from repros.text.wording import relative_to_cwd
 
 
 @click.command(
-    epilog=example("repros new lr_finder_leaves_results_on_cpu --family lightning", "repros new --from-issue issue.md"),
+    epilog=example(
+        "repros new lr_finder_leaves_results_on_cpu --family lightning",
+        "repros new --from-issue issue.md",
+        "repros new momentum_is_lost --family optimizers --from-script train.reduced.py --thread ADDRESS",
+    ),
 )
 @click.argument("slug", required=False)
 @click.option("--family", metavar="NAME", help=f"Folder of the script in the catalogue: {', '.join(FAMILIES)}.")
@@ -42,13 +51,40 @@ from repros.text.wording import relative_to_cwd
     help="Fill the script from the text of a new-failure issue; '-' is stdin.",
 )
 @click.option(
+    "--from-script",
+    "script",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Fill it from a script that fails, such as one of `repros reduce`: run it, and write down what is seen.",
+)
+@click.option("--thread", metavar="URL", help="With --from-script: where it was reported.")
+@click.option(
+    "--stack",
+    "stacks",
+    multiple=True,
+    metavar="NAME",
+    help="With --from-script: stacks to run it on; repeatable; the first that fails is its home. Default: those that "
+    "are ready, current first.",
+)
+@running_options
+@click.option(
     "--catalogue",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="PATH",
     help="Catalogue for the script; default: the first folder that REPROS_CATALOGUE or pyproject.toml names, else "
     f"{CHECKOUT}.",
 )
-def new(slug: str | None, family: str | None, template: str | None, issue: Path | None, catalogue: Path | None) -> None:
+def new(
+    slug: str | None,
+    family: str | None,
+    template: str | None,
+    issue: Path | None,
+    script: Path | None,
+    thread: str | None,
+    stacks: tuple[str, ...],
+    catalogue: Path | None,
+    **way: Any,
+) -> None:
     """Write a new repro script from a template; both of its variants run.
 
     Its id is provisional, and gets its final number at the merge; in a private catalogue it is the next that is free.
@@ -56,7 +92,12 @@ def new(slug: str | None, family: str | None, template: str | None, issue: Path 
     SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync. With
     --from-issue, slug and family come from the issue unless they are given. Values the header rejects are
     reported with the reason; the template's value is kept.
+
+    With --from-script, FILE runs on the stacks as under `repros try`. Its code becomes the failing variant, and what
+    was seen the signature, the home and the affected range. What only a person knows is left, and `repros check` names
+    it: what the failure is, its cause, and its fix.
     """
+    _refuse_other_options(issue, script, thread, stacks)
     form = parse_form(_read_issue(issue)) if issue is not None else None
     if form is not None:
         slug, family = slug or form.slug, family or form.family
@@ -72,6 +113,8 @@ def new(slug: str | None, family: str | None, template: str | None, issue: Path 
         refuse_unknown(family)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     places = find_places([catalogue])
+    if script is not None:
+        form = _measure(script, slug, thread, stacks, way)
     path = write_script(
         catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form, places), prefix, template
     )
@@ -80,6 +123,22 @@ def new(slug: str | None, family: str | None, template: str | None, issue: Path 
     if prefix == DEFAULT_PREFIX:
         hint = 'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml'
         show_text(console(stderr=True), hint, "dim")
+
+
+def _refuse_other_options(issue: Path | None, script: Path | None, thread: str | None, stacks: tuple[str, ...]) -> None:
+    if issue is not None and script is not None:
+        raise click.UsageError("--from-issue and --from-script exclude each other: an issue's form has the code.")
+    if script is None and (thread or stacks):
+        raise click.UsageError("--thread and --stack need --from-script FILE.")
+
+
+def _measure(file: Path, slug: str, thread: str | None, stacks: tuple[str, ...], way: Mapping[str, Any]) -> FilledForm:
+    """Run a script on the stacks and return what that says of the new repro."""
+    places = find_places()
+    task = make_task(read_script(file), watch=False, **way)
+    seen = try_on(task, stacks or ready_stacks(places), places)
+    title = slug.replace("_", " ").capitalize()
+    return form_of(task.script.source, task.script.name, task.needs, task.options, seen, thread, title)
 
 
 def _fill(template: str, form: FilledForm | None, places: Places) -> str:

@@ -6,15 +6,19 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from repros import environments
+from repros.attempt.report import report_of
+from repros.attempt.script import read_script
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.stranger import make_task, running_options, try_on
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
 from repros.engine import record
@@ -27,6 +31,7 @@ from repros.errors import ReprosError
 from repros.issue.build import IssueReport, build, shows_failure
 from repros.issue.markdown import Form, markdown
 from repros.issue.redact import Identity
+from repros.issue.stranger.markdown import script_markdown
 from repros.issue.torch_env import collect_env
 from repros.model import Device, Kind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue
@@ -41,7 +46,11 @@ RUNS = Path(".repros/report.jsonl")
 
 
 @click.command(
-    epilog=example("repros report RPR-0005 --python ~/project/.venv", "repros report > block.md"),
+    epilog=example(
+        "repros report RPR-0005 --python ~/project/.venv",
+        "repros report > block.md",
+        "repros report --script train.reduced.py --stack 2024-09 --stack current > block.md",
+    ),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
@@ -64,6 +73,13 @@ RUNS = Path(".repros/report.jsonl")
     help="Bug form to take the headings from; by default that of the project with the failure.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown; it is redacted too.")
+@click.option(
+    "--script",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Report a script that is no repro: run it as under `repros try`, on --stack or on current.",
+)
+@running_options
 @catalogue_option
 def report(
     ids: tuple[str, ...],
@@ -73,16 +89,25 @@ def report(
     devices: tuple[Device, ...],
     results: Path | None,
     form: str | None,
+    script: Path | None,
     places: Places,
     *,
     as_json: bool,
+    **way: Any,
 ) -> None:
     """Write a Markdown block for an upstream issue, one for each ID.
 
     With --python or --stack, the failing variant and its fixes are run there first. Otherwise the results of the
     latest run are reported; without an ID, all of them that show a failure. Progress goes to stderr. Secrets, and
     what identifies you or your machine, are redacted; still, read the block before you post it.
+
+    With --script, a script that is no repro runs on the stacks; the options from --ranks on say how.
     """
+    if script is not None:
+        if ids or python is not None or results is not None or strategies or devices:
+            raise click.UsageError("--script reports a file of its own, on --stack; it excludes IDs and their options.")
+        _report_script(script, stacks, form, places, way, as_json=as_json)
+        return
     catalogue = load_catalogue(places)
     if python is None and not stacks:
         if strategies or devices:
@@ -103,6 +128,31 @@ def report(
         return
     chosen = Form(form) if form else None
     echo("\n---\n\n".join(markdown(report, chosen) for report in reports), nl=False)
+
+
+def _report_script(
+    file: Path, stacks: tuple[str, ...], form: str | None, places: Places, way: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Run a script on stacks and write the block about it.
+
+    Raises:
+        ReprosError: it cannot run on any.
+    """
+    task = make_task(read_script(file), watch=False, **way)
+    seen = try_on(task, stacks or ("current",), places)
+    known = load_stacks(places)
+    found = report_of(
+        task,
+        seen,
+        lambda name: _collect_env_once(environments.place(known[name]) / "bin/python"),
+        Identity.of_this_machine(),
+    )
+    if not found.runs:
+        raise ReprosError(f"the script ran nowhere: {'; '.join(each.sight.note or '' for each in seen)}.")
+    if as_json:
+        echo_json(dataclasses.asdict(found))
+    else:
+        echo(script_markdown(found, Form(form) if form else None), nl=False)
 
 
 def _name_threads(repros: Iterable[Repro]) -> None:

@@ -15,7 +15,7 @@ from repros.model import Device, Role, Verdict
 from repros.model.ranges import affected_text
 from repros.text.threads import kind_text, thread_groups
 
-_DEVICES = {
+DEVICES = {
     Device.CUDA: "a real GPU.",
     Device.SIM: "a simulated accelerator, **not a GPU**: host memory in the place of `cuda` (collectives "
     "over Gloo) that checks devices as CUDA's operators do. It is evidence about the Python of the libraries; "
@@ -83,14 +83,14 @@ def _headline(run: RunSummary) -> str:
     if verdict is Verdict.CLEAN and not run.affected:
         return f"**not affected**: outside the documented range, and clean {where}"
     if verdict is Verdict.UNAVAILABLE:
-        return f"not run {where} ({_code(run.reason)})"
+        return f"not run {where} ({code(run.reason)})"
     return f"**{_VERDICTS[verdict]}** {where}"
 
 
 def _versions_line(report: IssueReport) -> Iterator[str]:
     for environment in report.environments:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
-        yield f"{_code(versions or 'unknown')} on {_environment_name(environment)}"
+        yield f"{code(versions or 'unknown')} on {_environment_name(environment)}"
     ranges = affected_text(report.failure.affected, report.failure.measurable, mark="`")
     yield f"Documented as affected: {ranges}."
 
@@ -98,13 +98,13 @@ def _versions_line(report: IssueReport) -> Iterator[str]:
 def _steps(report: IssueReport) -> Iterator[str]:
     failure = report.failure
     first = next((run for run in report.runs if run.signature is not None), report.runs[0])
-    command = _code(_command(report, first))
+    command = code(_command(report, first))
     name = f"{failure.id.lower().replace('-', '_')}.py"
     if first.device == Device.SIM:
         yield f"On a machine with a GPU: `uv run {name}`. Without one, on a simulated accelerator: {command}"
     else:
         yield f"`uv run {name}`, or with repros {__version__}: {command}"
-    yield _details(name, _code_block(failure.script.strip("\n"), "python"))
+    yield details(name, code_block(failure.script.strip("\n"), "python"))
 
 
 def _command(report: IssueReport, run: RunSummary) -> str:
@@ -123,15 +123,15 @@ def _errors(report: IssueReport) -> Iterator[str]:
     missing = [run for run in report.runs if Verdict(run.verdict) is Verdict.UNAVAILABLE]
     reasons = dict.fromkeys((run.device, run.reason) for run in missing)
     for device, reason in reasons:
-        yield f"Not run on {device}: {_code(reason)}"
+        yield f"Not run on {device}: {code(reason)}"
     if report.traceback:
-        yield _code_block(report.traceback)
+        yield code_block(report.traceback)
 
 
 def _row(run: RunSummary, *, several: bool) -> list[str]:
     seen = run.signature or run.reason
     where = [run.environment] if several else []
-    return [f"`{run.variant}`", run.strategy, run.device, *where, f"**{run.verdict}**", _table_code(seen)]
+    return [f"`{run.variant}`", run.strategy, run.device, *where, f"**{run.verdict}**", table_code(seen)]
 
 
 def _environments(report: IssueReport) -> Iterator[str]:
@@ -142,20 +142,18 @@ def _environments(report: IssueReport) -> Iterator[str]:
             "platform": environment.platform,
         }
         yield f"{_environment_name(environment).capitalize()}:"
-        yield _code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
+        yield code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
         if environment.collect_env:
-            yield _details("torch.utils.collect_env", _code_block(environment.collect_env))
+            yield details("torch.utils.collect_env", code_block(environment.collect_env))
         else:
             problem = environment.collect_env_problem or "it was not run"
-            yield f"`torch.utils.collect_env`: no output, because {_code(problem)}."
+            yield f"`torch.utils.collect_env`: no output, because {code(problem)}."
 
 
 def _more(report: IssueReport) -> Iterator[str]:
     devices = dict.fromkeys(run.device for run in report.runs if Verdict(run.verdict) is not Verdict.UNAVAILABLE)
     if devices:
-        yield "\n".join(
-            ["Devices it was run on:", *(f"- `{device}`: {_DEVICES[Device(device)]}" for device in devices)]
-        )
+        yield "\n".join(["Devices it was run on:", *(f"- `{device}`: {DEVICES[Device(device)]}" for device in devices)])
     if fix := report.failure.sections.get("Fix"):
         yield f"Fix: {fix}"
     works = [variant for variant in report.failure.variants.values() if variant.role == Role.WORKS]
@@ -200,7 +198,7 @@ def _environment_name(environment: EnvironmentSummary) -> str:
     return f"stack {environment.name} of repros" if environment.stack else f"the reporter's {environment.name}"
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """Return text as inline code, even if it holds backticks."""
     flat = " ".join(text.split())
     fence = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
@@ -208,18 +206,19 @@ def _code(text: str) -> str:
     return f"{fence}{edge}{flat}{edge}{fence}"
 
 
-def _table_code(text: str) -> str:
+def table_code(text: str) -> str:
     """Return text as code in a table's cell, where a bar would end the cell even in code."""
-    return _code(text).replace("|", r"\|")
+    return code(text).replace("|", r"\|")
 
 
-def _code_block(text: str, language: str = "") -> str:
+def code_block(text: str, language: str = "") -> str:
     """Return text as a block of code, even if it holds fences."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _details(title: str, body: str) -> str:
+def details(title: str, body: str) -> str:
+    """Return a body that the reader unfolds."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 

@@ -52,6 +52,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
         "watch.html",
         "simulate.html",
         "scale.html",
+        "own-script.html",
         "given-a-repro.html",
         "commands.html",
         "matching.html",

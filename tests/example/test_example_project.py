@@ -131,11 +131,12 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert json.loads(repros("export", "ACME-0001", "--osv", "-o", "-").stdout)["id"] == "x_ACME-0001"
 
     stranger = project / "stranger.py"
-    stranger.write_text("import acme\n\nassert len(acme.batches(range(10), 4)) == 3\n", encoding="utf-8")
-    tried = repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
-    assert "AssertionError" in tried
+    stranger.write_text("import acme\nimport json\n\nassert len(acme.batches(range(10), 4)) == 3\n", encoding="utf-8")
+    assert "AssertionError" in repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
     assert "made no step" in repros("compare", "--", sys.executable, "stranger.py", code=2).stderr
-    stranger.unlink()
+    assert "3 lines before, 2 after" in repros("reduce", "stranger.py", "--stack", "acme-2026").stdout
+    for file in (stranger, project / "stranger.reduced.py"):
+        file.unlink()
 
     assert files_of_the_package() == before, "nothing is written into the package"
 

@@ -1,0 +1,1 @@
+"""What `repros reduce` runs in the environment under test: standard library only."""

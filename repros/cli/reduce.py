@@ -1,0 +1,107 @@
+"""`repros reduce`: a failing script, made smaller while its failure stays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from repros.attempt.text import format_warning
+from repros.cli.shared.exit_codes import AGREES
+from repros.cli.shared.options import catalogue_option, example, json_option
+from repros.cli.shared.output import console, show_text, write_new
+from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_task, running_options, words_argument
+from repros.cli.shared.streams import echo_json
+from repros.cli.shared.where import choose_where
+from repros.engine.own_folder import new_log_folder
+from repros.errors import ReprosError
+from repros.reduce.json_format import reduction_to_json
+from repros.reduce.reduction import Options, reduce_script
+from repros.reduce.text import format_reduction
+from repros.settings import Places
+
+_SECONDS = 60
+
+
+@click.command(
+    epilog=example(
+        "repros reduce train.py --stack 2024-09",
+        "repros reduce train.py --ranks 2 --minutes 5 -- --epochs 1",
+        'repros reduce --from-issue issue.md --text "weights differ"',
+    ),
+)
+@words_argument
+@issue_options
+@click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack on which it fails.")
+@click.option("--text", metavar="TEXT", help="Keep this text in the output, where a wrong number is the failure.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Time for the search; what was found until then is kept, as on Ctrl-C.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Candidates at the same time; one for each core.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File for the result; SCRIPT.reduced.py if not given.",
+)
+@click.option("--force", is_flag=True, help="Overwrite that file.")
+@running_options
+@json_option
+@catalogue_option
+def reduce(
+    words: tuple[str, ...],
+    issue: Path | None,
+    block: int | None,
+    stack: str,
+    text: str | None,
+    minutes: float,
+    jobs: int | None,
+    output: Path | None,
+    places: Places,
+    *,
+    force: bool,
+    as_json: bool,
+    **way: Any,
+) -> int:
+    """Make a failing script smaller while it fails in the same way.
+
+    Statements, arguments, layers, wrapping calls, steps, sizes and ranks are left out or made smaller, as long as the
+    script ends with the same exception (its class, its message, and the innermost function of the library), in the same
+    hang, or with --text in its output. Each candidate runs as `repros try` runs a stranger's script, within the same
+    walls, in a process that is forked from one with the libraries. The result is confirmed by a run of its own.
+
+    A smaller script has the same symptom, and rarely another cause: read it before you post it.
+
+    Exit code: 0 if a script that fails in the same way was written, 2 if SCRIPT does not fail or the request cannot be
+    met.
+    """
+    script, arguments = find_script(words, issue, block)
+    output = output or _output(Path(words[0]) if issue is None else issue)
+    if output.exists() and not force:
+        raise ReprosError(f"{output} exists already; overwrite it with --force, or name another with --output.")
+    jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
+    task = make_task(script, arguments, watch=False, at_once=jobs, **way)
+    where, err = choose_where((stack,), None, places), console(stderr=True)
+    show_text(err, format_warning(task, err.width), "yellow")
+    with interrupt_on_signals():
+        options = Options(minutes * _SECONDS, jobs, text)
+        found = reduce_script(task, where, new_log_folder(LOGS), options, lambda line: show_text(err, line, "dim"))
+    write_new(output, found.source, force=force)
+    if as_json:
+        echo_json(reduction_to_json(found, script.origin, str(output)))
+    else:
+        out = console()
+        show_text(out, format_reduction(found, output, out.width))
+    return AGREES
+
+
+def _output(script: Path) -> Path:
+    return script.with_name(f"{script.name.removesuffix('.py').removesuffix('.md')}.reduced.py")

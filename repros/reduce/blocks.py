@@ -1,0 +1,105 @@
+"""Passes that take a block out of its header: `with`, `if`, `for`, `try`, and a function that is called once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from repros.reduce.code import Code, Edit, statements_of
+
+_LEAVES_BY = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
+
+
+class Unwrapped:
+    """Each compound statement as what it contains."""
+
+    def __init__(self, *, conditions: bool = True) -> None:
+        """Take whether an `if` may lose its condition."""
+        self._conditions = conditions
+
+    def units(self, code: Code) -> list[Edit]:
+        """Return an edit for each block that may stand alone."""
+        return [edit for node in statements_of(code.tree) for edit in self._edits(code, node)]
+
+    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
+        """Return the source with the blocks in place of the statements; of nested ones, the outer."""
+        return code.apply(chosen)
+
+    def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
+        if code.of(node).startswith("elif"):
+            return
+        if isinstance(node, ast.If) and self._conditions:
+            bodies = [node.body, node.orelse]
+        elif isinstance(node, ast.With | ast.AsyncWith | ast.For | ast.While):
+            bodies = [node.body]
+        elif isinstance(node, ast.Try):
+            bodies = [node.body, node.finalbody]
+        else:
+            return
+        begin, end = code.lines(node)
+        for body in bodies:
+            if body and not code.of(body[0]).startswith("elif"):
+                yield Edit(begin, end, _moved(code, body, code.indent(node)))
+
+
+class Guards(Unwrapped):
+    """What runs if the script is no module, so that it stands with the rest."""
+
+    def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
+            yield from super()._edits(code, node)
+
+
+class Called:
+    """Each function that is called once, by a statement of its own, in the place of that statement."""
+
+    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+        """Return for each such function the edit of its call and that of its definition."""
+        functions = [node for node in code.tree.body if isinstance(node, ast.FunctionDef)]
+        return [edits for node in functions if (edits := _inlined(code, node))]
+
+    def render(self, code: Code, chosen: Sequence[tuple[Edit, ...]]) -> str:
+        """Return the source with the functions' statements in the place of their calls."""
+        return code.apply(edit for unit in chosen for edit in unit)
+
+
+def _inlined(code: Code, function: ast.FunctionDef) -> tuple[Edit, ...]:
+    used = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name) and node.id == function.name]
+    last = function.body[-1] if isinstance(function.body[-1], ast.Return) else None
+    leaves = [node for node in ast.walk(function) if isinstance(node, _LEAVES_BY) and node is not last]
+    if function.decorator_list or leaves or len(used) != 1:
+        return ()
+    call = code.parents[used[0]]
+    if not isinstance(call, ast.Call) or call.func is not used[0]:
+        return ()
+    statement = code.parents[call]
+    bound = _bindings(code, function.args, call)
+    if bound is None or not isinstance(statement, ast.Assign | ast.Expr):
+        return ()
+    indent, body = code.indent(statement), function.body[:-1] if last else function.body
+    lines = [f"{indent}{line}\n" for line in bound]
+    lines += [_moved(code, body, indent)] if body else []
+    if last and last.value and isinstance(statement, ast.Assign):
+        lines.append(f"{indent}{code.text(code.span(statement)[0], code.span(call)[0])}{code.of(last.value)}\n")
+    return Edit(*code.lines(statement), "".join(lines)), Edit(*code.lines(function))
+
+
+def _bindings(code: Code, parameters: ast.arguments, call: ast.Call) -> list[str] | None:
+    """Return the assignments of a call's arguments to the parameters; None if they are not plain."""
+    if parameters.vararg or parameters.kwarg or parameters.kwonlyargs or parameters.posonlyargs:
+        return None
+    if any(isinstance(value, ast.Starred) for value in call.args) or any(word.arg is None for word in call.keywords):
+        return None
+    names = [each.arg for each in parameters.args]
+    defaults = zip(reversed(names), reversed(parameters.defaults), strict=False)
+    given = {name: code.of(value) for name, value in defaults}
+    given |= {name: code.of(value) for name, value in zip(names, call.args, strict=False)}
+    given |= {str(word.arg): code.of(word.value) for word in call.keywords}
+    return [f"{name} = {value}" for name, value in given.items() if name != value]
+
+
+def _moved(code: Code, body: Sequence[ast.stmt], indent: str) -> str:
+    """Return a block's lines with another indent."""
+    own = code.indent(body[0])
+    lines = code.text(code.lines(body[0])[0], code.lines(body[-1])[1]).splitlines(keepends=True)
+    return "".join(f"{indent}{line[len(own) :]}" if line.startswith(own) else line for line in lines)

@@ -1,0 +1,121 @@
+"""A parsed source and the places of its nodes, for edits that leave the rest of the text as its author wrote it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from repros.attempt.source import PROBLEMS, parse
+
+Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+BODIES = ("body", "orelse", "finalbody")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A piece of a source, by its bytes, and what takes its place."""
+
+    begin: int
+    end: int
+    text: str = ""
+
+
+class Code:
+    """A source with its syntax tree. Offsets count bytes of UTF-8, as the tree does."""
+
+    def __init__(self, source: str) -> None:
+        """Parse a source.
+
+        Raises:
+            SyntaxError, ValueError, RecursionError, MemoryError: it is no Python.
+        """
+        self.source = source
+        self.tree = parse(source)
+        self._data = source.encode()
+        self._begins = [0, *accumulate(len(line) for line in self._data.splitlines(keepends=True))]
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each node but the module."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around a node, the nearest first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> tuple[int, int]:
+        """Return the offsets of a node's begin and end."""
+        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self._begins[node.lineno - 1] + node.col_offset, self._begins[end_line - 1] + end
+
+    def lines(self, statement: ast.stmt) -> tuple[int, int]:
+        """Return the offsets of the whole lines of a statement, its decorators included."""
+        decorators = statement.decorator_list if isinstance(statement, Block) else []
+        first = min([statement.lineno, *(each.lineno for each in decorators)])
+        return self._begins[first - 1], self._begins[statement.end_lineno or first]
+
+    def text(self, begin: int, end: int) -> str:
+        """Return a piece of the source."""
+        return self._data[begin:end].decode()
+
+    def of(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+        """Return a node's source."""
+        return self.text(*self.span(node))
+
+    def indent(self, statement: ast.stmt) -> str:
+        """Return the blanks in front of a statement."""
+        begin, _ = self.span(statement)
+        line = self._begins[statement.lineno - 1]
+        return self.text(line, begin)
+
+    def apply(self, edits: Iterable[Edit]) -> str:
+        """Return the source with edits; one within another one is left out."""
+        parts, at = [], 0
+        for edit in sorted(edits, key=lambda edit: (edit.begin, -edit.end)):
+            if edit.begin >= at:
+                parts += [self._data[at : edit.begin], edit.text.encode()]
+                at = edit.end
+        return b"".join([*parts, self._data[at:]]).decode()
+
+    def without(self, statements: Iterable[ast.stmt]) -> str:
+        """Return the source without statements; a block that would be empty gets a `pass`."""
+        gone = set(statements)
+        edits = []
+        for statement in gone:
+            begin, end = self.lines(statement)
+            body = self._siblings(statement)
+            is_needed = body is not None and statement is body[0] and gone.issuperset(body)
+            edits.append(Edit(begin, end, f"{self.indent(statement)}pass\n" if is_needed else ""))
+        return self.apply(edits)
+
+    def _siblings(self, statement: ast.stmt) -> list[ast.stmt] | None:
+        """Return the block that a statement is in; None for the module's, which may be empty, and an `elif`."""
+        parent = self.parents[statement]
+        if isinstance(parent, ast.Module) or self.text(*self.span(statement)).startswith("elif"):
+            return None
+        bodies = (getattr(parent, name, None) for name in BODIES)
+        return next((body for body in bodies if isinstance(body, list) and statement in body), None)
+
+
+def read(source: str) -> Code | None:
+    """Return a source as code; None if it is no Python that compiles."""
+    try:
+        compile(source, "script", "exec", dont_inherit=True)
+        return Code(source)
+    except PROBLEMS:
+        return None
+
+
+def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a tree, the outer ones first."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+
+
+def in_text(tree: ast.AST) -> set[ast.AST]:
+    """Return the nodes within f-strings: before Python 3.12 their places are wrong."""
+    return {node for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}

@@ -1,0 +1,116 @@
+"""Passes that leave out parts of expressions: arguments, elements, and calls around a value."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from repros.reduce.code import Code, Edit, in_text
+
+_COMMA = re.compile(rb"\s*,")
+_TYPES = (ast.Call, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.FunctionDef)
+Element = tuple[int, int]
+"""The number of a node that has elements, in the order of the tree, and the element's."""
+
+
+class Elements:
+    """Each argument of a call, element of a list, tuple, set or dict, and default parameter of a function."""
+
+    def units(self, code: Code) -> list[Element]:
+        """Return the elements, the last ones of a node first: they are more often optional."""
+        found = ((number, _spans(code, node)) for number, node in enumerate(_nodes(code)))
+        return [(number, place) for number, spans in found for place in reversed(range(len(spans)))]
+
+    def render(self, code: Code, chosen: Sequence[Element]) -> str:
+        """Return the source without the elements."""
+        gone: dict[int, set[int]] = defaultdict(set)
+        for number, place in chosen:
+            gone[number].add(place)
+        nodes = _nodes(code)
+        return code.apply(edit for number, places in gone.items() for edit in _cut(code, nodes[number], places))
+
+
+class Values:
+    """Each call, operator and choice as one of the values that it takes: `relu(x)` as `x`, `x.to(d)` as `x`."""
+
+    def units(self, code: Code) -> list[Edit]:
+        """Return an edit for each value."""
+        texts = in_text(code.tree)
+        nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.expr) and node not in texts)
+        return [
+            Edit(*code.span(node), code.of(value))
+            for node in nodes
+            for value in _values(node)
+            if value not in texts and not isinstance(value, ast.Starred | ast.Constant)
+        ]
+
+    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
+        """Return the source with the values; of nested ones, the outer."""
+        return code.apply(chosen)
+
+
+def _values(node: ast.expr) -> Iterator[ast.expr]:
+    match node:
+        case ast.Call(ast.Attribute(receiver), args):
+            yield from args[:2]
+            if not isinstance(receiver, ast.Name) or receiver.id != "self":
+                yield receiver
+        case ast.Call(_, args):
+            yield from args[:2]
+        case ast.BinOp(left, _, right):
+            yield from (left, right)
+        case ast.IfExp(_, body, orelse):
+            yield from (body, orelse)
+        case ast.BoolOp(_, values):
+            yield from values
+        case ast.Subscript(value, _, ast.Load()):
+            yield value
+
+
+def _nodes(code: Code) -> list[ast.AST]:
+    texts = in_text(code.tree)
+    return [node for node in ast.walk(code.tree) if isinstance(node, _TYPES) and node not in texts]
+
+
+def _spans(code: Code, node: ast.AST) -> list[tuple[int, int]]:
+    """Return the places of a node's elements in the order of the text."""
+    match node:
+        case ast.Call():
+            return sorted([*map(code.span, node.args), *map(code.span, node.keywords)])
+        case ast.List() | ast.Set():
+            return [code.span(each) for each in node.elts]
+        case ast.Tuple() if len(node.elts) > 2:  # noqa: PLR2004 - of two, one would remain, which is no tuple
+            return [code.span(each) for each in node.elts[1:]]
+        case ast.Dict():
+            pairs = zip(node.keys, node.values, strict=True)
+            return [(code.span(key)[0], code.span(value)[1]) for key, value in pairs if key is not None]
+        case ast.FunctionDef():
+            return _defaults(code, node.args)
+    return []
+
+
+def _defaults(code: Code, arguments: ast.arguments) -> list[tuple[int, int]]:
+    """Return the places of the parameters with a default, if nothing but such parameters follows them."""
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or not arguments.defaults:
+        return []
+    names = arguments.args[len(arguments.args) - len(arguments.defaults) :]
+    begins = [code.span(name)[0] for name in names]
+    return [(begin, code.span(value)[1]) for begin, value in zip(begins, arguments.defaults, strict=True)]
+
+
+def _cut(code: Code, node: ast.AST, gone: set[int]) -> Iterator[Edit]:
+    """Yield the edits that leave out elements with their commas."""
+    spans = _spans(code, node)
+    kept = [place for place in range(len(spans)) if place not in gone]
+    for place in sorted(gone):
+        begin, end = spans[place]
+        if place + 1 < len(spans):
+            yield Edit(begin, spans[place + 1][0])
+        elif kept and kept[-1] < place:
+            yield Edit(spans[kept[-1]][1], end)
+        else:
+            rest = code.text(end, end + 200).encode()
+            comma = _COMMA.match(rest)
+            yield Edit(begin, end + (comma.end() if comma else 0))

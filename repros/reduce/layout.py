@@ -1,0 +1,89 @@
+"""The layout of a script: without comments, and with the usual blank lines."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from itertools import pairwise
+
+from repros.attempt.source import PROBLEMS
+from repros.reduce.code import Block, Code, statements_of
+
+_BLOCK = re.compile(r"^# /// (?P<kind>[\w-]+)$\n(?:^#(?: .*)?$\n)+?^# ///$\n?", re.MULTILINE)
+"""A block of PEP 723: the only comment that says something to a program."""
+
+
+def tidy(source: str) -> str:
+    """Return a source without comments and blank lines, but with the block of PEP 723; each statement begins a line."""
+    header = _BLOCK.search(source)
+    try:
+        bare = _without_comments(source)
+        code = Code(bare)
+        if _shares_lines(code):
+            bare = _without_comments(ast.unparse(code.tree) + "\n")
+    except (*PROBLEMS, tokenize.TokenError):
+        bare = _without_comments(ast.unparse(Code(source).tree) + "\n")
+    return f"{header[0].rstrip()}\n{bare}" if header else bare
+
+
+def lay_out(source: str) -> str:
+    """Return a tidy source with blank lines behind the imports and around functions and classes."""
+    code = Code(source)
+    lines, blank = source.removesuffix("\n").split("\n"), dict[int, int]()
+    for body, number in _bodies(code.tree):
+        for before, after in pairwise(body):
+            blocks = isinstance(before, Block) or isinstance(after, Block)
+            ends_imports = number > 1 and _imports(before) and not _imports(after)
+            if blocks or ends_imports or (number > 1 and _is_own(before) and _imports(after) and not _is_own(after)):
+                decorators = after.decorator_list if isinstance(after, Block) else []
+                first = min([after.lineno, *(each.lineno for each in decorators)])
+                blank[first] = number if blocks else 1
+    header = _BLOCK.search(source)
+    if header and code.tree.body:
+        blank.setdefault(code.tree.body[0].lineno, 1)
+    laid_out = (line for place, text in enumerate(lines, 1) for line in [*[""] * blank.get(place, 0), text])
+    return "\n".join(laid_out) + "\n"
+
+
+def count_lines(source: str) -> int:
+    """Return the number of lines with code: neither blank nor a comment."""
+    return sum(1 for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+
+
+def _without_comments(source: str) -> str:
+    lines = source.split("\n")
+    within = set[int]()  # lines that a text of several lines goes on in
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+        elif token.start[0] != token.end[0]:
+            within.update(range(token.start[0], token.end[0]))
+    return "".join(f"{line}\n" for place, line in enumerate(lines, 1) if line.strip() or place in within)
+
+
+def _shares_lines(code: Code) -> bool:
+    """Return whether two statements share a line."""
+    starts = [each.lineno for each in statements_of(code.tree)]
+    return len(starts) != len(set(starts))
+
+
+def _bodies(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], int]]:
+    """Yield the module's statements and those of each class, with the blank lines around their functions."""
+    yield tree.body, 2
+    yield from ((node.body, 1) for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def _is_own(statement: ast.stmt) -> bool:
+    """Return whether a statement imports from the standard library."""
+    name = statement.names[0].name if isinstance(statement, ast.Import) else getattr(statement, "module", None)
+    return _imports(statement) and str(name).partition(".")[0] in sys.stdlib_module_names
+
+
+def _imports(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import | ast.ImportFrom)

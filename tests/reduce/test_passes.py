@@ -1,0 +1,172 @@
+"""What each pass proposes: every unit alone, as the source that it leaves."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from repros.reduce import numbers
+from repros.reduce.blocks import Called, Unwrapped
+from repros.reduce.code import Code, read
+from repros.reduce.expressions import Elements, Values
+from repros.reduce.inlining import CommandLine, Constants, Defaults, Parts
+from repros.reduce.statements import Elses, Mentions, Statements, Unread
+
+
+def each(pass_: Any, source: str) -> list[str]:
+    """Return the source with each unit alone."""
+    code = Code(dedent(source))
+    return [pass_.render(code, [unit]) for unit in pass_.units(code)]
+
+
+def whole(pass_: Any, source: str) -> str:
+    """Return the source with all units."""
+    code = Code(dedent(source))
+    rendered: str = pass_.render(code, pass_.units(code))
+    return rendered
+
+
+def test_statements_by_depth() -> None:
+    source = "import os\nif os:\n    a = 1\n    b = 2\n"
+    assert each(Statements(0), source) == ["if os:\n    a = 1\n    b = 2\n", "import os\n"]
+    assert each(Statements(1), source) == ["import os\nif os:\n    b = 2\n", "import os\nif os:\n    a = 1\n"]
+    assert whole(Statements(1), source) == "import os\nif os:\n    pass\n"
+
+
+def test_a_decorator_goes_with_its_function_and_an_elif_without_a_pass() -> None:
+    assert whole(Statements(0), "@first\n@second\ndef f():\n    pass\n") == ""
+    assert each(Statements(1), "if a:\n    x = 1\nelif b:\n    y = 2\n")[-1] == "if a:\n    x = 1\n"
+
+
+def test_text_that_is_no_ascii_keeps_the_places_right() -> None:
+    assert each(Values(), 'x = f("ü", g("日本", y))\n')[-1] == 'x = f("ü", y)\n'
+
+
+def test_all_that_mentions_a_name_goes_at_once() -> None:
+    found = each(
+        Mentions(),
+        """\
+        import logging
+        logger = logging.getLogger()
+        class Net:
+            def __init__(self):
+                self.a = 1
+                self.b = self.a
+        logger.info("x")
+        net = Net()
+        """,
+    )
+    net = "class Net:\n    def __init__(self):\n        self.a = 1\n        self.b = self.a\nnet = Net()\n"
+    without_logger = f"import logging\n{net}"
+    assert without_logger in found
+    assert any("self.a" not in source and "logger.info" in source for source in found)
+
+
+def test_what_nothing_reads() -> None:
+    source = """\
+        import json
+        import os
+        class Net:
+            def __init__(self):
+                self.a = self.b = 1
+                self.c = 2
+            def size(self):
+                return self.c
+        def unused():
+            pass
+        x, y = 1, 2
+        z = Net().size()
+        print(os, y)
+        """
+    gone = {"import json", "self.a = self.b = 1", "def unused():", "pass", "z = Net().size()"}
+    left = whole(Unread(), source)
+    assert not any(text in left for text in gone)
+    assert {line.strip() for line in left.splitlines()} == {
+        line.strip() for line in dedent(source).splitlines() if line.strip() not in gone
+    }
+
+
+def test_elses_and_names_of_imports() -> None:
+    assert each(Elses(), "try:\n    a()\nexcept E:\n    b()\nelse:\n    c()\nfinally:\n    d()\n") == [
+        "try:\n    a()\nexcept E:\n    b()\nfinally:\n    d()\n",
+        "try:\n    a()\nexcept E:\n    b()\nelse:\n    c()\n",
+    ]
+    assert each(Elses(), "from a import (\n    b,\n    c as d,\n)\n") == ["from a import c as d\n", "from a import b\n"]
+
+
+def test_blocks_lose_their_header() -> None:
+    source = "if a:\n    with b:\n        c()\n        d()\nelse:\n    e()\n"
+    assert each(Unwrapped(), source) == [
+        "with b:\n    c()\n    d()\n",
+        "e()\n",
+        "if a:\n    c()\n    d()\nelse:\n    e()\n",
+    ]
+    assert each(Unwrapped(conditions=False), source) == ["if a:\n    c()\n    d()\nelse:\n    e()\n"]
+
+
+def test_a_function_that_is_called_once_stands_in_the_place_of_its_call() -> None:
+    source = "def make(n, size=4):\n    x = n * size\n    return [x]\ndata = make(3)\n"
+    assert whole(Called(), source) == "size = 4\nn = 3\nx = n * size\ndata = [x]\n"
+    assert whole(Called(), "def main():\n    a()\nif b:\n    main()\n") == "if b:\n    a()\n"
+    for kept in (
+        "def f():\n    return 1\nf(f)\n",
+        "def f():\n    if a:\n        return 1\n    b()\nf()\n",
+        "def f(*args):\n    a()\nf(1)\n",
+        "@g\ndef f():\n    a()\nf()\n",
+    ):
+        assert whole(Called(), kept) == kept
+
+
+def test_arguments_elements_and_defaults_go_with_their_commas() -> None:
+    assert each(Elements(), "f(a, *b, c=1)\n") == ["f(a, *b)\n", "f(a, c=1)\n", "f(*b, c=1)\n"]
+    assert whole(Elements(), "f(\n    a,\n    b,\n)\n").split() == ["f(", ")"]
+    assert whole(Elements(), "x = {'a': 1, 'b': 2}\n") == "x = {}\n"
+    assert each(Elements(), "def f(a, b=1, c=2):\n    pass\n") == [
+        "def f(a, b=1):\n    pass\n",
+        "def f(a, c=2):\n    pass\n",
+    ]
+    assert each(Elements(), "x = (1, 2)\n") == []
+    assert all(read(source) for source in each(Elements(), "f(a, [b, (c, d, e)], **g)\n"))
+
+
+def test_values_take_the_place_of_what_is_around_them() -> None:
+    assert each(Values(), "y = relu(x)\n") == ["y = x\n"]
+    assert each(Values(), "y = x.to(d)\n") == ["y = d\n", "y = x\n"]
+    assert each(Values(), "y = self.f(x)\n") == ["y = x\n"]
+    assert each(Values(), "y = a + b if c else d\n")[:2] == ["y = a + b\n", "y = d\n"]
+    assert each(Values(), 'y = f"{g(x)}"\n') == [], "before Python 3.12 the places in it are wrong"
+
+
+def test_constants_and_the_command_line_are_written_where_they_are_used() -> None:
+    assert whole(Constants(), "n = 4\nrate = -0.1\nf(n, n, rate)\n") == "f(4, 4, -0.1)\n"
+    assert whole(Constants(), "n = 4\nn = 5\nf(n)\n") == "n = 4\nn = 5\nf(n)\n"
+    parser = """\
+        parser.add_argument("--batch-size", "-b", type=int, default=32)
+        parser.add_argument("--fp16", action="store_true")
+        parser.add_argument("--out", dest="place")
+        args = parser.parse_args()
+        f(args.batch_size, args.fp16, args.place)
+        """
+    assert whole(CommandLine(), parser) == "args = parser.parse_args()\nf(32, False, None)\n"
+
+
+def test_a_default_is_written_into_its_function_and_an_object_becomes_one_of_its_parts() -> None:
+    source = "class Net:\n    def __init__(self, n=4):\n        self.a = Linear(n)\nnet = Net()\n"
+    (written,) = each(Defaults(), source)
+    assert written == "class Net:\n    def __init__(self):\n        self.a = Linear(4)\nnet = Net()\n"
+    assert each(Parts(), source) == []
+    assert each(Parts(), written) == [written.replace("net = Net()", "net = Linear(4)")]
+
+
+@pytest.mark.parametrize(("number", "tried"), [(2, [1]), (3, [1, 2]), (10, [1, 2, 5]), (1000, [1, 2, 500])])
+def test_numbers_get_smaller(number: int, tried: list[int]) -> None:
+    assert numbers.smaller(number) == tried
+
+
+def test_a_number_is_looked_at_in_all_its_places_and_then_in_each() -> None:
+    code = Code("f(64, 64, n=10, flag=True, x=1, y=0.5)\n")
+    found = list(numbers.groups(code))
+    assert [(number, len(places)) for number, places in found] == [(64, 2), (10, 1), (64, 1), (64, 1)]
+    assert numbers.render(code, found[0][1], 1) == "f(1, 1, n=10, flag=True, x=1, y=0.5)\n"
