@@ -128,11 +128,15 @@ def _norms(tensors: list[Any]) -> list[Any]:
         kinds = {(tensor.dtype, tensor.device) for tensor in tensors}
         if len(kinds) == 1 and tensors[0].dtype == torch.float32 and tensors[0].device.type in {"cpu", "cuda"}:
             return list(torch._foreach_norm(tensors))  # one call for all; it gives norms in the tensors' own dtype
-        # A norm in a narrower dtype is refused: that of float64 is rounded.
-        wide = {torch.float64: torch.float64}
-        return [
-            torch.linalg.vector_norm(tensor, dtype=wide.get(tensor.dtype, torch.float32)).float() for tensor in tensors
-        ]
+        return [_norm(tensor) for tensor in tensors]
+
+
+def _norm(tensor: Any) -> Any:
+    """Return the norm in float32; torch refuses to compute one in a narrower dtype, so that of float64 is rounded."""
+    import torch
+
+    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    return torch.linalg.vector_norm(tensor, dtype=wide).float()
 
 
 def to_host(values: list[Any]) -> list[Any]:
