@@ -37,6 +37,7 @@ FILES = (
     "tests/match/test_wild.py",
     "tests/matrix/test_ranges.py",
     "tests/matrix/test_vacuous.py",
+    "tests/sampled/test_scripts.py",
     "tests/site/test_machine.py",
     "tests/site/test_pages.py",
     "tests/test_catalogue.py",

@@ -1,0 +1,118 @@
+"""Write what `repros try` said of reported scripts into `docs/demand.md`: `python -m tests.sampled.scripts_table`."""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from repros.docs.generator import run_generator
+from repros.simulated_gpus.tools.page import fill_part
+
+FILE = Path(__file__).with_name("scripts.toml")
+PAGE = Path(__file__).parents[2] / "docs/demand.md"
+
+
+class Kind(StrEnum):
+    """What the reporter saw."""
+
+    EXCEPTION = "exception"
+    HANG = "hang"
+    WRONG_VALUE = "wrong value"
+
+
+class Answer(StrEnum):
+    """How what `repros try` showed compares with the report."""
+
+    REPRODUCED = "reproduced"
+    """The same exception and message, a hang in the same call, or the value that the reporter got."""
+    ANOTHER = "another signature"
+    """It failed, but otherwise."""
+    NOT_SEEN = "not seen"
+    """It ended well, with the value that the reporter expected."""
+    COULD_NOT_RUN = "could not run"
+
+
+@dataclass(frozen=True)
+class ReportedScript:
+    """A public thread with a script, and what `repros try` said of it."""
+
+    url: str
+    title: str
+    year: int
+    kind: Kind
+    signature: str
+    """The reported exception with the beginning of its message, where it hangs, or the value that it gives."""
+    releases: tuple[str, ...]
+    """Releases that the thread names: the reporter's, or those in which it began or ended."""
+    stacks: tuple[str, ...]
+    """The stack nearest to the reporter's release, and where it did not show the report, the next nearest."""
+    can_be_shown: bool
+    """Whether a CPU or simulated GPUs can show what the script as posted does, whatever the releases."""
+    answer: Answer
+    seen: str
+    """What `repros try` said."""
+    options: str = ""
+    """What was given to `repros try` besides the stack."""
+    why: str = ""
+    """Why it was not reproduced."""
+    lacks: str = ""
+    """What it takes that is not there: release, package, simulation, script, machine."""
+    id: str | None = None
+    """The failure that was written from it since."""
+
+
+def read_scripts() -> tuple[ReportedScript, ...]:
+    """Return the reported scripts, in the order in which they were drawn."""
+    tables = tomllib.loads(FILE.read_text("utf-8"))["scripts"]
+    return tuple(_script(one) for one in tables)
+
+
+def _script(one: dict[str, Any]) -> ReportedScript:
+    types = {"kind": Kind, "answer": Answer, "releases": tuple, "stacks": tuple}
+    return ReportedScript(**{key: types.get(key, lambda value: value)(value) for key, value in one.items()})
+
+
+def body(scripts: Sequence[ReportedScript]) -> str:
+    """Return the sentences and the table."""
+    shown = [script for script in scripts if script.can_be_shown]
+    reproduced = _number(shown, Answer.REPRODUCED)
+    too_old = sum(script.lacks == "release" for script in shown)
+    sentences = (
+        f"Of another {len(scripts)} public reports, each with a self-contained script and a cause that the catalogue"
+        " did not have, a reader gave the text to `repros try --from-issue` the same day, on the stack nearest to the"
+        " reporter's release, and on the next where that did not show it. A CPU or simulated GPUs can show"
+        f" {len(shown)} of them. `try` showed what was reported of {reproduced} of those"
+        f" ({reproduced / len(shown):.0%}); {too_old} of the others take a release that no stack has. *Not seen* is a"
+        " script that ended well. The threads were read in a store that keeps the beginning of each, so their scripts"
+        " are shorter than most. The addresses, how they were drawn and what was seen are in"
+        " `tests/sampled/scripts.toml`."
+    )
+    rows = ["| Reported | scripts | can be shown | " + " | ".join(Answer) + " |", "|---|" + "--:|" * (2 + len(Answer))]
+    rows += [_row(kind.value, [script for script in scripts if script.kind is kind]) for kind in Kind]
+    rows.append(_row("**all**", scripts))
+    return "\n".join([textwrap.fill(sentences, 120), "", *rows]) + "\n"
+
+
+def _number(scripts: Sequence[ReportedScript], answer: Answer) -> int:
+    return sum(script.answer is answer for script in scripts)
+
+
+def _row(name: str, scripts: Sequence[ReportedScript]) -> str:
+    shown = sum(script.can_be_shown for script in scripts)
+    counts = (len(scripts), shown, *(_number(scripts, answer) for answer in Answer))
+    return f"| {name} | {' | '.join(map(str, counts))} |"
+
+
+def fill(page: str) -> str:
+    """Return the page with its part made anew."""
+    return fill_part(page, "scripts", body(read_scripts()))
+
+
+if __name__ == "__main__":
+    about = "Write what `repros try` said of reported scripts into docs/demand.md."
+    run_generator("tests.sampled.scripts_table", about, PAGE, fill)

@@ -1,0 +1,49 @@
+"""The reported scripts are none of the catalogue's, and the table in the documentation is made from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from repros.engine.catalogue import load
+from repros.stacks import load_stacks
+from tests.sampled.scripts_table import PAGE, Answer, Kind, fill, read_scripts
+
+
+def test_at_least_twenty_reports_each_drawn_once() -> None:
+    scripts = read_scripts()
+    assert len(scripts) == len({script.url for script in scripts}) >= 20
+    assert min(script.year for script in scripts) >= 2023
+
+
+@pytest.mark.of_all_scripts
+def test_the_catalogue_had_none_of_them() -> None:
+    named = {url: repro.id for repro in load() for url in repro.upstream.links}
+    for script in read_scripts():
+        assert script.id == named.get(script.url), f"{script.url}: expected the id of the failure written from it since"
+
+
+def test_each_ran_on_a_stack_and_says_what_was_seen() -> None:
+    stacks = load_stacks()
+    for script in read_scripts():
+        assert 1 <= len(script.stacks) <= 2, script.url
+        assert {*script.stacks} <= {*stacks}, script.url
+        assert all((script.title, script.signature, script.releases, script.seen)), script.url
+
+
+def test_what_was_not_reproduced_has_a_reason_and_what_was_can_be_shown() -> None:
+    for script in read_scripts():
+        is_reproduced = script.answer is Answer.REPRODUCED
+        assert bool(script.why) != is_reproduced, script.url
+        assert (script.lacks in {"release", "package", "simulation", "script", "machine"}) != is_reproduced, script.url
+        assert script.can_be_shown == (script.lacks not in {"script", "machine"}), script.url
+
+
+def test_the_reported_exception_was_seen_of_what_was_reproduced_and_of_no_other() -> None:
+    for script in read_scripts():
+        if script.kind is Kind.EXCEPTION:
+            assert (script.signature in script.seen) == (script.answer is Answer.REPRODUCED), script.url
+
+
+def test_the_table_is_made_from_them() -> None:
+    page = PAGE.read_text("utf-8")
+    assert fill(page) == page
