@@ -24,8 +24,8 @@ def body(figures: Mapping[str, Mapping[str, Any]]) -> str:
     public = sum(row["public"] for _, row in rows)
     seconds = statistics.median(row["seconds"] for _, row in rows)
     sentence = (
-        f"On the median {statistics.median(parts):.0%} of the lines stay, in {seconds:.0f} s on two busy cores. Measured "
-        f"so far: {count(len(rows) - public, 'script')} of this project after public threads ({_FOLDER}), and "
+        f"On the median {statistics.median(parts):.0%} of the lines stay, in {seconds:.0f} s on two busy cores. "
+        f"Measured so far: {count(len(rows) - public, 'script')} of this project after public threads ({_FOLDER}), and "
         f"{count(public, 'code block')} of public issues as posted."
     )
     lines = ["| After | Keeps | Stack | Lines | after | Candidates | Seconds |", "|---" * 7 + "|"]
