@@ -130,13 +130,12 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert refused.startswith("repros: failures/lost.py is in the catalogue ")
     assert json.loads(repros("export", "ACME-0001", "--osv", "-o", "-").stdout)["id"] == "x_ACME-0001"
 
-    stranger = project / "stranger.py"
-    stranger.write_text("import acme\nimport json\n\nassert len(acme.batches(range(10), 4)) == 3\n", encoding="utf-8")
+    (stranger := project / "stranger.py").write_text("import acme, json\nassert acme.batches([1], 4)\n", "utf-8")
     assert "AssertionError" in repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
     assert "made no step" in repros("compare", "--", sys.executable, "stranger.py", code=2).stderr
-    assert "3 lines before, 2 after" in repros("reduce", "stranger.py", "--stack", "acme-2026").stdout
-    for file in (stranger, project / "stranger.reduced.py"):
-        file.unlink()
+    repros("reduce", "stranger.py", "--stack", "acme-2026", "--output", "stranger.py", "--force")
+    assert stranger.read_text("utf-8") == "import acme\n\nassert acme.batches([1], 4)\n"
+    stranger.unlink()
 
     assert files_of_the_package() == before, "nothing is written into the package"
 
