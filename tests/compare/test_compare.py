@@ -89,7 +89,7 @@ def test_two_ranks_with_the_doubled_batch_are_equal_to_one(compare: Compare) -> 
 
 def test_ranks_that_are_left_alone_differ(compare: Compare) -> None:
     found = compare("", "ranks=none", "--ranks", "1,2", code=1)["difference"]
-    assert found["stage"] == "batch"
+    assert (found["stage"], found["rank"]) == ("gradient", "rank 0")
 
 
 def test_the_terminal_gets_the_answer_and_both_values(
