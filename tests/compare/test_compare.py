@@ -129,10 +129,10 @@ def test_a_request_that_cannot_be_met_is_refused(
 
 
 def test_a_program_that_trains_nothing_is_refused(
-    warm_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    current_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["compare", "--", str(warm_python), "-c", "import torch"]) == 2
+    assert main(["compare", "--", str(current_python), "-c", "import torch"]) == 2
     assert "either run made no step of an optimizer and no backward pass" in capfd.readouterr().err
 
 
