@@ -81,10 +81,13 @@ def _whole(side: list[Summary], others: list[Summary]) -> list[Summary]:
     there = [each for each in side if each is not ZERO]
     if any("part" in each for each in there):
         return [join_parts(there)]
-    if len(there) > 1 and others[0] is not ZERO:
+    if there and others[0] is not ZERO:
         size = numel(others[0])
-        if sum(map(numel, there)) == size > min(map(numel, there)):  # the flat parts of FSDP
+        # The flat parts of FSDP, of which one rank may hold all.
+        if sum(map(numel, there)) == size > min(map(numel, there)):
             return [{**join_parts(there), "shape": others[0]["shape"]}]
+        if len(there) == 1 and there[0]["shape"] == [size]:
+            return [{**there[0], "shape": others[0]["shape"]}]
     return side
 
 

@@ -89,7 +89,7 @@ def test_two_ranks_with_the_doubled_batch_are_equal_to_one(compare: Compare) -> 
 
 def test_ranks_that_are_left_alone_differ(compare: Compare) -> None:
     found = compare("", "ranks=none", "--ranks", "1,2", code=1)["difference"]
-    assert found["stage"] == "batch"
+    assert (found["stage"], found["rank"]) == ("gradient", "rank 0")
 
 
 def test_the_terminal_gets_the_answer_and_both_values(
@@ -129,10 +129,10 @@ def test_a_request_that_cannot_be_met_is_refused(
 
 
 def test_a_program_that_trains_nothing_is_refused(
-    warm_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    current_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["compare", "--", str(warm_python), "-c", "import torch"]) == 2
+    assert main(["compare", "--", str(current_python), "-c", "import torch"]) == 2
     assert "either run made no step of an optimizer and no backward pass" in capfd.readouterr().err
 
 

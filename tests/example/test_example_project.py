@@ -119,8 +119,7 @@ def test_every_command(project: Path, repros: Repros) -> None:
     found = repros("match", "train.log").stdout
     assert found.startswith("ACME-0001 The loader loses an incomplete last batch\ncertain ")
 
-    report = repros("report", "ACME-0001", "--stack", "acme-2026").stdout
-    assert "expected 5 samples, got 4" in report
+    assert "expected 5 samples, got 4" in repros("report", "ACME-0001", "--stack", "acme-2026").stdout
 
     exported = repros("export", "ACME-0001", "-o", "lost.py").stdout
     assert exported.startswith("lost.py\n")

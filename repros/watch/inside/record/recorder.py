@@ -170,9 +170,16 @@ def _summaries(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gradients(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the summaries of gradients, None for a parameter without one."""
+    """Return the summaries of gradients, None for a parameter without one; that of an empty one is empty.
+
+    A rank on which FSDP keeps nothing of a parameter has no gradient of it, either.
+    """
     return {
-        name: None if parameter.grad is None else summarise(parameter.grad)
+        name: None if parameter.grad is None and parameter.numel() else summarise(_gradient(parameter))
         for name, parameter in parameters.items()
         if parameter.requires_grad
     }
+
+
+def _gradient(parameter: Any) -> Any:
+    return parameter if parameter.grad is None else parameter.grad
