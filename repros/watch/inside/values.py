@@ -30,6 +30,14 @@ def is_plain(tensor: Any) -> bool:
     return is_own and tensor.layout is torch.strided and not tensor.is_meta and tensor.numel() > 0
 
 
+def place_of(tensor: Any) -> int | None:
+    """Return where a tensor's values begin; None for that of a functional transform, which has no memory itself."""
+    try:
+        return int(tensor.data_ptr())
+    except RuntimeError:
+        return None
+
+
 def reduce_all(tensors: list[Any], reduction: Callable[[Any], Any]) -> list[Any]:
     """Return a number for each tensor, in one transfer.
 

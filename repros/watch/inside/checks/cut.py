@@ -21,7 +21,7 @@ from typing import Any
 
 from repros.watch.inside.checks import Check
 from repros.watch.inside.observe.optimizers import parameters_of
-from repros.watch.inside.values import is_plain
+from repros.watch.inside.values import is_plain, place_of
 from repros.watch.inside.watch import Watch
 
 CHECKS = (
@@ -56,17 +56,18 @@ class _Cut:
         if last is None or self._is_over or not inputs or not torch.is_grad_enabled() or not module.training:
             return
         taken = inputs[0]
-        if type(taken) is torch.Tensor and not taken.requires_grad and taken.data_ptr() == last[0].data_ptr():
+        if type(taken) is torch.Tensor and not taken.requires_grad and place_of(taken) == place_of(last[0]):
             for giver in {giver for outer in last[1] for giver in outer.modules()}:
                 if giver is not module and giver in self._seen:
                     self._seen[giver] = True
 
     def called(self, module: Any, output: Any) -> None:
         torch = sys.modules["torch"]
-        if self._is_over or not module.training or type(output) is not torch.Tensor or not is_plain(output):
+        is_own = type(output) is torch.Tensor and is_plain(output)
+        if self._is_over or not module.training or not is_own or place_of(output) is None:
             self._last = None
             return
-        if self._last is None or self._last[0].data_ptr() != output.data_ptr():
+        if self._last is None or place_of(self._last[0]) != place_of(output):
             self._last = (output.detach(), [])
         if module._parameters and module not in self._seen and _own(module):
             self._seen[module] = False
