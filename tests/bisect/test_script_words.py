@@ -110,6 +110,7 @@ def test_a_command_runs_in_a_copy_of_its_folder_with_the_environments_python(bis
 
 
 def _shortened(why: str) -> str:
+    why = why.removesuffix(".")
     return why if len(why) <= 240 else f"{why[:240]} [...]"
 
 

@@ -100,4 +100,6 @@ def _versions(found: ScriptBisection, numbers: list[int]) -> str:
 
 
 def _clip(text: str) -> str:
+    """Return what a release shows as a part of a sentence."""
+    text = text.removesuffix(".")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [...]"

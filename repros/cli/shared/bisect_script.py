@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import psutil
@@ -49,17 +50,11 @@ def bisect_script(
     runs: int,
     index: str | None,
     jobs: int | None,
-    ranks: int | None,
-    own_ranks: int | None,
-    gpus: int | None,
-    timeout: float,
-    memory: int | None,
-    file_size: int,
-    network: bool,
     no_watch: bool,
     every: bool,
     dry_run: bool,
     as_json: bool,
+    **way: Any,
 ) -> int:
     """Bisect a script, or the command after `--`; the arguments are the command's options, by name.
 
@@ -70,21 +65,10 @@ def bisect_script(
         ReprosError: the request cannot be met.
     """
     marks = parse_marks(good, bad, tolerance)
-    jobs = jobs or _choose_jobs(ranks or own_ranks or 1)
+    jobs = jobs or _choose_jobs(way["ranks"] or way["own_ranks"] or 1)
     program = _read_program(script, after)
-    task = make_task(
-        program,
-        tuple(after or ()) if script else (),
-        ranks=ranks,
-        own_ranks=own_ranks,
-        gpus=gpus,
-        timeout=timeout,
-        memory=memory,
-        file_size=file_size,
-        network=network,
-        watch=not no_watch,
-        at_once=jobs,
-    )
+    arguments = tuple(after or ()) if script else ()
+    task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **way)
     chosen = stack(stack_name or "current", places)
     question = ask_script(task, marks, chosen, _choose_package(task, package), oldest, newest, runs, index)
     if dry_run:
