@@ -35,7 +35,7 @@ def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: I
     return redactor.redact_value(  # type: ignore[no-any-return]
         ScriptReport(
             task.script.name,
-            task.script.source,
+            task.python_script.source,
             " ".join([launcher, task.script.name, *task.arguments]),
             Device.CPU if options.gpus is None else Device.SIM,
             tuple(runs),
@@ -81,6 +81,6 @@ def _traceback(task: Task, seen: Attempt, redactor: Redactor) -> str:
     logs = (seen.folder / "main.log", *sorted(seen.folder.glob("processes/*/log.txt")))
     texts = (log.read_text("utf-8", "replace") for log in logs if log.is_file())
     path = next((found["path"] for text in texts if (found := name.search(text))), str(Path(task.script.name)))
-    lines = tuple(line.strip() for line in task.script.source.split("\n"))
+    lines = tuple(line.strip() for line in task.python_script.source.split("\n"))
     numbers = {number: number for number in range(1, len(lines) + 1)}
     return last_traceback([seen.folder], Scripts(path, task.script.name, task.script.name, lines, numbers), redactor)

@@ -12,6 +12,7 @@ from repros.attempt.cell import as_spec
 from repros.attempt.known import Known, find_known
 from repros.attempt.needs import Needs, find_lacking, find_other_releases
 from repros.attempt.orphans import adopted
+from repros.attempt.program import Program
 from repros.attempt.script import Script
 from repros.attempt.sight import Sight, Status, see
 from repros.attempt.start import Limits, Options, Start, Walls
@@ -27,12 +28,22 @@ from repros.model import Cell, Environment, Launch, Observation, Repro, Unavaila
 class Task:
     """What to run."""
 
-    script: Script
+    script: Program
     needs: Needs
     arguments: tuple[str, ...]
     options: Options
     limits: Limits
     walls: Walls
+
+    @property
+    def python_script(self) -> Script:
+        """The program where it is known to be a script, and no command."""
+        assert isinstance(self.script, Script), "a command has no source"
+        return self.script
+
+    def start(self) -> Start:
+        """Return what starts the program for one run."""
+        return Start(self.script, self.arguments, self.limits, self.walls, self.options)
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ def _lacking(task: Task, environment: Environment) -> str | None:
 
 
 def _run(task: Task, cell: Cell, folder: Path, catalogue: Iterable[Repro]) -> Attempt:
-    start = Start(task.script, task.arguments, task.limits, task.walls, task.options)
+    start = task.start()
     observation = _observe(cell, folder, start)
     sight = see(judge(cell, observation), start.folder)
     known = None

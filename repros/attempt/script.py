@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 from collections.abc import Iterator
@@ -51,6 +52,23 @@ class Script:
         script = folder / self.name
         script.write_text(self.source, encoding="utf-8")
         return script
+
+    def words(self, python: Path, place: Path) -> list[str]:
+        """Return the command that starts it; :class:`repros.attempt.program.Program` explains it."""
+        return [str(python), str(place)]
+
+    def digest(self) -> str:
+        """Return a digest of its source and of the modules beside it, by their names and contents.
+
+        Raises:
+            OSError: a module cannot be read.
+        """
+        found = hashlib.sha256(f"{self.name}\0{self.source}".encode())
+        for path in sorted(self.beside):
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+                found.update(f"\0{file.relative_to(path.parent)}\0".encode("utf-8", "surrogateescape"))
+                found.update(file.read_bytes())
+        return found.hexdigest()
 
 
 def read_script(path: Path) -> Script:

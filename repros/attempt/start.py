@@ -16,7 +16,7 @@ import psutil
 import repros
 from repros.attempt import confine, ranks
 from repros.attempt.environ import script_environ
-from repros.attempt.script import Script
+from repros.attempt.program import Program
 from repros.cache import cache_folder
 from repros.engine.launch.cold import Interpreter
 from repros.engine.launch.environ import for_cell
@@ -121,7 +121,7 @@ class Start:
     """Starts a script as the main process of a cell, and remembers where."""
 
     def __init__(
-        self, script: Script, arguments: Sequence[str], limits: Limits, walls: Walls, options: Options
+        self, script: Program, arguments: Sequence[str], limits: Limits, walls: Walls, options: Options
     ) -> None:
         """Take what to start, and how."""
         self._script, self._arguments, self._limits, self._walls = script, tuple(arguments), limits, walls
@@ -155,6 +155,8 @@ class Start:
 
     def _environ(self, cell: Cell, dirs: CellDirs) -> dict[str, str]:
         of_cell = for_cell(cell, dirs.folder, dirs.workdir, dirs.log)
+        # So that what it starts by name, `torchrun` or `python`, is the environment's.
+        of_cell["PATH"] = contract.path_with(str(cell.environment.python.parent), of_cell.get("PATH", os.defpath))
         network = not self._walls.network
         environ = script_environ(of_cell, dirs.workdir, network=network, gpus=self._options.gpus)
         if self._options.watch:
@@ -164,7 +166,7 @@ class Start:
 
     def _command(self, cell: Cell, dirs: CellDirs) -> list[str]:
         program = [str(_INTERPRETER), "-I", "-S"]
-        command = [str(cell.environment.python), str(cell.repro.path), *self._arguments]
+        command = [*self._script.words(cell.environment.python, cell.repro.path), *self._arguments]
         if cell.processes > 1 and not self._options.own:
             names = (contract.CELL, contract.HOOKED)
             command = [*program, ranks.__file__, *names, str(cell.processes), *command]

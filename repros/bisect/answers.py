@@ -24,6 +24,16 @@ class ReleaseAnswer:
     """Versions in the environment, of the packages that the repro names; empty if no cell was run."""
     key: str
     """The question's digest for this release."""
+    shown: str = ""
+    """What its runs showed, where the question is which releases show the same; empty if they gave no answer.
+
+    Such a question decides the answer anew each time, by the two releases that it compares the others with.
+    """
+
+    @property
+    def text(self) -> str:
+        """The answer and why, in a line; without the answer where that is to be decided."""
+        return self.why if self.shown else f"{self.answer}: {self.why}"
 
 
 def read_answers(file: Path) -> Iterator[ReleaseAnswer]:

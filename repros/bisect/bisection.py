@@ -30,7 +30,7 @@ def run_bisection(
     *,
     every: bool = False,
     jobs: int | None = None,
-    open_pool: OpenPool = LocalPool,
+    open_pool: OpenPool[Question] = LocalPool,
 ) -> Bisection:
     """Answer a question.
 

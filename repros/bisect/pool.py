@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import psutil
 
 from repros import environments
 from repros.bisect.answers import ReleaseAnswer
 from repros.bisect.imports import ImportMemory
-from repros.bisect.question import Question
-from repros.bisect.runner import ReleaseRunner
+from repros.bisect.question import ReleaseQuestion
+from repros.bisect.runner import Examine, ReleaseRunner, examine
 from repros.engine.own_folder import new_log_folder
 from repros.engine.probe import probe
 from repros.environments.copies import copy
@@ -47,14 +47,15 @@ class Pool(Protocol):
         """End what runs, which then gives no answer."""
 
 
-OpenPool = Callable[[Question, Path, ImportMemory, Say, int | None], Pool]
+Q = TypeVar("Q", bound=ReleaseQuestion)
+OpenPool = Callable[[Q, Path, ImportMemory, Say, int | None], Pool]
 """Opens a pool for a question: the file of answers, beside which the logs go; the memory; who receives progress; jobs.
 
 The jobs are how many releases are probed side by side; None: as many as there is room for.
 """
 
 
-def jobs_for(question: Question, cores: int, memory: int) -> int:
+def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
     """Return how many releases to probe side by side: one for each core if memory allows, and one on GPUs.
 
     Args:
@@ -73,11 +74,21 @@ class LocalPool:
     Each makes a copy of the stack's environment with its first release; the end removes them.
     """
 
-    def __init__(self, question: Question, out: Path, memory: ImportMemory, say: Say, jobs: int | None = None) -> None:
-        """Make nothing yet; :data:`OpenPool` explains the arguments."""
+    def __init__(
+        self,
+        question: ReleaseQuestion,
+        out: Path,
+        memory: ImportMemory,
+        say: Say,
+        jobs: int | None = None,
+        *,
+        examiner: Examine = examine,
+    ) -> None:
+        """Make nothing yet; :data:`OpenPool` explains the arguments, and :data:`Examine` the last one."""
         here = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
         self.width = jobs or jobs_for(question, *here)
         self._question, self._out, self._memory, self._say = question, out, memory, say
+        self._examine = examiner
         self._threads: ThreadPoolExecutor | None = None
         self._processes = Processes()
         self._copies = ExitStack()
@@ -123,7 +134,7 @@ class LocalPool:
             runner = self._free.pop() if self._free else None
         if runner is None:
             python = self._copies.enter_context(copy(self._question.stack, self._say))
-            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes)
+            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes, self._examine)
         try:
             yield runner
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -11,8 +12,8 @@ from typing import Self
 
 from repros.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.bisect.imports import ImportMemory
-from repros.bisect.pool import LocalPool, OpenPool
-from repros.bisect.question import Question
+from repros.bisect.pool import LocalPool, OpenPool, Q
+from repros.bisect.question import ReleaseQuestion
 from repros.bisect.runner import no_answer, recall
 from repros.bisect.search import Answer
 from repros.environments.releases import Release
@@ -26,7 +27,7 @@ class Prober:
     """
 
     def __init__(
-        self, question: Question, folder: Path, say: Say, jobs: int | None = None, open_pool: OpenPool = LocalPool
+        self, question: Q, folder: Path, say: Say, jobs: int | None = None, open_pool: OpenPool[Q] = LocalPool
     ) -> None:
         """Take the earlier answers from the folder, and keep new answers and logs there.
 
@@ -42,7 +43,10 @@ class Prober:
         """
         self.answers: dict[int, ReleaseAnswer] = {}
         """The answers so far, by the release's number."""
-        self._question = question
+        self._decide: Callable[[ReleaseAnswer], Answer] = lambda found: found.answer
+        self._wanted, self._under_way = set[int](), set[int]()
+        """The numbers that this search has begun, and those that are looked for, by an earlier one too."""
+        self._question: ReleaseQuestion = question
         self._file = folder / "answers.jsonl"
         self._memory = ImportMemory(folder.parent / "imports.jsonl", question.stack)
         self._earlier = {answer.key: answer for answer in read_answers(self._file)}
@@ -64,10 +68,23 @@ class Prober:
     ) -> None:
         self._pool.close()
 
+    def begin_search(self, decide: Callable[[ReleaseAnswer], Answer]) -> None:
+        """Begin another search of the same releases; what an earlier one still waits for is no answer of this one.
+
+        Args:
+            decide: gives the answer of a release where its runs alone do not.
+        """
+        self._decide = decide
+        self._wanted.clear()
+
     def begin(self, number: int) -> None:
-        """Begin to look for the answer of the release of this number."""
+        """Begin to look for the answer of the release of this number, unless an earlier search has."""
+        self._wanted.add(number)
+        if number in self._under_way:
+            return
+        self._under_way.add(number)
         release = self._question.releases[number]
-        found = self._earlier.get(self._question.key(release)) or self._recall(release)
+        found = self.answers.get(number) or self._earlier.get(self._question.key(release)) or self._recall(release)
         if found is None:
             self._pool.submit(release).add_done_callback(lambda done: self._done.put((number, self._kept(done))))
         else:
@@ -81,11 +98,16 @@ class Prober:
         Raises:
             EnvironmentFailedError: a copy of the stack's environment cannot be made.
         """
-        number, future = self._done.get()
-        found = self.answers[number] = future.result()
-        release = self._question.releases[number]
-        self._say(f"{self._question.package} {release.version} ({release.date}): {found.answer}: {found.why}")
-        return number, found.answer
+        while True:
+            number, future = self._done.get()
+            found, release = future.result(), self._question.releases[number]
+            if number not in self.answers:
+                self._say(f"{self._question.package} {release.version} ({release.date}): {found.text}")
+            self.answers[number] = found
+            self._under_way.discard(number)
+            if number in self._wanted:
+                self._wanted.discard(number)
+                return number, self._decide(found)
 
     def _kept(self, done: Future[ReleaseAnswer]) -> Future[ReleaseAnswer]:
         """Write an answer down as soon as it is there, in the thread that has it; return it, or why it cannot be."""

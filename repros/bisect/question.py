@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from packaging.version import Version
 
@@ -22,6 +23,40 @@ ANSWERS = Path(".repros/bisect")
 """Folder of the bisections' answers and logs, relative to the working directory."""
 NEEDED_RUNS, MAX_RUNS = 2, 3
 """Runs that must agree on a release, and the most runs of one release."""
+
+
+class ReleaseQuestion(Protocol):
+    """What a question of a package's releases consists of, whatever is asked of each of them."""
+
+    @property
+    def spec(self) -> CellSpec:
+        """The cell to run."""
+
+    @property
+    def stack(self) -> Stack:
+        """The source of all other packages."""
+
+    @property
+    def package(self) -> str:
+        """Canonical name."""
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        """All candidates, oldest first."""
+
+    @property
+    def modules(self) -> Sequence[str]:
+        """The modules without which a release cannot be asked."""
+
+    @property
+    def signature(self) -> Signature:
+        """The failure that an import may show as well as a run."""
+
+    def name(self, release: Release) -> str:
+        """Return a release as a requirement: `lightning==2.0.1`."""
+
+    def key(self, release: Release) -> str:
+        """Return a digest of everything that a release's answer depends on."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +136,11 @@ def build_question(
         raise ReprosError(f"stack {stack.name} does not have {package}; name another with --stack.")
     releases = [release for release in releases if oldest is None or release.version >= oldest]
     releases = [release for release in releases if newest is None or release.version <= newest]
-    start = _find_release(package, releases, bad or Version(own))
+    start = find_release(package, releases, bad or Version(own))
     older = [release for release in releases if release.version < start.version]
     newer = [release for release in releases if release.version > start.version]
     if good is not None:
-        bound = _find_release(package, releases, good).version
+        bound = find_release(package, releases, good).version
         if bound < start.version:
             older, newer = [release for release in older if release.version >= bound], []
         elif bound > start.version:
@@ -113,7 +148,12 @@ def build_question(
     return Question(spec, stack, package, tuple(older), start, tuple(newer), good)
 
 
-def _find_release(package: str, releases: Sequence[Release], version: Version) -> Release:
+def find_release(package: str, releases: Sequence[Release], version: Version) -> Release:
+    """Return the candidate of a version.
+
+    Raises:
+        ReprosError: there is none.
+    """
     for release in releases:
         if release.version == version:
             return release

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from repros.bisect.answers import ReleaseAnswer
 from repros.bisect.imports import ImportFailure, ImportMemory, is_documented, try_imports
-from repros.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
+from repros.bisect.question import MAX_RUNS, NEEDED_RUNS, ReleaseQuestion
 from repros.bisect.search import Answer, confirm
 from repros.bisect.swap import Swap
 from repros.engine.cells import is_warm, run_cell
@@ -22,10 +23,38 @@ from repros.environments.uv import UvError
 from repros.model import Cell, Device, Environment, Result, Unavailable
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What the runs of a cell on one release showed."""
+
+    answer: Answer
+    why: str
+    """The verdicts of the runs and what they showed."""
+    shown: str = ""
+    """As :attr:`repros.bisect.answers.ReleaseAnswer.shown`."""
+    lasting: bool = True
+    """Whether further runs would end alike; not if the machine may be to blame."""
+
+
+Examine = Callable[[Cell, Path, Processes], Examined]
+"""Runs a cell on a release until enough runs agree: the cell, a folder for logs, the processes to begin it with.
+
+Raises:
+    CancelledError: the bisection has ended.
+"""
+
+
 class ReleaseRunner:
     """Runner of a question's cell with one release after another, all in one environment."""
 
-    def __init__(self, question: Question, stacks_own: Environment, python: Path, processes: Processes) -> None:
+    def __init__(
+        self,
+        question: ReleaseQuestion,
+        stacks_own: Environment,
+        python: Path,
+        processes: Processes,
+        examiner: Examine | None = None,
+    ) -> None:
         """Take a copy of the stack's environment.
 
         Args:
@@ -33,11 +62,13 @@ class ReleaseRunner:
             stacks_own: the stack's environment, as it was probed.
             python: the interpreter of the copy.
             processes: receives what is started.
+            examiner: runs the cell on each release; None: :func:`examine`.
         """
         self._question = question
         self._stacks_own = stacks_own
         self._python = python
         self._processes = processes
+        self._examine = examiner or examine
         self._swap = Swap(question.stack, question.package, python)
 
     def probe(self, release: Release, memory: ImportMemory, logs: Path, gpus: tuple[str, ...] = ()) -> ReleaseAnswer:
@@ -59,10 +90,11 @@ class ReleaseRunner:
         cell = str(failure) if failure else self._prepare_cell()
         if isinstance(cell, str):
             return no_answer(self._question, release, cell)
-        answer, results = self._run_cell(replace(cell, gpus=gpus), logs)
-        versions = _relevant_versions(cell, self._question.package)
-        why = f"{_describe_results(results)}{f' ({note})' if note else ''}"
-        return ReleaseAnswer(str(release.version), answer, why, versions, self._question.key(release))
+        found = self._examine(replace(cell, gpus=gpus), logs, self._processes)
+        versions = _relevant_versions(cell, self._question.package) if found.lasting else {}
+        why = f"{found.why}{f' ({note})' if note else ''}"
+        key = self._question.key(release)
+        return ReleaseAnswer(str(release.version), found.answer, why, versions, key, found.shown)
 
     def _install(self, release: Release, memory: ImportMemory) -> tuple[ImportFailure | None, str]:
         """Install a release and import the script's modules; if that fails, with the dependencies of the release's day.
@@ -110,29 +142,32 @@ class ReleaseRunner:
             return replace(self._stacks_own, python=self._python, versions=versions)
         return probe(self._python, self._question.stack.name, sim=self._question.spec.device is Device.SIM)
 
-    def _run_cell(self, cell: Cell, folder: Path) -> tuple[Answer, list[Result]]:
-        results: list[Result] = []
-        with Servers(folder / "servers") as servers, self._processes.ended_by(servers.close):
-            warm = servers if is_warm(cell) else None
 
-            def run() -> Answer:
-                log = folder / str(len(results) + 1)
-                results.append(run_cell(cell, log, self._processes.stopped, servers=warm))
-                self._processes.check()
-                return _answer(results[-1])
+def examine(cell: Cell, folder: Path, processes: Processes) -> Examined:
+    """Run a cell until enough runs show the documented failure, or enough are free of it; an :data:`Examine`."""
+    results: list[Result] = []
+    with Servers(folder / "servers") as servers, processes.ended_by(servers.close):
+        warm = servers if is_warm(cell) else None
 
-            return confirm(run, NEEDED_RUNS, MAX_RUNS), results
+        def run() -> Answer:
+            log = folder / str(len(results) + 1)
+            results.append(run_cell(cell, log, processes.stopped, servers=warm))
+            processes.check()
+            return _answer(results[-1])
+
+        answer = confirm(run, NEEDED_RUNS, MAX_RUNS, nothing=Answer.UNKNOWN)
+    return Examined(answer, _describe_results(results))
 
 
 def recall(
-    question: Question, release: Release, memory: ImportMemory, as_of: dt.date | None = None
+    question: ReleaseQuestion, release: Release, memory: ImportMemory, as_of: dt.date | None = None
 ) -> ImportFailure | None:
     """Return why another bisection could not import a release, unless that is the documented failure."""
     known = memory.find(question.name(release), question.modules, as_of)
     return None if known is None or is_documented(known, question.signature) else known
 
 
-def no_answer(question: Question, release: Release, why: str) -> ReleaseAnswer:
+def no_answer(question: ReleaseQuestion, release: Release, why: str) -> ReleaseAnswer:
     """Return the answer for a release on which no cell was run, so without versions."""
     return ReleaseAnswer(str(release.version), Answer.UNKNOWN, why, {}, question.key(release))
 
@@ -146,13 +181,18 @@ def _answer(result: Result) -> Answer:
 
 def _describe_results(results: Sequence[Result]) -> str:
     """Return what the runs showed, with equal results counted: `2 x RuntimeError: ...`."""
-    texts = [
+    return count_equal(
         result.signature or "ran to its end"
         if _answer(result) is not Answer.UNKNOWN
         else f"{result.verdict}: {result.reason}"
         for result in results
-    ]
-    return "; ".join(f"{texts.count(text)} x {text}" for text in dict.fromkeys(texts))
+    )
+
+
+def count_equal(texts: Iterable[str]) -> str:
+    """Return texts with equal ones counted: `2 x RuntimeError: ...; 1 x ran to its end`."""
+    counts = Counter(texts)
+    return "; ".join(f"{number} x {text}" for text, number in counts.items())
 
 
 def _relevant_versions(cell: Cell, package: str) -> dict[str, str]:

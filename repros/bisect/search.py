@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Answer(StrEnum):
@@ -207,8 +209,8 @@ def _walk(affected: int, beyond: Sequence[int], answers: Mapping[int, Answer]) -
     return Boundary(affected, None, tuple(sorted(unknown)))
 
 
-def confirm(run: Callable[[], Answer], needed: int, of: int) -> Answer:
-    """Return the answer that `needed` of at most `of` runs give, or UNKNOWN.
+def confirm(run: Callable[[], T], needed: int, of: int, nothing: T) -> T:
+    """Return the answer that `needed` of at most `of` runs give, or `nothing`.
 
     It stops as soon as the answer is decided, so a release that always ends alike costs `needed` runs.
 
@@ -216,13 +218,15 @@ def confirm(run: Callable[[], Answer], needed: int, of: int) -> Answer:
         run: runs the release once.
         needed: more than half of `of`, so that only one answer can reach it.
         of: the most runs.
+        nothing: what a run gives that has no answer, as which none counts.
     """
-    votes: Counter[Answer] = Counter()
+    votes: Counter[T] = Counter()
     for left in reversed(range(of)):
-        votes[run()] += 1
-        for answer in (Answer.YES, Answer.NO):
+        answer = run()
+        if answer != nothing:
+            votes[answer] += 1
             if votes[answer] >= needed:
                 return answer
-        if max(votes[Answer.YES], votes[Answer.NO]) + left < needed:
+        if max(votes.values(), default=0) + left < needed:
             break
-    return Answer.UNKNOWN
+    return nothing

@@ -1,11 +1,14 @@
-"""`repros bisect`: the first and the last release of a package that has a failure."""
+"""`repros bisect`: the first and the last release of a package that has a failure, or changes what a program does."""
 
 from __future__ import annotations
 
 import contextlib
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -16,14 +19,16 @@ from repros.bisect.question import Question
 from repros.bisect.record import bisection_record
 from repros.bisect.record import keep as keep_bisection
 from repros.bisect.text import describe_outcome, describe_steps
+from repros.cli.shared.bisect_script import bisect_script
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
-from repros.cli.shared.inputs import load_catalogue
+from repros.cli.shared.inputs import load_catalogue, read_catalogue
 from repros.cli.shared.on import on_option
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.cli.shared.stranger import running_options
 from repros.cli.shared.streams import echo_json
-from repros.errors import ReprosError
+from repros.errors import ReprosError, UnknownNameError
 from repros.model import Device, Repro
 from repros.settings import Places
 
@@ -35,22 +40,56 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
         raise click.BadParameter(f"{given!r} is not a version number; expected something like 2.4.0.") from error
 
 
+_OF_FAILURES = ("variant", "strategy", "device", "on", "keep")
+_WAYS = ("ranks", "own_ranks", "gpus", "timeout", "memory", "file_size", "network", "no_watch")
+_OF_SCRIPTS = (*_WAYS, "tolerance", "runs", "index")
+_AFTER = "repros.bisect.after"
+"""In click's context: the words after `--`, or None without it."""
+
+
+class _Bisect(click.Command):
+    """A command that knows whether words stand before or after `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what follows the first `--` apart."""
+        place = args.index("--") if "--" in args else None
+        ctx.meta[_AFTER] = None if place is None else args[place + 1 :]
+        return super().parse_args(ctx, args[:place])
+
+
 @click.command(
     "bisect",
-    epilog=example("repros bisect RPR-0001 --package lightning --dry-run"),
+    cls=_Bisect,
+    epilog=example(
+        "repros bisect RPR-0001 --package lightning --dry-run",
+        "repros bisect train.py --package peft --from 0.13.0",
+        "repros bisect --package lightning --bad nan --ranks 2 -- python train.py",
+    ),
 )
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="[ID|SCRIPT] [-- ARGS or COMMAND]...", required=False)
 @click.option(
     "--package", metavar="NAME", help="Package whose releases to try; default: the repro's, if it has only one."
 )
 @click.option(
-    "--good", callback=_parse_version, metavar="V", help="Release without the failure; only its side is searched."
+    "--good",
+    metavar="V|TEXT",
+    help="Release without the failure; only its side is searched. For a program: a text or a number that it prints.",
 )
-@click.option("--bad", callback=_parse_version, metavar="V", help="Release with the failure; default: the stack's.")
+@click.option(
+    "--bad",
+    metavar="V|TEXT",
+    help="Release with the failure; default: the stack's. For a program: a text or a number that it prints.",
+)
+@click.option(
+    "--tolerance", type=click.FloatRange(0), metavar="X", help="How far a number of --good or --bad may be off."
+)
 @click.option("--from", "oldest", callback=_parse_version, metavar="V", help="First release to consider.")
 @click.option("--to", "newest", callback=_parse_version, metavar="V", help="Last release to consider.")
 @click.option(
-    "--stack", "stack_name", metavar="STACK", help="Stack with the other packages; default: the repro's home stack."
+    "--stack",
+    "stack_name",
+    metavar="STACK",
+    help="Stack with the other packages; default: the repro's home stack, and for a program `current`.",
 )
 @click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant to run.")
 @click.option("--strategy", metavar="NAME", help="Strategy to run; default: the variant's first.")
@@ -71,32 +110,25 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
     metavar="N",
     help="Releases to try side by side; default: one for each core, fewer where memory is short, one on cuda.",
 )
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 9),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Runs of a program that must show the same on a release, of at most twice as many less one.",
+)
+@click.option("--index", metavar="URL", help="Index whose nightly releases are tried, too, with a program.")
+@running_options
+@click.option("--no-watch", is_flag=True, help="Leave out the checks of `repros watch`.")
 @on_option
 @click.option("--keep", is_flag=True, help="Keep the result in the evidence of the catalogue.")
 @click.option("--dry-run", is_flag=True, help="Show the steps and their cost; run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
-def bisect_repro(
-    id_: str,
-    package: str | None,
-    good: Version | None,
-    bad: Version | None,
-    oldest: Version | None,
-    newest: Version | None,
-    stack_name: str | None,
-    variant: str,
-    strategy: str | None,
-    device: str | None,
-    jobs: int | None,
-    on: str | None,
-    places: Places,
-    *,
-    every: bool,
-    dry_run: bool,
-    as_json: bool,
-    keep: bool,
-) -> int:
-    """Find the first and the last release of a package that has a failure.
+@click.pass_context
+def bisect_repro(context: click.Context, /, id_: str | None, places: Places, **given: Any) -> int:
+    """Find the first and the last release of a package that has a failure, or changes what a program does.
 
     The releases are installed into copies of a stack's environment, several side by side; all other packages keep the
     stack's versions where the release allows it, and what the stack does not have is no newer than the stack or the
@@ -106,16 +138,90 @@ def bisect_repro(
     for all repros. Answers are kept in .repros/bisect as they come, so an interrupted bisection can be resumed; --keep
     writes the result into evidence/bisections of the catalogue.
 
-    Exit code: 0 if the failure was found, 1 if the first release to be tried does not show it, 2 if the request is
-    invalid.
+    With SCRIPT, or a COMMAND after --, the question is on which release the program changes what it shows: the
+    exception that it ends with, a hang, nothing, or which of --good and --bad it prints. It runs as `repros try` runs
+    it, within walls. First the oldest and the newest release that can be asked are compared, or --from and --to, then
+    the change is searched between them. What neither of the two shows is unknown, and named.
+
+    Exit code: 0 if the failure, or the change, was found; 1 if the first release to be tried does not show the failure,
+    or both show the same; 2 if the request is invalid.
     """
+    after = context.meta[_AFTER]
+    if id_ is None and after is None:
+        raise click.UsageError("Missing argument 'ID', SCRIPT or -- COMMAND.")
+    if id_ is None or _is_script(id_, places):
+        _refuse(context, _OF_FAILURES, "is for a failure of the catalogue")
+        asked = {name: value for name, value in given.items() if name not in _OF_FAILURES}
+        return bisect_script(id_, after, places, **asked)
+    _refuse(context, _OF_SCRIPTS, f"is for a script or a command, and {id_} is a failure of the catalogue")
+    if after is not None:
+        raise click.UsageError(f"{id_} takes no words after --; expected a script, or a command alone.")
+    return _bisect_failure(id_, places, **{name: value for name, value in given.items() if name not in _OF_SCRIPTS})
+
+
+def _is_script(name: str, places: Places) -> bool:
+    """Return whether a name is that of a script's file, and not of a failure."""
+    if name.endswith(".py") or "/" in name:
+        return True
+    if not Path(name).is_file():
+        return False
+    try:
+        read_catalogue(places).find(name)
+    except UnknownNameError:
+        return True
+    return False
+
+
+def _refuse(context: click.Context, names: tuple[str, ...], why: str) -> None:
+    """Refuse options that are given on the command line and mean nothing there."""
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
+
+
+def _bisect_failure(
+    id_: str,
+    places: Places,
+    *,
+    package: str | None,
+    good: str | None,
+    bad: str | None,
+    oldest: Version | None,
+    newest: Version | None,
+    stack_name: str | None,
+    variant: str,
+    strategy: str | None,
+    device: str | None,
+    jobs: int | None,
+    on: str | None,
+    every: bool,
+    dry_run: bool,
+    as_json: bool,
+    keep: bool,
+) -> int:
+    known_good, known_bad = (_to_version(name, given) for name, given in (("good", good), ("bad", bad)))
     catalogue = load_catalogue(places)
     repro = catalogue.find(id_)
     spec = choose_cell(catalogue, repro, variant, strategy, device)
-    question = ask(spec, _choose_package(repro, package), stack_name, good, bad, oldest, newest, places)
+    package = _choose_package(repro, package)
+    question = ask(spec, package, stack_name, known_good, known_bad, oldest, newest, places)
     for line in describe_steps(question):
         show_text(console(stderr=as_json), line, "dim")
     return AGREES if dry_run else _answer_question(question, jobs, on, every=every, as_json=as_json, keep=keep)
+
+
+def _to_version(name: str, given: str | None) -> Version | None:
+    """Return the release that `--good` or `--bad` names for a failure.
+
+    Raises:
+        click.BadParameter: it is no version number.
+    """
+    context = click.get_current_context()
+    option = next(each for each in context.command.params if each.name == name)
+    try:
+        return _parse_version(context, option, given)
+    except click.BadParameter as error:
+        raise click.BadParameter(error.message, context, option) from error
 
 
 def _choose_package(repro: Repro, given: str | None) -> str:
@@ -148,7 +254,7 @@ def _answer_question(
     return AGREES
 
 
-def _pool_on(on: str | None) -> contextlib.AbstractContextManager[OpenPool]:
+def _pool_on(on: str | None) -> contextlib.AbstractContextManager[OpenPool[Question]]:
     """Open what probes releases: the nodes of the cluster that `--on` names, or this machine without it.
 
     Raises:

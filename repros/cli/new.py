@@ -138,7 +138,7 @@ def _measure(file: Path, slug: str, thread: str | None, stacks: tuple[str, ...],
     task = make_task(read_script(file), watch=False, **way)
     seen = try_on(task, stacks or ready_stacks(places), places)
     title = slug.replace("_", " ").capitalize()
-    return form_of(task.script.source, task.script.name, task.needs, task.options, seen, thread, title)
+    return form_of(task.python_script.source, task.script.name, task.needs, task.options, seen, thread, title)
 
 
 def _fill(template: str, form: FilledForm | None, places: Places) -> str:

@@ -16,6 +16,7 @@ from repros.cluster.connection import connect
 
 if TYPE_CHECKING:  # a worker imports this module, and sooner without the engine
     from repros.bisect.pool import OpenPool
+    from repros.bisect.question import Question
     from repros.engine.pipeline import Engine
 
 
@@ -41,7 +42,7 @@ def open_cluster(on: str, jobs: int | None = None) -> Iterator[Engine]:
 
 
 @contextlib.contextmanager
-def open_releases(on: str) -> Iterator[OpenPool]:
+def open_releases(on: str) -> Iterator[OpenPool[Question]]:
     """Connect to a Ray cluster, whose nodes then probe the releases of a bisection; leave it at the end.
 
     Raises:

@@ -68,10 +68,10 @@ class Oracle:
 
         Where both do not fail alike, candidates run as `repros try` does, each with its own imports.
         """
-        failure, sight, seconds = self.run(self.task.script.source, self.task.options.ranks, warm=False)
+        failure, sight, seconds = self.run(self.task.python_script.source, self.task.options.ranks, warm=False)
         if failure is not None and self._is_warm:
             with contextlib.suppress(ReprosError):
-                forked, _, forked_seconds = self.run(self.task.script.source, self.task.options.ranks)
+                forked, _, forked_seconds = self.run(self.task.python_script.source, self.task.options.ranks)
                 self._is_warm = forked == failure
                 seconds = forked_seconds if self._is_warm else seconds
         limits = self.task.limits
@@ -97,7 +97,7 @@ class Oracle:
         """
         task = replace(
             self.task,
-            script=replace(self.task.script, source=source),
+            script=replace(self.task.python_script, source=source),
             options=replace(self.task.options, ranks=ranks),
         )
         spec = as_spec(task.script.name, task.needs, task.options, task.limits)
@@ -151,10 +151,10 @@ class Oracle:
 
     def _modules(self, cell: Cell) -> list[str]:
         """Return what to import once: what the script imports first, and what its packages import late."""
-        modules, names = self.task.script.modules, imported_names(self.task.script.source)
+        modules, names = self.task.script.modules, imported_names(self.task.python_script.source)
         packages = tuple(Requirement(name) for name in dict.fromkeys(map(package_of, modules)))
         late = modules_of(replace(cell, repro=replace(cell.repro, dependencies=packages)))
-        own = {path.stem for path in self.task.script.beside}
+        own = {path.stem for path in self.task.python_script.beside}
         lazy = [f"{module}:{name}" for module, name in names if module in modules and module not in own]
         return list(dict.fromkeys([*modules, *late, *lazy]))
 

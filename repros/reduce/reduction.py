@@ -89,7 +89,7 @@ def reduce_script(
         kept = textwrap.shorten(failure.text or failure.signature, _LONGEST, placeholder=" ...")
         say(f"{kept} after {seconds:.1f} s; looking for a smaller script that fails alike")
         search = Search(
-            task.script.source,
+            task.python_script.source,
             task.options.ranks,
             lambda source, ranks: oracle.run(source, ranks)[0] == failure,
             begun + options.seconds * (1 - _RESERVED),
@@ -108,7 +108,7 @@ def reduce_script(
             sight,
             oracle.stack,
             search.ranks,
-            count_lines(task.script.source),
+            count_lines(task.python_script.source),
             count_lines(source),
             search.tried,
             search.refused,
@@ -137,7 +137,7 @@ def _confirm(search: Search, oracle: Oracle, failure: Failure, sight: Sight) -> 
         if found == failure:
             return source, seen
         place, step = place - step, 2 * step
-    return oracle.task.script.source, sight
+    return oracle.task.python_script.source, sight
 
 
 def _why_not(sight: Sight, stack: str, text: str | None) -> str:

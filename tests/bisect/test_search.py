@@ -126,7 +126,7 @@ def test_wrong_runs_below_the_threshold_change_nothing(row: Row, data: st.DataOb
             yield opposite.get(truth, truth) if nth == wrong else truth
 
     def ask(number: int) -> Answer:
-        return confirm(runs(number).__next__, needed=2, of=3)
+        return confirm(runs(number).__next__, needed=2, of=3, nothing=UNKNOWN)
 
     found = search(row.older, row.start, row.newer, Wide(ask))
     assert (found.begins, found.ends) == true_boundaries(row)
@@ -135,7 +135,7 @@ def test_wrong_runs_below_the_threshold_change_nothing(row: Row, data: st.DataOb
 @given(st.lists(st.sampled_from(list(Answer)), min_size=5, max_size=5))
 def test_an_answer_is_confirmed_by_as_many_runs_as_needed_and_no_more(outcomes: list[Answer]) -> None:
     left = iter(outcomes)
-    answer = confirm(left.__next__, needed=3, of=5)
+    answer = confirm(left.__next__, needed=3, of=5, nothing=UNKNOWN)
     used = outcomes[: len(outcomes) - len(list(left))]
     expected = [outcome for outcome in (YES, NO) if outcomes.count(outcome) >= 3]
     assert answer is (expected[0] if expected else UNKNOWN)

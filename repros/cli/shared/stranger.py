@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from repros import environments
-from repros.attempt.needs import read_needs
+from repros.attempt.needs import Needs, read_needs
+from repros.attempt.program import Program
 from repros.attempt.run import Attempt, Task, attempt
 from repros.attempt.script import Script, read_issue, read_script
 from repros.attempt.start import Limits, Options, find_walls, free_memory
@@ -107,7 +108,7 @@ def find_script(words: tuple[str, ...], issue: Path | None, block: int | None) -
 
 
 def make_task(
-    script: Script,
+    script: Program,
     arguments: tuple[str, ...] = (),
     *,
     ranks: int | None = None,
@@ -123,7 +124,7 @@ def make_task(
     """Return the task that the options describe.
 
     Args:
-        script: the script.
+        script: the script, or a command, whose needs are not known.
         arguments: its own arguments.
         ranks: how many to start.
         own_ranks: how many it starts itself.
@@ -145,7 +146,8 @@ def make_task(
         raise click.UsageError("--ranks and --own-ranks exclude each other: either starts the ranks.")
     options = Options(ranks or own_ranks or 1, own_ranks is not None, gpus, watch)
     limits = Limits(timeout, memory or free_memory(options.ranks * at_once), file_size)
-    return Task(script, read_needs(script), arguments, options, limits, find_walls(network=network))
+    needs = read_needs(script) if isinstance(script, Script) else Needs(())
+    return Task(script, needs, arguments, options, limits, find_walls(network=network))
 
 
 def ready_stacks(places: Places) -> tuple[str, ...]:

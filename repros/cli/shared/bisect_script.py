@@ -1,0 +1,124 @@
+"""`repros bisect SCRIPT` and `repros bisect -- COMMAND`: on which release a program changes what it shows."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.attempt.command import read_command
+from repros.attempt.needs import package_of
+from repros.attempt.program import Program
+from repros.attempt.releases.bisection import run_script_bisection
+from repros.attempt.releases.json_format import script_bisection_to_json
+from repros.attempt.releases.marks import parse_marks
+from repros.attempt.releases.question import ScriptQuestion, ask_script
+from repros.attempt.releases.text import describe_script_steps, format_script_bisection
+from repros.attempt.run import Task
+from repros.attempt.script import read_script
+from repros.attempt.text import format_warning
+from repros.bisect.pool import JOB_MEMORY
+from repros.cli.shared.exit_codes import AGREES, DISAGREES
+from repros.cli.shared.output import console, show_text
+from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.cli.shared.stranger import make_task
+from repros.cli.shared.streams import echo_json
+from repros.environments.nightlies import more_index
+from repros.errors import ReprosError
+from repros.settings import Places
+from repros.stacks import stack
+
+
+def bisect_script(
+    script: str | None,
+    after: list[str] | None,
+    places: Places,
+    *,
+    package: str | None,
+    good: str | None,
+    bad: str | None,
+    tolerance: float | None,
+    oldest: Version | None,
+    newest: Version | None,
+    stack_name: str | None,
+    runs: int,
+    index: str | None,
+    jobs: int | None,
+    no_watch: bool,
+    every: bool,
+    dry_run: bool,
+    as_json: bool,
+    **way: Any,
+) -> int:
+    """Bisect a script, or the command after `--`; the arguments are the command's options, by name.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ReprosError: the request cannot be met.
+    """
+    marks = parse_marks(good, bad, tolerance)
+    jobs = jobs or _choose_jobs(way["ranks"] or way["own_ranks"] or 1)
+    program = _read_program(script, after)
+    arguments = tuple(after or ()) if script else ()
+    task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **way)
+    chosen = stack(stack_name or "current", places)
+    question = ask_script(task, marks, chosen, _choose_package(task, package), oldest, newest, runs, index)
+    if dry_run:
+        for line in describe_script_steps(question):
+            show_text(console(), line)
+        return AGREES
+    with more_index(index):
+        return _answer(question, jobs, every=every, as_json=as_json)
+
+
+def _read_program(script: str | None, after: list[str] | None) -> Program:
+    return read_command(after or [], Path.cwd()) if script is None else read_script(Path(script))
+
+
+def _choose_package(task: Task, given: str | None) -> str:
+    """Return the package whose releases to try.
+
+    Raises:
+        click.UsageError: none is given.
+    """
+    if given:
+        return str(canonicalize_name(given))
+    known = ", ".join(dict.fromkeys(map(package_of, task.needs.modules)))
+    which = f"; {task.script.origin} imports {known}" if known else ""
+    raise click.UsageError(f"Missing option '--package', whose releases to try{which}.")
+
+
+def _choose_jobs(ranks: int) -> int:
+    """Return how many releases to run side by side, each with its ranks."""
+    cores, memory = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
+    return max(1, min(cores, memory // JOB_MEMORY) // ranks)
+
+
+def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) -> int:
+    err = console(stderr=True)
+    show_text(err, format_warning(question.task, err.width), "yellow")
+    for line in describe_script_steps(question):
+        show_text(err, line, "dim")
+    try:
+        with interrupt_on_signals():
+            say = partial(show_text, err)
+            found = run_script_bisection(question, question.folder, say, every=every, jobs=jobs)
+    except KeyboardInterrupt as interruption:
+        show_text(err, "interrupted; the answers so far are kept for the next time", "yellow")
+        return interruption_exit_code(interruption)
+    except OSError as error:
+        raise ReprosError(f"{error.filename or question.folder} cannot be used ({error.strerror}).") from error
+    if as_json:
+        echo_json(script_bisection_to_json(found), indent=1)
+    else:
+        out = console()
+        show_text(out, format_script_bisection(found, out.width))
+    return DISAGREES if found.change is None else AGREES

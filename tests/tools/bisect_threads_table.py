@@ -1,0 +1,55 @@
+"""The table of bisected threads in `docs/usage.md`: `python -m tests.tools.bisect_threads_table`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from repros.docs.generator import run_generator
+from repros.simulated_gpus.tools.page import fill_part
+from tests.tools.bisect_threads import read_threads
+
+PAGE = Path(__file__).parents[2] / "docs/usage.md"
+
+
+def agrees(thread: Mapping[str, Any]) -> bool:
+    """Return whether a change lies where the thread says: after the last that works, up to the first that fails."""
+    works, fails = thread["says"]
+    since = Version(thread["found"]["since"])
+    return (not works or Version(works) < since) and since <= Version(fails)
+
+
+def body(threads: Sequence[Mapping[str, Any]]) -> str:
+    """Return the sentence and the table."""
+    days = sorted({thread["found"]["at"] for thread in threads})
+    alike = sum(map(agrees, threads))
+    sentence = (
+        f"For {len(threads)} public threads that name releases, a small script each was bisected ({days[-1]}, on two "
+        f"cores that many other programs used, too). In {alike} of them the change lies where the thread says."
+    )
+    rows = ["| Thread | What changed | It names | Found | Releases asked | Seconds |", "|---|---|---|---|---|---|"]
+    for thread in threads:
+        found, (works, fails) = thread["found"], thread["says"]
+        number = thread["address"].rpartition("/")[2]
+        says = f"{fails} fails" + (f", {works} does not" if works else "")
+        gap = f"; neither with {', '.join(found['unknown'])}" if found["unknown"] else ""
+        gap += f" ({thread['why']})" if "why" in thread else ""
+        rows.append(
+            f"| [{thread['package']} #{number}]({thread['address']}) | {thread['about']} | {says} "
+            f"| {found['until']}, then {found['since']}{gap} | {found['asked']} of {found['candidates']} "
+            f"| {found['seconds']} |"
+        )
+    return "\n".join([textwrap.fill(sentence, 120), "", *rows]) + "\n"
+
+
+def fill(page: str) -> str:
+    """Return the page with its part made anew."""
+    return fill_part(page, "threads", body([thread for thread in read_threads() if "found" in thread]))
+
+
+if __name__ == "__main__":
+    run_generator("tests.tools.bisect_threads_table", __doc__ or "", PAGE, fill)
