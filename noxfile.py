@@ -55,6 +55,8 @@ APART = {
         "tests/watch/test_faults.py",
         "tests/simulate/test_foreign.py",
         "tests/export/test_run.py",
+        "tests/compare/test_compare.py",
+        "tests/reduce/test_reduce.py",
     ],
     "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge", "template")],
     "workflows": ["tests/test_workflows.py"],
@@ -165,7 +167,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def programs(session: nox.Session) -> None:
-    """Run whole programs, watched, simulated and exported, as their launchers start them [-- pytest's options]."""
+    """Run whole programs: watched, simulated, exported, compared and reduced [-- pytest's options]."""
     run_apart(session, "programs")
 
 

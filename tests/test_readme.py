@@ -60,7 +60,7 @@ def test_every_command_and_its_options_exist(line: str) -> None:
     if name in {"show", "run", "report", "export", "bisect"} and words and words[0].startswith("RPR-"):
         load().find(words[0])
     elif name in {"show", "run", "bisect"} and words and not words[0].startswith("-"):
-        assert words[0] in {NEW_REPRO, "ID", "SCRIPT", "train.py"}
+        assert words[0] in {NEW_REPRO, "ID", "SCRIPT", "train.py", "issue.reduced.py"}
 
 
 def test_every_option_in_the_text_exists() -> None:

@@ -50,6 +50,7 @@ def test_nightly_releases_of_another_index(bisect: Bisect, tmp_path: Path, monke
     """The index is a folder with pages in HTML; what it has is neither on the other index nor dated."""
     monkeypatch.delenv("UV_NO_INDEX")
     monkeypatch.setenv("UV_DEFAULT_INDEX", (tmp_path / "empty").as_uri())
+    before = os.environ.get("UV_INDEX")
     page = tmp_path / "nightly/tinylib"
     page.mkdir(parents=True)
     for number, day in enumerate(("20260601", "20260602", "20260603", "20260604")):
@@ -61,7 +62,7 @@ def test_nightly_releases_of_another_index(bisect: Bisect, tmp_path: Path, monke
     assert ended.code == 0, ended.err
     assert ended.json["candidates"] == ["1.7", *(f"1.8.dev2026060{day}" for day in (1, 2, 3, 4))]
     assert ended.json["change"] == {"until": "1.8.dev20260602", "since": "1.8.dev20260603", "unknown": []}
-    assert "UV_INDEX" not in os.environ
+    assert os.environ.get("UV_INDEX") == before
 
 
 COMMAND = """\
