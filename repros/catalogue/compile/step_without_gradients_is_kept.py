@@ -44,6 +44,8 @@
 """A training whose optimizer is compiled stands still from the first iteration on in which nothing has a gradient.
 
 Symptom: the loss no longer changes once a batch was skipped, or all was frozen for an iteration. Silent.
+Besides its thread, the authors of TrainCheck have published a training that shows it, `pytorch-115607` in
+https://github.com/OrderLab/TrainCheck-Evaluation-Workloads.
 
 Cause: Dynamo calls `_init_group` of the optimizer once and compiles the rest for the parameters that it has found. The
 version for a step in which all gradients are None does nothing, and in torch 2.2 no guard asks whether they still are:
