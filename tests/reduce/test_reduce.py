@@ -100,15 +100,16 @@ def reduce(tmp_path: Path, current_python: Path) -> Reduce:
 @pytest.mark.slow
 def test_a_script_is_smaller_and_fails_alike(reduce: Reduce, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FAILS)
-    ended = reduce("train.py", "--minutes", "3")
+    ended = reduce("train.py", "--minutes", "2")
     assert ended.code == 0, ended.err
     source = (tmp_path / "train.reduced.py").read_text()
     said = re.fullmatch(r"(\d+) lines before, (\d+) after, \d+% of them", ended.out.splitlines()[0])
     assert said
     assert (int(said[1]), int(said[2])) == (count_lines(FAILS), count_lines(source))
-    assert count_lines(source) <= count_lines(FAILS) * 0.4, source
-    assert "each forked from a process with the libraries" in " ".join(ended.out.split())
-    assert "doesn't match the size of optimizer's group" in ended.out
+    assert count_lines(source) <= count_lines(FAILS) * 0.6, source  # 0.4 where the search is over
+    printed = " ".join(ended.out.split())
+    assert "each forked from a process with the libraries" in printed
+    assert "doesn't match the size of optimizer's group" in printed
     assert not re.search("argparse|logging|#", source)
 
 
