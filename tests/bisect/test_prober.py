@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +18,7 @@ from repros.engine import catalogue
 from repros.engine.plan import CellSpec, Selection, select
 from repros.environments.releases import Release
 from repros.model import Device, Stack
+from tests.bisect.killed import bisect_until_killed
 from tests.bisect.tiny_question import RELEASES, SCRIPT, copies
 from tests.tiny_stack import write_wheel
 
@@ -84,29 +81,10 @@ def test_an_interrupt_ends_what_runs_and_keeps_no_answer_of_it(spec: CellSpec, t
     assert copies(tmp_path) == []
 
 
-DIES = """\
-import os, pickle, signal, sys
-from repros.bisect.bisection import run_bisection
-
-with open(sys.argv[1], "rb") as file:
-    question, folder = pickle.load(file)
-
-
-def die(line):
-    if line.startswith("tinylib 1.4"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-run_bisection(question, folder, die, jobs=2)
-"""
-
-
 @pytest.mark.slow
 def test_a_killed_bisection_goes_on_where_it_was_and_its_copies_are_removed(question: Question, tmp_path: Path) -> None:
     folder = tmp_path / "answers"
-    (tmp_path / "question").write_bytes(pickle.dumps((question, folder)))
-    done = subprocess.run([sys.executable, "-c", DIES, tmp_path / "question"], check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    bisect_until_killed(run_bisection, question, folder, jobs=2)
     assert copies(tmp_path)
     kept = {answer.version for answer in read_answers(folder / "answers.jsonl")}
     assert "1.4" in kept

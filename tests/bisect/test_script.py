@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +16,7 @@ from repros.attempt.start import Limits, Options, find_walls
 from repros.bisect.answers import read_answers
 from repros.bisect.search import Boundary
 from repros.model import Stack
-from tests.attempt.conftest import ROOT
+from tests.bisect.killed import bisect_until_killed
 from tests.bisect.scripts import Bisect, Publish, as_file, shows
 from tests.bisect.tiny_question import RELEASES, copies
 
@@ -155,30 +151,10 @@ def test_an_interruption_keeps_what_is_known_and_ends_what_runs(
     assert copies(tmp_path) == []
 
 
-DIES = """\
-import os, pickle, signal, sys
-from repros.attempt.releases.bisection import run_script_bisection
-
-with open(sys.argv[1], "rb") as file:
-    question, folder = pickle.load(file)
-
-
-def die(line):
-    if line.startswith("tinylib 1.4"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-run_script_bisection(question, folder, die, jobs=1)
-"""
-
-
 @pytest.mark.slow
 def test_a_killed_bisection_goes_on_where_it_was(question: ScriptQuestion, tmp_path: Path) -> None:
     folder = tmp_path / "answers"
-    (tmp_path / "question").write_bytes(pickle.dumps((question, folder)))
-    words = [sys.executable, "-c", DIES, str(tmp_path / "question")]
-    done = subprocess.run(words, check=False, capture_output=True, env=None, cwd=ROOT)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    bisect_until_killed(run_script_bisection, question, folder, jobs=1)
     kept = [answer.version for answer in read_answers(folder / "answers.jsonl")]
     assert "1.4" in kept
     again = run_script_bisection(question, folder, lambda _: None)
