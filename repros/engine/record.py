@@ -226,6 +226,7 @@ def _last_byte(descriptor: int, end: int) -> bytes:
 
 def read(path: Path) -> Iterator[RecordLine]:
     """Yield the lines of a results file that this version understands; skip damaged ones."""
+    is_record = _record_test()
     with path.open("rb") as file:
         while raw := file.readline(_LONGEST_LINE + 1):
             if len(raw) > _LONGEST_LINE:
@@ -234,7 +235,7 @@ def read(path: Path) -> Iterator[RecordLine]:
                 found = json.loads(raw)
             except (ValueError, RecursionError):
                 continue
-            if _is_record(found):
+            if is_record(found):
                 yield cast("RecordLine", found)
 
 
@@ -243,25 +244,23 @@ def read_last(path: Path) -> list[RecordLine]:
     return list({_cell_key(found): found for found in read(path)}.values())
 
 
-def _is_record(found: Any) -> bool:
-    """Return whether a value is a record line of this version: every field that is there has its type."""
-    from fastjsonschema import JsonSchemaValueException  # noqa: PLC0415 - most commands read no results
-
-    try:
-        _validator()(found)
-    except JsonSchemaValueException:
-        return False
-    return True
-
-
 @cache
-def _validator() -> Callable[[Any], Any]:
-    import fastjsonschema  # noqa: PLC0415 - the same
+def _record_test() -> Callable[[Any], bool]:
+    """Return a test for record lines of this version: every field that is there has its type."""
+    import fastjsonschema  # noqa: PLC0415 - most commands read no results
 
     schema = _open(json.loads(JSON_SCHEMA.read_text(encoding="utf-8")))
     # Lines of older versions lack some fields.
-    validate: Callable[[Any], Any] = fastjsonschema.compile({**schema, "required": sorted(_REQUIRED)})
-    return validate
+    validate = fastjsonschema.compile({**schema, "required": sorted(_REQUIRED)})
+
+    def check(found: Any) -> bool:
+        try:
+            validate(found)
+        except fastjsonschema.JsonSchemaValueException:
+            return False
+        return True
+
+    return check
 
 
 def _open(schema: Any) -> Any:
