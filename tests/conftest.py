@@ -42,14 +42,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-cells", action="store_true", help="take all cells, scripts and logs where a test takes a sample: hours"
     )
+    parser.addoption("--long", action="store_true", help="run all cases of the tests that are marked as long")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need an interpreter with torch: those that use the fixture `current_python`."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that need an interpreter with torch, and leave out cases of the long ones."""
     for item in items:
         if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
             item.add_marker("torch")
+    if not config.getoption("--long") and not any("::" in argument for argument in config.args):
+        left_out = _left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the cases of long tests that a run without `--long` leaves out: all but so many, evenly spread."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for those in cases.values():
+        marker = those[0].get_closest_marker("long")
+        kept = marker.kwargs.get("keep", 0) if marker else 0
+        taken = {(2 * place + 1) * len(those) // (2 * kept) for place in range(min(kept, len(those)))}
+        left_out.update(item for number, item in enumerate(those) if number not in taken)
+    return left_out
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -34,6 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("repro", chosen, ids=lambda repro: repro.id)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 def test_a_script_of_the_catalogue_shows_what_it_documents(repro: Repro, try_real: Try) -> None:
     own = ["--own-ranks", repro.processes] if repro.failing.signature.ends else []

@@ -129,6 +129,7 @@ def test_options_of_a_script_need_one(repros: Run) -> None:
     assert "--script reports a file of its own" in err
 
 
+@pytest.mark.long
 def test_a_report_shows_each_stack_and_nothing_of_this_machine(
     repros: Run, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_hang_says_where_each_rank_waits(try_real: Try, write: Write) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_hang_of_ranks_that_the_script_starts(try_real: Try, write: Write) -> None:
     source = WAITS.replace('dist.init_process_group("gloo")\ntrain()\n', "")

@@ -33,6 +33,7 @@ No answer between them: 1.5. \
 Unknown: 1.2 (2 x different: rank 0 ended otherwise: KeyError: 'another failure'). Unknown: 1.5 (WHY)."""
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 3])
 @pytest.mark.parametrize("every", [False, True], ids=["search", "scan"])

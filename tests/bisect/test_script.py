@@ -101,6 +101,7 @@ def test_a_named_end_that_cannot_be_asked_is_refused(bisect: Bisect) -> None:
     assert last.endswith("; name another with --from or --to.")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_program_that_does_not_end_and_one_that_never_ends_alike(bisect: Bisect, publish: Publish) -> None:
     publish("1.2", "import time\n\ndef run(): raise ValueError(f'{time.time_ns()} ns passed')\n")

@@ -50,6 +50,7 @@ def test_no_fault_violates_an_invariant(tmp_path: Path) -> None:
     assert run.plan == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="faults find their targets by /proc")

@@ -79,6 +79,7 @@ def test_a_script_that_sigterm_ends_with_code_0_has_not_returned(
     assert ending(LEAVES) == (Verdict.INFRA, "rank 0 was ended from outside (SIGTERM)")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_fit_of_lightning_that_somebody_ends(

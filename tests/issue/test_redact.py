@@ -190,6 +190,7 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     assert redactor.redact_text(once) == once
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",

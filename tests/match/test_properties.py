@@ -147,6 +147,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_the_cost_is_linear(kind: str) -> None:
@@ -165,6 +166,7 @@ def test_the_cost_is_linear(kind: str) -> None:
     assert any(is_linear() for _ in range(3))  # a busy machine can spoil a measurement
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("unit", [" ", "a.", "1.2.", "[1;", "> ", "é", "torch=="])
 def test_long_lines_cost_no_more_than_short_ones(unit: str) -> None:
     """Lines just below the limit cost less than three times what as many characters in short lines do."""

@@ -108,6 +108,7 @@ def test_numbers_of_ranks_are_compared_without_their_devices() -> None:
     assert numbers_of_ranks(said) == {"0": ("tensor(0.5)", "tensor(0.25)"), "1": ("tensor(0.5)",)}
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "says", "outcome"),

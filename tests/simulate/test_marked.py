@@ -144,6 +144,7 @@ def test_marked_tests_run_with_their_gpus_and_report_as_others_do(run_tests: Any
     assert properties == {"devices": "2"}
 
 
+@pytest.mark.long
 def test_workers_of_xdist_run_them_too(run_tests: Any) -> None:
     # Two tests of a class may get two workers, which share none of its fixtures.
     done = run_tests(TESTS, "-rA", "-p", "xdist.plugin", "-n", "2", "-k", "not dies and not second")
@@ -158,12 +159,14 @@ def test_the_first_failure_ends_the_session(run_tests: Any) -> None:
     assert "stopping after 1 failures" in done.stdout
 
 
+@pytest.mark.long
 def test_output_goes_on_where_it_is_not_captured(run_tests: Any) -> None:
     done = run_tests(TESTS, "-s", "-k", "test_fails")
     assert "said before" in done.stdout.partition("FAILURES")[0], done.stdout + done.stderr
     assert done.stdout.count("test session starts") == 1
 
 
+@pytest.mark.long
 def test_a_session_with_enough_gpus_runs_them_itself(run_tests: Any) -> None:
     text = "import os, pytest, torch\n\n@pytest.mark.gpus({})\ndef test_it(gpus): print(len(gpus), os.getppid())\n"
     for number, is_apart in ((2, False), (3, True)):
@@ -187,6 +190,7 @@ def test_two(): print(torch.cuda.device_count())
 """
 
 
+@pytest.mark.long
 def test_real_gpus_are_taken_where_there_are_enough(run_tests: Any, tmp_path: Path) -> None:
     (tmp_path / "one_gpu.py").write_text(REAL, "utf-8")
     here = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}

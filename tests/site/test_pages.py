@@ -173,6 +173,7 @@ def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
     assert {file for file in texts if here in file.read_text("utf-8")} == set()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_catalogue_of_160_is_built_in_time_and_its_index_is_small(many: Source, tmp_path: Path) -> None:
     began = time.process_time()  # other programs' load does not count

@@ -36,6 +36,7 @@ def test_each_failure_is_named(script: str, current_python: Path, tmp_path: Path
     assert sorted(watch_by_command(current_python, tmp_path, script, "failing")) == sorted(NAMED[script])
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("script", NAMED)
 def test_what_is_nearly_the_same_is_not(script: str, current_python: Path, tmp_path: Path) -> None:
     assert watch_by_command(current_python, tmp_path, script, "healthy") == []

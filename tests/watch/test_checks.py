@@ -146,6 +146,7 @@ def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tm
     assert found == OPTIONS[arguments]
 
 
+@pytest.mark.long(keep=50)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_training_gives_its_findings_and_the_same_weights(

@@ -54,6 +54,7 @@ def script_of(name: str) -> str:
     return next(file for file in ("data.py", "losses.py") if f"def {name}()" in (TOYS / file).read_text("utf-8"))
 
 
+@pytest.mark.long(keep=22)
 @pytest.mark.parametrize("name", [*FOUND, *HEALTHY])
 def test_a_fault_is_found_and_its_healthy_neighbour_is_not(name: str, warm_python: Path, tmp_path: Path) -> None:
     assert watch(warm_python, tmp_path, script_of(name), str(tmp_path / "weights.pt"), name) == FOUND.get(name, [])
@@ -85,6 +86,7 @@ RANKS_HEALTHY = (
 )
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize("name", [*RANKS_FOUND, *RANKS_HEALTHY])
 def test_two_ranks_share_the_data_and_what_they_learn(name: str, warm_python: Path, tmp_path: Path) -> None:
     assert watch(warm_python, tmp_path, "shares.py", name) == RANKS_FOUND.get(name, [])

@@ -68,6 +68,7 @@ def first(python: Path, folder: Path, file: str, name: str, *options: str) -> di
     return found[0] if found else None
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("name", NOT_FINITE)
 def test_the_first_cause_is_named_and_the_weights_are_the_same(name: str, warm_python: Path, tmp_path: Path) -> None:
     found = first(warm_python, tmp_path, "not_finite.py", name)
@@ -129,6 +130,7 @@ def test_accelerators_tell_the_same_once_a_step(current_python: Path, tmp_path: 
     assert {name: [each[:2] for each in found] for name, found in said.items()} == expected
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("name", "gpus", "rank", "check"),
     [

@@ -31,6 +31,7 @@ def run(
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize(
     ("name", "found"),
     [

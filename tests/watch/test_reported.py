@@ -12,6 +12,7 @@ from tests.tools.watch_reported import find, read_reported
 REPORTED = read_reported()
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("row", REPORTED, ids=[row["program"] for row in REPORTED])
 def test_the_checks_that_spoke_speak_again(row: dict[str, Any], warm_python: Path) -> None:

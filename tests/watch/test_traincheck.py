@@ -40,6 +40,7 @@ def test_results_belong_to_listed_programs() -> None:
     assert {(line["source"], line["program"], line["error"], line["variant"]) for line in LINES} == listed
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", TESTED, ids=[program.name for program in TESTED])
 def test_a_mechanism_is_found_again(program: Program, request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ def reword(file: Path) -> int:
     return len(bare)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_evidence_survives_reworded_docstrings_but_not_a_changed_constant(clone: Path) -> None:
     before = cells_to_run(clone)  # 0, except while a changed engine waits for its measurement
@@ -285,6 +286,7 @@ def test_the_digest_covers_the_engine() -> None:
     assert {path.parts[0] for path in left_out} == set(BESIDE_THE_VERDICT)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "module",

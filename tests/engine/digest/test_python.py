@@ -188,6 +188,7 @@ print(sources.digest(sorted(package.rglob("catalogue/**/*.py"))), cpp_digest(pac
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_python_gives_the_same_digest(minor: str) -> None:

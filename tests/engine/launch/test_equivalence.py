@@ -60,6 +60,7 @@ def _environment(stack: str, python: Path | None, *, sim: bool) -> Environment:
         return environments(specs[0].repro)[0]
 
 
+@pytest.mark.long(keep=3)
 def test_cold_and_warm_give_the_same_verdict_and_signature(
     spec: CellSpec, stack: str, servers: Servers, current_python: Path, tmp_path: Path
 ) -> None:

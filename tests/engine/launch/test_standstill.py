@@ -81,6 +81,7 @@ def test_a_launcher_waits_too(side_by_side: SideBySide) -> None:
     assert [process.name for process in seen.ranks] == ["launcher", "rank 0", "rank 1"]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("variants", [WAIT, WORK], ids=["wait", "work"])
 def test_what_ends_later_is_no_hang(side_by_side: SideBySide, variants: tuple[str, ...]) -> None:
     possible = [variant for variant in variants if shutil.which("g++") or not variant.startswith("compiles")]

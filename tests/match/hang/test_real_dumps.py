@@ -52,6 +52,7 @@ def run(python: Path, folder: Path, program: str, ranks: int = 2, form: str = "p
     return find_hang(read_dumps(find_dumps(dumps)))
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("form", ["pickle", "json"])
 def test_a_rank_that_leaves_the_loop_early_is_missing(python: Path, tmp_path: Path, form: str) -> None:
     hang = run(python, tmp_path, LEAVES_EARLY, form=form)
@@ -71,6 +72,7 @@ def test_ranks_in_other_calls_are_told_apart(python: Path, tmp_path: Path) -> No
     assert dict(first.calls) == {"broadcast of 5 Float": (0,), "all_reduce of 4x4 Float": (1,)}
 
 
+@pytest.mark.long
 def test_a_group_of_some_ranks(python: Path, tmp_path: Path) -> None:
     hang = run(python, tmp_path, SUBGROUP, ranks=3)
     assert hang.is_seen
@@ -79,6 +81,7 @@ def test_a_group_of_some_ranks(python: Path, tmp_path: Path) -> None:
     assert 1 not in first.ranks
 
 
+@pytest.mark.long
 def test_the_hang_of_a_repro_is_found_by_where_a_rank_waits(python: Path, tmp_path: Path) -> None:
     catalogue = load()
     repro = catalogue.find("RPR-0042")
