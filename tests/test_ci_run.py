@@ -18,9 +18,10 @@ echo "output of $2"
 case " $FAILING " in *" $2 "*) exit 1 ;; esac
 """
 SESSIONS = [
-    *("lint", "cpp", "sim(2023-05)", "sim(current)", "tests", "programs"),
+    *("lint", "sim(2023-05)", "sim(current)", "tests", "programs"),
     *("browser", "repro", "authoring", "workflows", "evidence"),
 ]
+LONG = {"tests", "programs", "browser", "authoring", "workflows"}
 
 
 def run(folder: Path, *arguments: str, failing: str = "") -> subprocess.CompletedProcess[str]:
@@ -48,6 +49,15 @@ def test_every_session_runs_once_and_its_time_is_printed(tmp_path: Path) -> None
         )
         assert len(re.findall(rf"^\d+ s  {re.escape(name)}$", done.stdout, re.MULTILINE)) == 1
     assert re.search(r"closing lines:\noutput of tests\n== 7 passed in 1.00s ==\n", done.stdout)
+
+
+def test_all_cases_and_the_warnings_by_command(tmp_path: Path) -> None:
+    done = run(tmp_path, "--long", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls.txt").read_text().splitlines()
+    assert sorted(call.split()[1] for call in calls) == sorted([*SESSIONS, "cpp"])
+    assert "-s repro -- --require sim --require cpu --jobs 3 --device cpu" in calls
+    assert {call.split()[1] for call in calls if call.endswith(" -- --long")} == LONG
 
 
 @pytest.mark.slow

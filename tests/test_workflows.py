@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-NOT_RUN = {".ci/run": "it runs these tests"}
+NOT_RUN = dict.fromkeys([".ci/run", ".ci/run --long"], "it runs these tests")
 """Steps that are not executed here, and why."""
 INSTALLED_ONLY = {
     "unit": "`nox -s tests` runs its tests beside this one",
