@@ -84,6 +84,7 @@ def ids_of(folder: Path) -> dict[str, str]:
     return {path.stem: header.read(path).id for path in (folder / "repros/catalogue").rglob("*.py")}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_branches_are_merged_and_numbered(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         yield started
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize("name", SKELETONS)
 def test_every_template_runs(name: str, tmp_path: Path, current_python: Path, servers: Servers) -> None:
     repro = header.read(write_script(tmp_path, "family", "slug", template=name))

@@ -47,6 +47,7 @@ def test_the_same_program_has_the_same_bits(compare: Compare) -> None:
     assert (said["answer"], said["steps"]) == ("equal through step 8: the same bits", 8)
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("first", "second", "options", "step", "what"),
     [
@@ -66,6 +67,7 @@ def test_the_first_difference_is_that_which_was_made(
     assert (found["step"], found["what"]) == (step, what)
 
 
+@pytest.mark.long
 def test_a_program_without_a_seed_gets_advice(compare: Compare) -> None:
     assert compare("seeded=no", "seeded=no", code=1)["notes"] == [
         "a run seeds no random numbers of torch: with --seed N both begin with the same"
@@ -87,6 +89,7 @@ def test_two_ranks_with_the_doubled_batch_are_equal_to_one(compare: Compare) -> 
     assert said["largest"]["relative"] < said["largest"]["allowed"]
 
 
+@pytest.mark.long
 def test_ranks_that_are_left_alone_differ(compare: Compare) -> None:
     found = compare("", "ranks=none", "--ranks", "1,2", code=1)["difference"]
     assert (found["stage"], found["rank"]) == ("gradient", "rank 0")

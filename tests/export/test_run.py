@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 ENDED_RANKS = Path(__file__).parent / "toys/ended_ranks"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("id_", "variant", "ends"), [("RPR-0005", "failing", 1), ("RPR-0005", "fixed", 0), ("RPR-0001", "failing", 1)]
 )
@@ -42,6 +43,7 @@ def test_a_script_runs_in_an_environment_without_this_project(
         assert "AssertionError: step 0: expected gradient -10.0, the mean over ranks, got -" in done.stderr
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("id_", ["RPR-0012", "RPR-0017", "RPR-0021"])
 @pytest.mark.parametrize("name", ["failing", "fixed"])
 def test_a_minimal_script_ends_as_documented(id_: str, name: str, current_python: Path, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def test_a_script_is_smaller_and_fails_alike(reduce: Reduce, tmp_path: Path) -> 
     assert not re.search("argparse|logging|#", source)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_ranks_that_hang_go_on_hanging(reduce: Reduce, tmp_path: Path) -> None:
     script = """\
@@ -180,6 +181,7 @@ def test_candidates_are_as_contained_as_the_script(reduce: Reduce, tmp_path: Pat
     assert not [line for line in young if int(line.split()[0]) <= time.time() - begun]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_text_in_the_output_stays(reduce: Reduce, tmp_path: Path) -> None:
     script = """\

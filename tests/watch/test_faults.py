@@ -38,6 +38,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=400, check=False, env=ENVIRON)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("toy", "files"), [("alone", [""]), ("ranks", ["0.pt", "1.pt"])])
 def test_a_program_gives_the_same_with_and_without_the_watch(
     toy: str, files: list[str], current_python: Path, warm_python: Path, tmp_path: Path

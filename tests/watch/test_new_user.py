@@ -53,6 +53,7 @@ def watch(python: Path, *command: str) -> tuple[int, str]:
     return done.returncode, re.sub(r"has [\d.e-]+", "has X", said.replace(f"{PROGRAMS}{os.sep}", ""))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     "launcher",
     [
@@ -69,6 +70,7 @@ def test_a_plain_loop_that_calls_ddp_module(launcher: tuple[str, ...], current_p
     assert (code, said) == (3, f"{expected}repros: 1 finding in 3 processes: RPR-0017\n")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn", "ddp_fork"])
 def test_a_student_in_fabric_that_is_called_past_its_wrapper(strategy: str, current_python: Path) -> None:
     code, said = watch(current_python, "python", str(PROGRAMS / "distil.py"), "bypassed", strategy)
@@ -90,6 +92,7 @@ def test_a_gan_whose_critic_is_trained_past_its_wrapper(current_python: Path) ->
     assert said.endswith(f"        at        gan.py:44 main\n{PLAIN}repros: 1 finding in 3 processes: RPR-0017\n"), said
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "command",
     [
