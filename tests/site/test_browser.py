@@ -36,6 +36,7 @@ def everything(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--all-cells"))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_every_page(browser: Any, folder: Path, address: str, theme: str, width: int, *, everything: bool) -> None:
     """A failure's page, of which all have one template, is opened in one look; with `--all-cells` in each."""
@@ -57,6 +58,7 @@ def test_every_page(browser: Any, folder: Path, address: str, theme: str, width:
     assert found == [], "\n".join(found)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_axe_finds_nothing_serious(
     browser: Any, folder: Path, address: str, theme: str, width: int, *, everything: bool
