@@ -20,6 +20,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_not_loaded"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -35,6 +36,7 @@
 # [tool.repro.variants.wrapped_again]
 # outcome = "fails"
 # about = "the other way round, as a resumed training that wraps the loaded model: it begins with a new adapter"
+# finds = ["adapter_replaced"]
 # raises = "AssertionError"
 # match = "expected the loaded lora_B 3.0, got 0.0"
 #
@@ -53,8 +55,6 @@ Cause: `PeftModel.from_pretrained` wraps the `PeftModel` once more. The names of
 
 Fix: `PeftModel.from_pretrained` on the base model alone, without `get_peft_model`. To add an adapter to a `PeftModel`, call
 its `load_adapter`.
-
-Watch: `adapter_not_loaded` or `adapter_replaced` finds it, which is not measured on each stack yet.
 """
 
 import sys

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["head_not_saved"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -50,8 +51,6 @@ is `SEQ_CLS` or `TOKEN_CLS`: these add the modules "classifier" and "score" to `
 the adapter and `modules_to_save` alone.
 
 Fix: `task_type="SEQ_CLS"`, or `modules_to_save` with the name of the head.
-
-Watch: `head_not_saved` finds it, which is not measured on each stack yet.
 """
 
 import os

@@ -22,6 +22,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_frozen_by_preparation"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -55,8 +56,6 @@ Cause: it sets `requires_grad` to False on all parameters, those of an adapter, 
 embedding require gradients, so that `backward()` raises nothing.
 
 Fix: prepare the base model, then add the adapter.
-
-Watch: `adapter_frozen_by_preparation` finds it, which is not measured on each stack yet.
 """
 
 import sys

@@ -20,6 +20,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["new_tokens_frozen"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -61,8 +62,6 @@ Cause: `get_peft_model` freezes all parameters but the adapter's, new rows of th
 
 Fix: both layers in `modules_to_save`, or from PEFT 0.15 on `trainable_token_indices` with both layers' names. A list of
 numbers stands for the input embedding alone, which is enough only if the head is tied to it.
-
-Watch: `new_tokens_frozen` finds it, which is not measured on each stack yet.
 """
 
 import sys

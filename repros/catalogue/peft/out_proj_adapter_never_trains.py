@@ -21,6 +21,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_bypassed"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -55,8 +56,6 @@ Cause: `nn.MultiheadAttention` never calls `out_proj`. It hands `out_proj.weight
 `F.multi_head_attention_forward`, and an adapter is in the module's `forward`.
 
 Fix: target the attention module, which PEFT adapts as a whole from 0.15 on. Or an attention that calls its projection.
-
-Watch: `adapter_bypassed` finds it, which is not measured on each stack yet.
 """
 
 import sys

@@ -19,6 +19,7 @@
 # devices = ["cpu"]
 # processes = 1
 # silent = true
+# finds = ["adapter_switched"]
 #
 # [tool.repro.variants.failing]
 # outcome = "fails"
@@ -51,8 +52,6 @@ Cause: `inject_adapter` ended in `set_adapter(self.active_adapters)` with the ne
 adapter is still the first one.
 
 Fix: PEFT 0.21 sets the new adapter's parameters alone. Before: `set_adapter` after `load_adapter`.
-
-Watch: `adapter_switched` finds it, which is not measured on each stack yet.
 """
 
 import sys
