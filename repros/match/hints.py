@@ -44,6 +44,9 @@ class Hints:
     """Calls, as in `calls`, below which a rank waits if the failure is a hang; dumps of a flight recorder have them."""
     words: tuple[str, ...] = ()
     """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
+    special_cases: tuple[str, ...] = ()
+    """Ids of the repros that are this failure inside a library: a call on the stack that speaks for one of them rules
+    this one out."""
     elsewhere: str = ""
     """What to say if the stack has one of `calls` and none of the functions that its signature names."""
     other_causes: tuple[str, ...] = ()
@@ -72,6 +75,7 @@ _KEYS: Mapping[str, Key] = {
     "calls": _list("calls such as optim:step", text),
     "waits": _list("calls such as trainer/trainer.py:save_checkpoint", text),
     "words": _list("words in lower case", lower_case),
+    "special_cases": _list("ids such as RPR-0024", text),
     "elsewhere": Key("a sentence without its full stop", text),
     "other_causes": _list("sentences with the call to look at", text),
     "usual_cause": Key("true or false", boolean),

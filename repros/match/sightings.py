@@ -144,13 +144,24 @@ def _split(sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[RuledOut
             ruled_out.append(RuledOut(sighting.match.entry, sighting.link, contradiction))
         else:
             kept.append(sighting)
-    speaking = next((sighting for sighting in kept if sighting.evidence and not sighting.match.is_symptom), None)
+    speaking = [sighting for sighting in kept if sighting.evidence and not sighting.match.is_symptom]
     if own or not speaking:
         return kept, ruled_out
-    silent = [sighting for sighting in kept if sighting.names_frames and not sighting.evidence]
-    quoted = Contradiction(Against.OTHER_REPRO, speaking.evidence, speaking.repro.id)
-    ruled_out += [RuledOut(sighting.match.entry, sighting.link, quoted) for sighting in silent]
-    return [sighting for sighting in kept if sighting not in silent], ruled_out
+    remaining = []
+    for sighting in kept:
+        against = next((other for other in speaking if _is_another(sighting, other, speaking[0])), None)
+        if against:
+            quoted = Contradiction(Against.OTHER_REPRO, against.evidence, against.repro.id)
+            ruled_out.append(RuledOut(sighting.match.entry, sighting.link, quoted))
+        else:
+            remaining.append(sighting)
+    return remaining, ruled_out
+
+
+def _is_another(sighting: Sighting, other: Sighting, first: Sighting) -> bool:
+    """Whether the frame that speaks for another repro speaks against this sighting."""
+    is_silent = sighting.names_frames and not sighting.evidence
+    return other.repro.id in sighting.hints.special_cases or (is_silent and other is first)
 
 
 def _contradiction_of_script(sighting: Sighting, own: Sighting) -> Contradiction | None:

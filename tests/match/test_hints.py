@@ -20,6 +20,7 @@ texts = ["no backend type"]
 common_texts = ["two devices"]
 other_texts = ["which is output"]
 symptoms = ["a warning of the library"]
+special_cases = ["RPR-0002"]
 elsewhere = "the failure is DDP's own"
 own_message = "It looks like"
 calls = ["optim:step"]
@@ -42,6 +43,7 @@ def test_a_script_has_the_hints_of_its_catalogue(tmp_path: Path, family: str) ->
         common_texts=("two devices",),
         other_texts=("which is output",),
         symptoms=("a warning of the library",),
+        special_cases=("RPR-0002",),
         elsewhere="the failure is DDP's own",
         own_message="It looks like",
         calls=("optim:step",),
