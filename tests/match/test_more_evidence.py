@@ -17,7 +17,7 @@ from repros.engine.catalogue import load
 from repros.errors import ReprosError
 from repros.match import Against, Confidence, LogMatch, RuledOut, match_log
 from repros.match.log import decode_lines
-from repros.match.reasons import confidence_reason
+from repros.match.reasons import ruled_out_reason
 from repros.match.text import format_match
 from tests.match.golden_logs import GOLDEN, read_golden_logs
 from tests.match.wrappers import WRAPPERS, wrap_text
@@ -187,10 +187,32 @@ RuntimeError: Expected to have finished reduction in the prior iteration before 
 
 def test_a_failure_of_ddp_is_found_without_lightning() -> None:
     (candidate,) = found(PLAIN_DDP).candidates
-    assert (candidate.repro.id, candidate.confidence) == ("RPR-0024", Confidence.POSSIBLE)
-    assert confidence_reason(candidate) == (
-        "class and message agree, but the documented script is Lightning's and the failure is DDP's own"
+    assert (candidate.repro.id, candidate.confidence) == ("RPR-5233", Confidence.LIKELY)
+    (out,) = found(PLAIN_DDP).ruled_out
+    assert out.entry.repro.id == "RPR-0024"
+    assert ruled_out_reason(out) == (
+        'File "/home/user/train.py", line 41, in <module>, raises it, and the stack has no training_step'
     )
+
+
+def test_a_library_s_call_rules_out_the_failure_that_its_own_is_a_case_of() -> None:
+    fit = '  File "/env/site-packages/pytorch_lightning/trainer/trainer.py", line 696, in fit\n    ...\n'
+    head, _, rest = PLAIN_DDP.partition('  File "/env/site-packages/torch/nn/modules')
+    match = found(f'{head}{fit}  File "/env/site-packages/torch/nn/modules{rest}')
+    assert [candidate.repro.id for candidate in match.candidates] == ["RPR-0024"]
+    (out,) = match.ruled_out
+    assert ruled_out_reason(out) == (
+        'File "/env/site-packages/pytorch_lightning/trainer/trainer.py", line 696, in fit, is on the stack, which '
+        "speaks for RPR-0024"
+    )
+
+
+def test_a_message_alone_may_be_of_both() -> None:
+    match = found(PLAIN_DDP.rpartition("\n  ")[2].partition("\n")[2])
+    assert [(candidate.repro.id, candidate.confidence) for candidate in match.candidates] == [
+        ("RPR-5233", Confidence.POSSIBLE),
+        ("RPR-0024", Confidence.POSSIBLE),
+    ]
 
 
 NO_GRADIENT = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
