@@ -107,10 +107,11 @@ Cause: DDP's reducer waits for a gradient of every parameter that required one w
 not use or a branch that it did not take, or behind an output that the loss leaves out. DDP looks at requires_grad only
 when it wraps.
 
-Fix: remove or freeze what is never used before the model is wrapped, or wrap it again afterwards; or let DDP look for it, at the price of a walk through
-the graph in every step. In accelerate that is DistributedDataParallelKwargs(find_unused_parameters=True), in
-transformers ddp_find_unused_parameters=True. A static graph is cheaper, if all steps use the same parameters and every
-output is used: it counts in the first step, and raises in a later one that differs.
+Fix: remove or freeze what is never used before the model is wrapped, or wrap it again afterwards; or let DDP look for
+it, at the price of a walk through the graph in every step. In accelerate that is
+DistributedDataParallelKwargs(find_unused_parameters=True), in transformers ddp_find_unused_parameters=True. A static
+graph is cheaper, if all steps use the same parameters and every output is used: it counts in the first step, and raises
+in a later one that differs.
 
 Apart: RPR-0024 is the same in a LightningModule. If autocast surrounds a forward under no_grad and another, it may be
 RPR-0011, where every parameter is used.
