@@ -13,11 +13,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from repros.environments.compile import RESOLVED, compile_requirements, exchange, released_together
 from repros.environments.releases import Release
 from repros.environments.uv import UvError, run_uv
-from repros.environments.withdrawn import constraints
 from repros.model import Stack
-from repros.model.packages import RELEASED_TOGETHER
 
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 """Beginnings of the names of what only torch's CUDA build needs; each build pins its own."""
@@ -35,7 +34,7 @@ class Swap:
         self._stack = stack
         self._package = canonicalize_name(package)
         self._python = python
-        self._swapped = {self._package, *RELEASED_TOGETHER.get(self._package, ())}
+        self._swapped = {self._package, *released_together(self._package)}
         installed = _read_distributions(python)
         own = {str(canonicalize_name(requirement.name)) for requirement in stack.requirements}
         self._own = {*own, *(name for name in installed if name.startswith(_TORCH_OWN))} - self._swapped
@@ -71,22 +70,19 @@ class Swap:
             self._resolve(release.version, second)
         folder = self._python.parents[1]
         before = _find_distributions(folder)
-        self._run_uv("pip", "sync", "resolved.txt")
+        self._run_uv("pip", "sync", RESOLVED)
         for distribution in _find_distributions(folder) - before:
             _remove_bytecode(distribution)
 
     def _resolve(self, version: Version, limits: Iterable[str] = ()) -> None:
-        """Write into `resolved.txt` what to install."""
-        folder = self._python.parents[1]
-        texts = {
-            "wanted.txt": _join_lines(swapped_requirements(self._stack, self._package, version)),
-            "withdrawn.txt": constraints(),
-            "resolved.txt": _join_lines(self._preferred_pins()),
-        }
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        output = ("--output-file", "resolved.txt", "--no-header", "--no-annotate", "--quiet")
-        self._run_uv("pip", "compile", "wanted.txt", *output, "--constraints", "withdrawn.txt", *limits)
+        """Write into `RESOLVED` what to install."""
+        compile_requirements(
+            self._python.parents[1],
+            swapped_requirements(self._stack, self._package, version),
+            *("--python", self._python),
+            *limits,
+            preferred=self._preferred_pins(),
+        )
 
     def _run_uv(self, *words: str) -> None:
         run_uv(*words, "--python", self._python, folder=self._python.parents[1])
@@ -104,9 +100,7 @@ class Swap:
 
 def swapped_requirements(stack: Stack, package: str, version: Version) -> list[Requirement]:
     """Return the stack's requirements, with this version of the package instead of the stack's own."""
-    others = [r for r in stack.requirements if canonicalize_name(r.name) != package]
-    with_it = [Requirement(f"{name}=={version.base_version}.*") for name in RELEASED_TOGETHER.get(package, ())]
-    return [Requirement(f"{package}=={version}"), *with_it, *others]
+    return exchange(stack.requirements, [Requirement(f"{package}=={version}")])
 
 
 def _remove_bytecode(distribution: Path) -> None:
@@ -150,7 +144,3 @@ def _needs(distribution: Distribution, python: str) -> Iterator[str]:
 
 def _find_distributions(environment: Path) -> set[Path]:
     return set(environment.glob("lib/python*/site-packages/*.dist-info"))
-
-
-def _join_lines(texts: Iterable[object]) -> str:
-    return "".join(f"{text}\n" for text in texts)

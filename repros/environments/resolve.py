@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import sys
-import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from repros.environments.compile import CONSTRAINTS, WANTED, compile_requirements, own_folder
 from repros.environments.uv import UvError, run_uv
-from repros.environments.withdrawn import constraints
 from repros.model.stack import Stack
 from repros.settings import find_places
 from repros.stacks import is_private, load_stacks, stack
@@ -31,12 +29,10 @@ _HEADER = """\
 
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 
-_WITHDRAWN = "withdrawn.txt"
-
 _PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 """Those whose files have hashes, as uv calls them; versions are resolved for the first."""
 
-_BUILDS_OF_THEIR_OWN = ("torch", "torchaudio", "torchvision")
+BUILDS_OF_THEIR_OWN = ("torch", "torchaudio", "torchvision")
 """Distributions of which one version has different files on different indexes."""
 
 _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
@@ -45,28 +41,15 @@ _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
 
 def lock(wanted: Stack) -> str:
     """Resolve a stack anew and return the text of its lock."""
-    with _own_folder() as folder:
-        requirements = folder / "stack.in"
-        requirements.write_text("\n".join(map(str, wanted.requirements)), encoding="utf-8")
-        (folder / _WITHDRAWN).write_text(constraints(), encoding="utf-8")
-        resolved = run_uv(
-            *("pip", "compile", requirements.name, "--constraints", _WITHDRAWN),
-            *("--quiet", "--no-header", "--annotation-style", "line"),
+    with own_folder() as folder:
+        lines = compile_requirements(
+            folder,
+            wanted.requirements,
             *("--python-version", wanted.python, "--python-platform", _PLATFORMS[0]),
             *("--exclude-newer", f"{wanted.until}T23:59:59Z"),
             *("--no-emit-index-url", "--no-emit-find-links"),
-            folder=folder,
         )
-    return format_lock(wanted, portable(resolved.splitlines()))
-
-
-@contextlib.contextmanager
-def _own_folder() -> Iterator[Path]:
-    """Make a temporary folder with empty settings of uv, which else takes those above: in `/tmp` a stranger's."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "uv.toml").touch()
-        yield folder
+    return format_lock(wanted, portable(lines))
 
 
 def format_lock(wanted: Stack, lines: Sequence[str]) -> str:
@@ -102,14 +85,14 @@ def _find_hashes(wanted: Stack, pins: Sequence[str]) -> Mapping[str, set[str]]:
         for package in packages:
             name = canonicalize_name(package["name"])
             files = [package[kind] for kind in ("sdist", "archive") if kind in package] + package.get("wheels", [])
-            if name not in _BUILDS_OF_THEIR_OWN:
+            if name not in BUILDS_OF_THEIR_OWN:
                 hashes.setdefault(name, set()).update(file["hashes"]["sha256"] for file in files if "hashes" in file)
     return hashes
 
 
 def _find_files(wanted: Stack, pins: Sequence[str], platform: str) -> list[dict[str, Any]]:
     """Return the packages of a `pylock.toml` with these pins, whose files are those for one platform."""
-    with _own_folder() as folder:
+    with own_folder() as folder:
         (folder / "pins.in").write_text("\n".join(pins), encoding="utf-8")
         found = run_uv(
             *("pip", "compile", "pins.in", "--no-deps", "--format", "pylock.toml", "--quiet", "--no-header"),
@@ -127,12 +110,12 @@ def portable(lines: Iterable[str]) -> list[str]:
         lines: uv's output: one distribution per line, with a comment that names what requires it.
     """
     found_in = [found for line in lines if (found := _LINE.match(line))]
-    asked_by = {found["name"]: set(found["via"].split(", ")) - {f"-c {_WITHDRAWN}"} for found in found_in}
+    asked_by = {found["name"]: set(found["via"].split(", ")) - {f"-c {CONSTRAINTS}"} for found in found_in}
     dropped = {name for name in asked_by if name.startswith(_TORCH_OWN)}
     while more := {name for name, via in asked_by.items() if via <= dropped} - dropped:
         dropped |= more
     return [
-        re.sub(r"-r stack\.in", "the stack itself", f"{name_and_version:<36}# via {by}")
+        re.sub(rf"-r {re.escape(WANTED)}", "the stack itself", f"{name_and_version:<36}# via {by}")
         for line in lines
         if (found := _LINE.match(line)) and found["name"] not in dropped
         for name_and_version, by in [(line.split()[0], ", ".join(sorted(asked_by[found["name"]] - dropped)))]
