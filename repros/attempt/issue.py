@@ -1,4 +1,4 @@
-"""The script in an issue: one of the code blocks of its Markdown."""
+"""The script in an issue: one of the code blocks of its Markdown, or code that stands in none."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from repros.attempt.loose import FENCE, find_loose
 from repros.attempt.source import PROBLEMS, parse
 from repros.errors import ReprosError
 
@@ -22,24 +23,31 @@ _OF_A_NOTEBOOK = re.compile(r"^\s*[!%]")
 
 @dataclass(frozen=True)
 class Code:
-    """A code block."""
+    """The code of an issue."""
 
     source: str
-    number: int
-    """Its place among the issue's blocks, from 1."""
+    number: int | None
+    """Its place among the issue's blocks, from 1; None if it stands in none."""
     blocks: int
     """How many there are."""
     line: int
-    """The line of the issue with its opening fence."""
+    """The line of the issue with its opening fence, or with its first import."""
+
+    @property
+    def place(self) -> str:
+        """Where it stands: `block 2 of 3`."""
+        return f"block {self.number} of {self.blocks}" if self.number else "the code outside of blocks"
 
 
 def find_code(markdown: str, name: str, number: int | None = None) -> Code:
     """Return a block of an issue: that of the number, else the longest that is Python and imports something.
 
+    If no block is, code counts that stands in none.
+
     Raises:
         ReprosError: there is none.
     """
-    blocks = list(_blocks(markdown))
+    blocks = [(word, _clean(lines), line) for word, lines, line in _blocks(markdown)]
     if number is not None:
         if not 1 <= number <= len(blocks):
             raise ReprosError(f"--block {number}: {name} has {len(blocks)} code blocks; expected one of them.")
@@ -51,6 +59,9 @@ def find_code(markdown: str, name: str, number: int | None = None) -> Code:
         if word.lower() in _PYTHON and _is_script(source)
     ]
     if not scripts:
+        loose = find_loose(_outside(markdown), _clean)
+        scripts = [Code(source, None, len(blocks), line) for source, line in loose]
+    if not scripts:
         raise ReprosError(
             f"{name} has no code block that is Python and imports something, among {len(blocks)}; "
             "name one with --block N, or save the script in a file."
@@ -58,20 +69,29 @@ def find_code(markdown: str, name: str, number: int | None = None) -> Code:
     return max(scripts, key=lambda code: len(code.source.splitlines()))
 
 
-def _blocks(markdown: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the word behind the fence, the code and the line of each block; a last one may lack its end."""
+def _outside(markdown: str) -> list[str]:
+    """Return the lines of an issue, with fences in the place of its blocks: no Python goes on over these."""
+    lines = _QUOTE.sub("", markdown).split("\n")
+    for _, inside, begin in _blocks(markdown):
+        end = begin + len(inside) + 1
+        lines[begin - 1 : end] = [FENCE] * len(lines[begin - 1 : end])
+    return lines
+
+
+def _blocks(markdown: str) -> Iterator[tuple[str, list[str], int]]:
+    """Yield the word behind the fence, the lines and the place of each block; a last one may lack its end."""
     fence, word, begin, lines = "", "", 0, list[str]()
     for number, line in enumerate(_QUOTE.sub("", markdown).split("\n"), 1):
         opening = _FENCE.match(line)
         if not fence and opening:
             fence, word, begin, lines = opening["fence"], opening["word"], number, []
         elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            yield word, _clean(lines), begin
+            yield word, lines, begin
             fence = ""
         elif fence:
             lines.append(line)
     if fence:
-        yield word, _clean(lines), begin
+        yield word, lines, begin
 
 
 def _clean(lines: list[str]) -> str:

@@ -90,8 +90,8 @@ def read_issue(path: Path, block: int | None = None) -> Script:
         ReprosError: the file cannot be read, or has no such block.
     """
     code = find_code(_read(path, "the text of an issue"), str(path), block)
-    _refuse_what_is_no_python(code.source, f"block {code.number} of {path}")
-    return Script("issue.py", code.source, f"block {code.number} of {code.blocks} of {path} (line {code.line})")
+    _refuse_what_is_no_python(code.source, f"{code.place} of {path}")
+    return Script("issue.py", code.source, f"{code.place} of {path} (line {code.line})")
 
 
 def _find_beside(source: str, folder: Path) -> Iterator[Path]:

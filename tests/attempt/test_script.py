@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
-from repros.attempt.issue import find_code
+from repros.attempt.issue import Code, find_code
 from repros.attempt.needs import package_of, read_needs
 from repros.attempt.script import Script, read_script
 from repros.errors import ReprosError
@@ -63,6 +63,50 @@ def test_a_block_may_be_named() -> None:
 def test_an_issue_without_a_script_is_refused(text: str) -> None:
     with pytest.raises(ReprosError, match=r"issue.md has no code block that is Python and imports something, among \d"):
         find_code(text, "issue.md")
+
+
+LOOSE = """\
+Hello. import torch is slow, I know.
+
+To reproduce:
+
+import torch
+from torch import nn
+
+model = nn.Linear(2, 2)
+for _ in range(3):
+    print(model(torch.ones(2)))
+
+Output
+
+We import numpy as np elsewhere:
+
+    import torch
+    print(torch.ones(
+        2))
+```
+a log
+```
+>>> import torch
+>>> for i in range(2):
+...     print(i)
+0
+1
+Thanks
+"""
+
+
+def test_code_that_stands_in_no_block_counts_if_no_block_is_code() -> None:
+    code = find_code(LOOSE, "issue.md")
+    assert code == Code("\n".join(LOOSE.split("\n")[4:10]) + "\n", None, 1, 5)
+    assert code.place == "the code outside of blocks"
+    indented = LOOSE.replace("import torch\nfrom", "torch\nfrom")
+    assert find_code(indented, "issue.md").source == "\n".join(LOOSE.split("\n")[5:10]) + "\n"
+    indented = indented.replace("from torch", "of torch")
+    assert find_code(indented, "issue.md") == Code("import torch\nprint(torch.ones(\n    2))\n", None, 1, 16)
+    session = indented.replace("    import", "    imports")
+    assert find_code(session, "issue.md") == Code("import torch\nfor i in range(2):\n    print(i)\n", None, 1, 22)
+    assert find_code(f"{LOOSE}\n```python\nimport torch\n```\n", "issue.md").place == "block 2 of 2"
 
 
 def test_a_fence_may_be_longer_and_may_lack_its_end() -> None:
