@@ -32,6 +32,16 @@ class PlaceJson(TypedDict):
     called_at: str | None
 
 
+class ChangeJson(TypedDict):
+    """A package of which the stack itself has another release."""
+
+    package: str
+    version: str | None
+    """null if it is left out."""
+    instead_of: str | None
+    """The stack's own; null if the stack has none."""
+
+
 class StackJson(TypedDict):
     """What was seen on a stack."""
 
@@ -40,6 +50,12 @@ class StackJson(TypedDict):
     versions: dict[str, str]
     asks_for: list[str]
     """What the script asks for and the stack has in another release."""
+    wanted: list[str]
+    """The requirements of `--with`; empty if this is the stack as it is."""
+    changes: list[ChangeJson]
+    """What they have changed."""
+    lacks: list[str]
+    """The requirements without which it did not run, or an import in it failed."""
     status: str
     signature: str | None
     ranks: list[str]
@@ -100,6 +116,11 @@ def _attempt_to_json(seen: Attempt) -> StackJson:
         "python": seen.python,
         "versions": dict(seen.versions),
         "asks_for": list(seen.other_releases),
+        "wanted": list(seen.wanted),
+        "changes": [
+            {"package": each.name, "version": each.version, "instead_of": each.before} for each in seen.changes
+        ],
+        "lacks": list(seen.lacks),
         "status": sight.status.value,
         "signature": sight.signature,
         "ranks": list(sight.ranks),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +48,8 @@ _PACKAGES = {
     "yaml": "pyyaml",
 }
 """The packages of modules that have another name; of all others, both have one name."""
+_MISSING = re.compile(r"^No module named '(?P<module>[\w.]+)'|Requirement '(?P<requirement>[^'\n]+)' not met")
+"""Python's own message, and that of lightning-utilities (`core/imports.py`), which Lightning uses."""
 
 
 @dataclass(frozen=True)
@@ -85,21 +89,38 @@ def package_of(module: str) -> str:
     return next((_PACKAGES[name] for name in (".".join(module.split(".")[:2]), top) if name in _PACKAGES), top)
 
 
-def find_lacking(needs: Needs, environment: Environment) -> tuple[str, ...]:
-    """Return what the script cannot begin without and the environment does not have, in words.
+def find_lacking(needs: Needs, environment: Environment) -> Mapping[str, str]:
+    """Return what the script cannot begin without and the environment does not have: each requirement, and in words.
 
     A requirement that another release meets than the one that is installed lacks nothing: see `find_other_releases`.
     """
-    names = (canonicalize_name(each.name) for each in needs.listed if not environment.holds(each))
-    lacking: dict[str, str] = {name: name for name in names}
+    names = {canonicalize_name(each.name) for each in needs.listed if not environment.holds(each)}
+    listed = [each for each in needs.requirements if canonicalize_name(each.name) in names]
+    lacking = {_without_marker(each): str(canonicalize_name(each.name)) for each in listed}
     if environment.python == Path():  # not made, as it lacks what is listed
-        return tuple(lacking)
+        return lacking
     top_levels = _top_levels(environment.python)
     for module in needs.modules:
         top, package = module.partition(".")[0], canonicalize_name(package_of(module))
-        if top not in top_levels and package not in environment.versions:
+        if top not in top_levels and package not in {*environment.versions, *names}:
             lacking[package] = package if package == canonicalize_name(top) else f"{package} (imported as {top})"
-    return tuple(lacking.values())
+    return lacking
+
+
+def find_missing(chain: Iterable[tuple[str, str]], environment: Environment) -> str | None:
+    """Return the requirement of a package for lack of which an import has failed; None if none has, for that reason.
+
+    Args:
+        chain: the types and messages of exceptions.
+        environment: where they were raised. Of a package that it has, another release may have the module.
+    """
+    for kind, message in chain:
+        found = _MISSING.search(message) if kind.endswith(("ModuleNotFoundError", "ImportError")) else None
+        text = (found["requirement"] or package_of(found["module"])) if found else ""
+        with contextlib.suppress(InvalidRequirement):
+            if text and not (wanted := Requirement(text)).url and not environment.holds(wanted):
+                return text
+    return None
 
 
 def find_other_releases(needs: Needs, environment: Environment) -> tuple[str, ...]:
@@ -128,6 +149,11 @@ def _listed(script: Script) -> Iterator[Requirement]:
             yield Requirement(text)
         except (InvalidRequirement, TypeError) as error:
             raise ReprosError(f"{script.origin}: {text!r} in its PEP 723 block is no requirement.") from error
+
+
+def _without_marker(requirement: Requirement) -> str:
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return format_requirement(requirement).replace(requirement.name, f"{requirement.name}{extras}", 1)
 
 
 def _top_levels(python: Path) -> set[str]:

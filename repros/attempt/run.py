@@ -10,7 +10,7 @@ from pathlib import Path
 
 from repros.attempt.cell import as_spec
 from repros.attempt.known import Known, find_known
-from repros.attempt.needs import Needs, find_lacking, find_other_releases
+from repros.attempt.needs import Needs, find_lacking, find_missing, find_other_releases
 from repros.attempt.orphans import adopted
 from repros.attempt.program import Program
 from repros.attempt.script import Script
@@ -20,6 +20,8 @@ from repros.engine.environment import Where, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import supervise
 from repros.engine.plan import plan
+from repros.environments.extended import Change, ExtendedStack
+from repros.environments.store import short_name
 from repros.errors import ReprosError
 from repros.model import Cell, Environment, Launch, Observation, Repro, Unavailable
 
@@ -54,10 +56,16 @@ class Attempt:
     python: str
     """The version of Python there."""
     versions: Mapping[str, str]
-    """Those of the packages that the script needs."""
+    """Those of the packages that the script needs, and of what `wanted` has changed, as they are installed."""
     sight: Sight
     other_releases: tuple[str, ...] = ()
     """What the script asks for and the stack has in another release."""
+    wanted: tuple[str, ...] = ()
+    """The requirements by which the stack was extended; none if it is the stack itself."""
+    changes: tuple[Change, ...] = ()
+    """What that has changed."""
+    lacks: tuple[str, ...] = ()
+    """Requirements without which the script did not run, or an import in it has failed."""
     known: Known | None = None
     """None if nothing ran."""
     seconds: float = 0.0
@@ -99,14 +107,21 @@ def attempt(
     with prepare([spec], where, say) as environments:
         for item in plan([spec], environments):
             cell, why = place(task, item)
+            extended = _extended(where, cell)
             if why is not None:
-                yield _attempt(task, cell.environment, Sight(Status.NOT_RUN, None, note=why))
+                yield _attempt(task, cell.environment, Sight(Status.NOT_RUN, None, note=why), extended)
             else:
                 if not has_begun:
                     begins()
                 has_begun = True
                 say(f"running on {cell.environment.name}")
-                yield _run(task, cell, runs / cell.environment.name, catalogue)
+                yield _run(task, cell, runs / short_name(cell.environment.name), catalogue, extended)
+
+
+def _extended(where: Where, cell: Cell) -> ExtendedStack | None:
+    """Return the stack with requirements that a cell runs on; None if it is a stack as it is."""
+    stack = where.known.get(cell.environment.name)
+    return stack if isinstance(stack, ExtendedStack) else None
 
 
 def place(task: Task, item: Cell | Unavailable) -> tuple[Cell, str | None]:
@@ -118,10 +133,10 @@ def place(task: Task, item: Cell | Unavailable) -> tuple[Cell, str | None]:
 
 def _lacking(task: Task, environment: Environment) -> str | None:
     lacking = find_lacking(task.needs, environment)
-    return f"{environment.name} lacks {', '.join(lacking)}, which the script needs" if lacking else None
+    return f"{environment.name} lacks {', '.join(lacking.values())}, which the script needs" if lacking else None
 
 
-def _run(task: Task, cell: Cell, folder: Path, catalogue: Iterable[Repro]) -> Attempt:
+def _run(task: Task, cell: Cell, folder: Path, catalogue: Iterable[Repro], extended: ExtendedStack | None) -> Attempt:
     start = task.start()
     observation = _observe(cell, folder, start)
     sight = see(judge(cell, observation), start.folder)
@@ -130,7 +145,7 @@ def _run(task: Task, cell: Cell, folder: Path, catalogue: Iterable[Repro]) -> At
         known = find_known(observation, catalogue, cell.environment, start.folder)
     except ReprosError as error:  # it wrote no text, which is no reason to hide what was seen
         sight = _with_note(sight, str(error))
-    return _attempt(task, cell.environment, sight, known, observation)
+    return _attempt(task, cell.environment, sight, extended, known, observation)
 
 
 def _observe(cell: Cell, folder: Path, start: Start) -> Observation:
@@ -148,20 +163,33 @@ def _attempt(
     task: Task,
     environment: Environment,
     sight: Sight,
+    extended: ExtendedStack | None,
     known: Known | None = None,
     observation: Observation | None = None,
 ) -> Attempt:
     found = environment.versions
+    changes = extended.changes if extended else ()
+    names = dict.fromkeys(("torch", *task.needs.packages, *(change.name for change in changes)))
     return Attempt(
         environment.name,
         environment.python_version,
-        {name: found[name] for name in dict.fromkeys(("torch", *task.needs.packages)) if name in found},
+        {name: found[name] for name in names if name in found},
         sight,
         find_other_releases(task.needs, environment),
+        tuple(map(str, extended.wanted)) if extended else (),
+        changes,
+        _lacks(task, environment, sight),
         known,
         observation.seconds if observation else 0.0,
         observation.folder if observation else None,
     )
+
+
+def _lacks(task: Task, environment: Environment, sight: Sight) -> tuple[str, ...]:
+    if sight.status is Status.NOT_RUN:
+        return () if environment.broken else tuple(find_lacking(task.needs, environment))
+    missing = find_missing(((link.type, link.message) for link in sight.chain), environment)
+    return (missing,) if missing else ()
 
 
 def _with_note(sight: Sight, note: str) -> Sight:

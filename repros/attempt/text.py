@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 
 from repros.attempt.known import Known
 from repros.attempt.run import Attempt, Task
@@ -42,16 +43,28 @@ def format_attempt(seen: Attempt, width: int) -> Text:
     lines = [*heading(seen.stack, _headline(seen), width, style=f"bold {_STYLES.get(sight.status, 'red')}")]
     lines += entries("seen", _seen(sight), width)
     lines += entries("where" if len(sight.places) == 1 else "ranks", _places(sight), width)
-    lines += entry("evidence" if sight.status is Status.HANG else "note", sight.note or "", width)
+    lines += entry("evidence" if sight.status is Status.HANG else "note", _note(seen), width)
     lines += label_lines("log", sight.last_lines)
     if seen.known is not None:
         lines += _known_lines(seen.known, width)
     lines += entry("asks for", ", ".join(seen.other_releases), width)
+    lines += entry("with", ", ".join(map(str, seen.changes)), width)
     if seen.folder is not None:
         versions = ", ".join(f"{name} {version}" for name, version in {"python": seen.python, **seen.versions}.items())
         lines += entry("versions", versions, width)
         lines += entry("logs", str(relative_to_cwd(seen.folder)), width)
     return Text("\n").join(lines)
+
+
+def describe_way_out(seen: Iterable[Attempt]) -> str:
+    """Return the options that add what runs lacked; empty if they lacked nothing."""
+    lacking = dict.fromkeys(requirement for each in seen for requirement in each.lacks)
+    options = " ".join(f"--with {shlex.quote(requirement)}" for requirement in lacking)
+    return options and f"{options} {'adds it' if len(lacking) == 1 else 'adds them'}"
+
+
+def _note(seen: Attempt) -> str:
+    return "; ".join(filter(None, (seen.sight.note, describe_way_out([seen]))))
 
 
 def _headline(seen: Attempt) -> str:

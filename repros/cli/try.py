@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from packaging.requirements import Requirement
 
 from repros.attempt.json_format import attempts_to_json
 from repros.attempt.run import Attempt, Task, attempt
 from repros.attempt.sight import Status
-from repros.attempt.text import format_attempt, format_warning
+from repros.attempt.text import describe_way_out, format_attempt, format_warning
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
@@ -18,7 +20,7 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_task, running_options, words_argument
 from repros.cli.shared.streams import echo_json
-from repros.cli.shared.where import choose_where
+from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.errors import ReprosError
 from repros.settings import Places
@@ -28,7 +30,7 @@ from repros.settings import Places
     epilog=example(
         "repros try train.py --ranks 2 -- --epochs 1",
         "repros try train.py --gpus 2 --stack 2024-09 --stack current",
-        "repros try --from-issue issue.md",
+        "repros try --from-issue issue.md --stack 2023-05 --with torchmetrics==1.0.3",
     ),
 )
 @words_argument
@@ -36,6 +38,7 @@ from repros.settings import Places
 @click.option(
     "--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; repeatable; current if not given."
 )
+@with_option
 @running_options
 @click.option("--no-watch", is_flag=True, help="Leave out the checks of `repros watch`.")
 @json_option
@@ -45,6 +48,7 @@ def try_script(
     issue: Path | None,
     block: int | None,
     stacks: tuple[str, ...],
+    wanted: tuple[Requirement, ...],
     places: Places,
     *,
     no_watch: bool,
@@ -58,7 +62,8 @@ def try_script(
     ended: an exception with its signature, a hang with where each rank waits, or clean.
 
     What SCRIPT needs is read from its PEP 723 block and its imports; a stack that lacks some of it is left out, and the
-    command says what is missing. Nothing is installed.
+    command says what is missing. Nothing is installed without --with, which makes an environment of the stack's
+    versions with others in their place: it says first which, and the next time it is there.
 
     Exit code: 0 if nothing known or wrong was seen on any stack, 1 if something was, 2 if the request cannot be met.
     """
@@ -66,13 +71,15 @@ def try_script(
     where = choose_where(stacks, None, places, default=("current",))
     task = make_task(script, arguments, watch=not no_watch, **way)
     catalogue, err = load_catalogue(places), console(stderr=True)
+    say = partial(show_text, err)
     with interrupt_on_signals():
+        where = extend_stacks(where, wanted, say)
         running = attempt(
             task,
             catalogue,
             where,
             new_log_folder(LOGS),
-            say=lambda line: show_text(err, line),
+            say=say,
             begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         seen: list[Attempt] = []
@@ -99,7 +106,8 @@ def _finish(task: Task, seen: list[Attempt], *, as_json: bool) -> int:
     """
     left_out = [each for each in seen if each.sight.status is Status.NOT_RUN]
     if len(left_out) == len(seen):
-        raise ReprosError(f"the script ran nowhere: {'; '.join(each.sight.note or '' for each in seen)}.")
+        notes = (*(each.sight.note for each in seen), describe_way_out(seen))
+        raise ReprosError(f"the script ran nowhere: {'; '.join(filter(None, notes))}.")
     if as_json:
         echo_json(attempts_to_json(task, seen))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from repros.environments.uv import Say, UvError, run_uv
 from repros.errors import ReprosError
 from repros.model.stack import Size, Stack
 
+_LONGEST_NAME = 80
+_DOWNLOADS = re.compile(r"Would download (\d+) package")
 MARKER = ".repros-complete"
 """A file that is written last into an environment; an environment without it is incomplete."""
 
@@ -44,7 +47,12 @@ def place(stack: Stack) -> Path:
     """Return the folder of the stack's environment, whether it exists or not; another lock gives another folder."""
     pins = map(str, stack.pins.values())
     digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
-    return cache_folder() / "environments" / f"{stack.name}-{digest[:12]}"
+    return cache_folder() / "environments" / f"{short_name(stack.name)}-{digest[:12]}"
+
+
+def short_name(name: str) -> str:
+    """Return a stack's name as a part of file names: it may be that of a stack with requirements."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:_LONGEST_NAME]
 
 
 def ready(stack: Stack) -> bool:
@@ -117,10 +125,10 @@ def _install(stack: Stack, root: Path, say: Say) -> None:
     try:
         run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
         intended = run_uv(*install, "--dry-run", folder=root.parent)
-        downloads = "Would download" in intended
+        downloads = int(found[1]) if (found := _DOWNLOADS.search(intended)) else 0
         cuda = "\n + nvidia-" in intended
         _announce_cost(stack, say, cuda=cuda, downloads=downloads)
-        _check_disk_space(stack, root.parent, cuda=cuda, downloads=downloads)
+        _check_disk_space(stack, root.parent, cuda=cuda, downloads=bool(downloads))
         run_uv(*install, folder=root.parent, say=say)
         (root / MARKER).touch()
     except UvError as error:
@@ -130,11 +138,14 @@ def _install(stack: Stack, root: Path, say: Say) -> None:
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _announce_cost(stack: Stack, say: Say, *, cuda: bool, downloads: bool) -> None:
+def _announce_cost(stack: Stack, say: Say, *, cuda: bool, downloads: int) -> None:
     size = _size(stack, cuda=cuda)
     build = f"torch's {'CUDA' if cuda else 'CPU'} build"
     if not downloads:
         say(f"making the environment of stack {stack.name} from what uv has in its cache ({build})")
+    elif stack.cuda is None and stack.cpu is None:  # never measured, or little of it is new
+        say(f"making the environment of stack {stack.name}: {downloads} of its packages to download ({build})")
+        return
     elif size is None:
         say(f"making the environment of stack {stack.name}: {build}, some hundred MB to download")
     else:

@@ -126,7 +126,8 @@ def test_a_stack_that_lacks_something_is_left_out(try_here: Try, write: Write) -
     ended = try_here("lacks.py")
     assert (ended.code, ended.out) == (2, "")
     lacking = "scikit-learn (imported as sklearn), nowhere, which the script needs"
-    assert re.sub(r"pyyaml \(imported as yaml\), ", "", ended.err) == (
+    lacking += "; --with scikit-learn --with nowhere adds them"
+    assert re.sub(r"pyyaml \(imported as yaml\), |--with pyyaml ", "", ended.err) == (
         f"repros: the script ran nowhere: current lacks {lacking}.\n"
     )
 
@@ -136,7 +137,7 @@ def test_a_stack_that_is_not_made_is_not_made_in_vain(try_here: Try, write: Writ
     ended = try_here("lacks.py")
     assert (ended.code, ended.err) == (
         2,
-        "repros: the script ran nowhere: current lacks polars, which the script needs.\n",
+        "repros: the script ran nowhere: current lacks polars, which the script needs; --with 'polars>=1' adds it.\n",
     )
 
 

@@ -131,6 +131,9 @@ def test_every_command(project: Path, repros: Repros) -> None:
 
     (stranger := project / "stranger.py").write_text("import acme, json\nassert acme.batches([1], 4)\n", "utf-8")
     assert "AssertionError" in repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
+    extended = repros("try", "stranger.py", "--stack", "acme-2026", "--with", "acme==1.2", "--json").stdout
+    (tried,) = json.loads(extended)["stacks"]
+    assert (tried["stack"], tried["versions"]["acme"]) == ("acme-2026 with acme==1.2", "1.2")
     assert "made no step" in repros("compare", "--", sys.executable, "stranger.py", code=2).stderr
     repros("reduce", "stranger.py", "--stack", "acme-2026", "--output", "stranger.py", "--force")
     assert stranger.read_text("utf-8") == "import acme\n\nassert acme.batches([1], 4)\n"

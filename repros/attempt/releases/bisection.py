@@ -83,7 +83,7 @@ def _refuse_lacking(question: ScriptQuestion, say: Say) -> None:
     lacking = find_lacking(Needs(modules, others), replace(locked_environment(stack), python=python))
     if lacking:
         raise ReprosError(
-            f"stack {stack.name} lacks {', '.join(lacking)}, which {question.task.script.origin} needs; "
+            f"stack {stack.name} lacks {', '.join(lacking.values())}, which {question.task.script.origin} needs; "
             "name another with --stack."
         )
     if isinstance(question.task.script, Command):

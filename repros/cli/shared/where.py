@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
+from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.cli.shared.inputs import choose_interpreter
 from repros.engine.environment import Where
 from repros.engine.plan import HOME
+from repros.environments.extended import extend
+from repros.environments.uv import Say
+from repros.errors import ReprosError
 from repros.settings import Places
-from repros.stacks import load_stacks
+from repros.stacks import load_stacks, pick
 
 
 def choose_where(
@@ -26,3 +32,44 @@ def choose_where(
     if stacks:
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
     return Where(python=choose_interpreter(python))
+
+
+def _read_requirements(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> tuple[Requirement, ...]:
+    return tuple(map(_read_requirement, texts))
+
+
+def _read_requirement(text: str) -> Requirement:
+    expected = "expected one such as torchmetrics==1.0.3"
+    try:
+        found = Requirement(text)
+    except InvalidRequirement as error:
+        raise ReprosError(f"--with {text!r} is no requirement ({str(error).splitlines()[0]}); {expected}.") from error
+    if found.url is not None:
+        raise ReprosError(f"--with {text!r} is an address and no release; {expected}.")
+    return found
+
+
+with_option = click.option(
+    "--with",
+    "wanted",
+    multiple=True,
+    metavar="REQUIREMENT",
+    callback=_read_requirements,
+    help="Run on each stack with this package replaced or added, such as peft==0.13.0, in an environment made for it "
+    "and kept; repeatable.",
+)
+"""Add `--with`, whose requirements :func:`extend_stacks` takes."""
+
+
+def extend_stacks(where: Where, wanted: Sequence[Requirement], say: Say) -> Where:
+    """Return where to run if packages are replaced or added on each stack; nothing is installed yet.
+
+    Raises:
+        UnknownNameError: an unknown stack.
+        UnresolvedError: the packages do not work with a stack, or no index answers.
+    """
+    if not wanted:
+        return where
+    stacks = [extend(pick(where.known, name), wanted, say) for name in where.stacks]
+    known = {**where.known, **{stack.name: stack for stack in stacks}}
+    return replace(where, stacks=tuple(stack.name for stack in stacks), known=known)
