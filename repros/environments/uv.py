@@ -37,11 +37,20 @@ class UvError(ReprosError):
 
     def __init__(self, command: str, lines: list[str]) -> None:
         """Compose the message from uv's output: from `error:` or its cross on, else the last lines."""
+        lines = _shorten_build(lines)
         begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_MOST_LINES)
         words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_MOST_LINES])).split()).removeprefix("error: ")
         self.is_without_solution = words.startswith("No solution found")
         """Whether the requirements contradict each other, so that the next time ends alike."""
         super().__init__(f"uv {command}: {words or 'no reason given'}")
+
+
+def _shorten_build(lines: list[str]) -> list[str]:
+    """Return the lines of an error with the last one alone of what a package's own build has written."""
+    words = [_FRAME.sub(" ", line).strip() for line in lines]
+    begin = next((number for number, line in enumerate(words) if line in {"[stdout]", "[stderr]"}), len(lines))
+    written = list(takewhile(lambda line: not line.startswith("hint:"), words[begin:]))
+    return [*lines[:begin], *[line for line in written if line][-1:]]
 
 
 def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:

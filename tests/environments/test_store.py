@@ -12,6 +12,7 @@ import pytest
 
 from repros.cache import cache_folder
 from repros.environments.store import EnvironmentFailedError, drop, ensure, place, ready
+from repros.environments.uv import UvError
 from tests.tiny_stack import MakeStack
 
 pytestmark = pytest.mark.slow
@@ -183,3 +184,22 @@ def test_only_a_file_with_the_hash_in_the_lock_is_installed(make_stack: MakeStac
     assert not unhashed.exists()
     stack.lock.write_text(hashed.replace("0" * 64, digest), encoding="utf-8")
     assert installed(ensure(stack, lambda _: None), "tiny_one")
+
+
+def test_a_build_that_fails_is_named_with_its_last_line_alone() -> None:
+    lines = [
+        "  \u00d7 Failed to build `mine==1.0`",
+        "  \u251c\u2500\u25b6 The build backend returned an error",
+        "  \u2570\u2500\u25b6 Call to `setuptools.build_meta` failed (exit status: 1)",
+        "",
+        "      [stderr]",
+        "      Traceback (most recent call last):",
+        '        File "<string>", line 36, in <module>',
+        "      ModuleNotFoundError: No module named 'pkg_resources'",
+        "",
+        "      hint: This error likely indicates that `mine@1.0` depends on `pkg_resources`.",
+    ]
+    assert str(UvError("pip install", lines)) == (
+        "uv pip install: Failed to build `mine==1.0` The build backend returned an error Call to "
+        "`setuptools.build_meta` failed (exit status: 1) ModuleNotFoundError: No module named 'pkg_resources'"
+    )

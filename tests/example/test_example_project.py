@@ -131,9 +131,7 @@ def test_every_command(project: Path, repros: Repros) -> None:
 
     (stranger := project / "stranger.py").write_text("import acme, json\nassert acme.batches([1], 4)\n", "utf-8")
     assert "AssertionError" in repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
-    extended = repros("try", "stranger.py", "--stack", "acme-2026", "--with", "acme==1.2", "--json").stdout
-    (tried,) = json.loads(extended)["stacks"]
-    assert (tried["stack"], tried["versions"]["acme"]) == ("acme-2026 with acme==1.2", "1.2")
+    assert "acme==1.2 clean" in repros("try", "stranger.py", "--stack", "acme-2026", "--with", "acme==1.2").stdout
     assert "made no step" in repros("compare", "--", sys.executable, "stranger.py", code=2).stderr
     repros("reduce", "stranger.py", "--stack", "acme-2026", "--output", "stranger.py", "--force")
     assert stranger.read_text("utf-8") == "import acme\n\nassert acme.batches([1], 4)\n"
@@ -187,7 +185,7 @@ def test_check_captures_no_log_of_cells_that_disagree(project: Path, repros: Rep
 
 def python_of_its_stack(project: Path) -> Path:
     """Return the interpreter of the stack's environment, once a run has made it."""
-    (python,) = project.parent.glob("cache/environments/acme-2026-*/bin/python")
+    (python,) = project.parent.glob("cache/environments/acme-2026-????????????/bin/python")
     return python
 
 
