@@ -58,6 +58,8 @@ class ReportedScript:
     """What `repros try` said."""
     options: str = ""
     """What was given to `repros try` besides the stack."""
+    wanted: tuple[str, ...] = ()
+    """What was given to `--with` when it ran again, since the stacks alone lack the reporter's release or a package."""
     why: str = ""
     """Why it was not reproduced."""
     lacks: str = ""
@@ -73,29 +75,37 @@ def read_scripts() -> tuple[ReportedScript, ...]:
 
 
 def _script(one: dict[str, Any]) -> ReportedScript:
-    types = {"kind": Kind, "answer": Answer, "releases": tuple, "stacks": tuple}
+    types = {"kind": Kind, "answer": Answer, "releases": tuple, "stacks": tuple, "wanted": tuple}
     return ReportedScript(**{key: types.get(key, lambda value: value)(value) for key, value in one.items()})
 
 
 def body(scripts: Sequence[ReportedScript]) -> str:
     """Return the sentences and the table."""
     shown = [script for script in scripts if script.can_be_shown]
-    reproduced = _number(shown, Answer.REPRODUCED)
-    too_old = sum(script.lacks == "release" for script in shown)
+    reproduced = [script for script in shown if script.answer is Answer.REPRODUCED]
+    again = sum(bool(script.wanted) for script in shown)
+    by_release = sum(bool(script.wanted) for script in reproduced)
+    lacking = sum(script.lacks == "release" for script in shown)
     sentences = (
         f"Of another {len(scripts)} public reports, each with a self-contained script and a cause that the catalogue"
         " did not have, a reader gave the text to `repros try --from-issue` the same day, on the stack nearest to the"
         " reporter's release, and on the next where that did not show it. A CPU or simulated GPUs can show"
-        f" {len(shown)} of them. `try` showed what was reported of {reproduced} of those"
-        f" ({reproduced / len(shown):.0%}); {too_old} of the others take a release that no stack has. *Not seen* is a"
-        " script that ended well. The threads were read in a store that keeps the beginning of each, so their scripts"
-        " are shorter than most. The addresses, how they were drawn and what was seen are in"
+        f" {len(shown)} of them. `try` showed what was reported of {len(reproduced) - by_release} of those on the"
+        f" stacks alone. The {again} for which these lack the reporter's release or a package, and the index has it,"
+        f" ran again with it, given by `--with`. That showed {by_release} more: {len(reproduced)} of {len(shown)} in"
+        f" all ({len(reproduced) / len(shown):.0%}). {_of_others(lacking)} a release that the index lacks. *Not seen*"
+        " is a script that ended well. The threads were read in a store that keeps the beginning of each, so their"
+        " scripts are shorter than most. The addresses, how they were drawn and what was seen are in"
         " `tests/sampled/scripts.toml`."
     )
     rows = ["| Reported | scripts | can be shown | " + " | ".join(Answer) + " |", "|---|" + "--:|" * (2 + len(Answer))]
     rows += [_row(kind.value, [script for script in scripts if script.kind is kind]) for kind in Kind]
     rows.append(_row("**all**", scripts))
     return "\n".join([textwrap.fill(sentences, 120), "", *rows]) + "\n"
+
+
+def _of_others(number: int) -> str:
+    return f"{number} of the others need" if number != 1 else "One of the others needs"
 
 
 def _number(scripts: Sequence[ReportedScript], answer: Answer) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from packaging.requirements import Requirement
 
 from repros.engine.catalogue import load
 from repros.stacks import load_stacks
@@ -28,6 +29,14 @@ def test_each_ran_on_a_stack_and_says_what_was_seen() -> None:
         assert 1 <= len(script.stacks) <= 2, script.url
         assert {*script.stacks} <= {*stacks}, script.url
         assert all((script.title, script.signature, script.releases, script.seen)), script.url
+
+
+def test_what_ran_again_names_what_was_replaced_or_added() -> None:
+    again = [script for script in read_scripts() if script.wanted]
+    assert again
+    for script in again:
+        named = {Requirement(each).name for each in script.wanted}
+        assert any(release.partition(" ")[0] in named for release in script.releases), script.url
 
 
 def test_what_was_not_reproduced_has_a_reason_and_what_was_can_be_shown() -> None:
