@@ -187,7 +187,7 @@ RuntimeError: Expected to have finished reduction in the prior iteration before 
 
 def test_a_failure_of_ddp_is_found_without_lightning() -> None:
     (candidate,) = found(PLAIN_DDP).candidates
-    assert (candidate.repro.id, candidate.confidence) == ("RPR-5233", Confidence.LIKELY)
+    assert (candidate.repro.id, candidate.confidence) == ("RPR-0179", Confidence.LIKELY)
     (out,) = found(PLAIN_DDP).ruled_out
     assert out.entry.repro.id == "RPR-0024"
     assert ruled_out_reason(out) == (
@@ -210,7 +210,7 @@ def test_a_library_s_call_rules_out_the_failure_that_its_own_is_a_case_of() -> N
 def test_a_message_alone_may_be_of_both() -> None:
     match = found(PLAIN_DDP.rpartition("\n  ")[2].partition("\n")[2])
     assert [(candidate.repro.id, candidate.confidence) for candidate in match.candidates] == [
-        ("RPR-5233", Confidence.POSSIBLE),
+        ("RPR-0179", Confidence.POSSIBLE),
         ("RPR-0024", Confidence.POSSIBLE),
     ]
 

@@ -3,7 +3,7 @@
 # dependencies = ["torch>=2.0", "numpy"]
 #
 # [tool.repro]
-# id = "RPR-6038"
+# id = "RPR-0180"
 # title = "torch.load refuses a checkpoint with an object beside the weights"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/notes/serialization.html"

@@ -3,7 +3,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5116"
+# id = "RPR-0178"
 # title = "A state saved from DDP or DataParallel has another prefix than the plain model's keys"
 # kind = "by design"
 # documented = "https://github.com/pytorch/pytorch/issues/3805"

@@ -3,7 +3,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5233"
+# id = "RPR-0179"
 # title = "Plain DDP stops in the step after one whose loss did not use all parameters"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"

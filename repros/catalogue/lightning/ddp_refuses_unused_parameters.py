@@ -73,7 +73,7 @@ the price of a walk through the graph in every step.
 
 Apart: if training_step does use the parameters, runs under autocast, and called them under `no_grad` before in the same
 step, the cause is RPR-0011: the graph does not reach them. Letting DDP look for unused parameters then hides it.
-Without Lightning this is RPR-5233, which has more of the ways to it.
+Without Lightning this is RPR-0179, which has more of the ways to it.
 """
 
 import sys
