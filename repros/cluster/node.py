@@ -22,11 +22,12 @@ from repros.cluster.keeper import Keeper
 from repros.cluster.parcel import Parcel, pack_logs
 from repros.cluster.surroundings import receive_interrupts, restore_environment, restore_priority
 from repros.engine import header
-from repros.engine.cells import folder_name, is_warm, run_cell
+from repros.engine.cells import folder_name, is_warm
 from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers, reaper
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
+from repros.engine.port import run_cell_with_port
 from repros.engine.probe import ProbeError, probe
 from repros.environments.use import drop_afterwards
 from repros.errors import ReprosError
@@ -268,7 +269,7 @@ def _run(place: _Place, item: Cell | Unavailable, base: Path, stop: threading.Ev
     if gpus and isinstance(item, Cell):
         item = replace(item, gpus=gpus)
     servers = place.servers if is_warm(item, place.orders.launch) else None
-    result = run_cell(item, base, stop, servers, place.orders.repeat)
+    result = run_cell_with_port(item, base, stop, servers, place.orders.repeat)
     if place.site.stack is not None:
         result = without_loss(result, {place.site.name: place.site.stack})
     wanted = isinstance(item, Cell) and result.verdict.disagrees and (base / folder_name(item)).is_dir()

@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
-from repros.engine.cells import is_warm, run_cell
+from repros.engine.cells import is_warm
 from repros.engine.inventory import Inventory, take_inventory
 from repros.engine.launch import Servers
+from repros.engine.port import run_cell_with_port
 from repros.engine.schedule import Needs, Schedule, Start, Timing, needs
 from repros.model import Cell, Device, Launch, Result, Unavailable
 
@@ -54,7 +55,7 @@ def run_cells(
     def run(item: Cell | Unavailable) -> Result:
         if isinstance(item, Cell):
             started(item)
-        return run_cell(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
+        return run_cell_with_port(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
 
     schedule = Schedule(*plan_slots(cells, timings, launch), jobs=jobs, share_gpus=share_gpus)
     with Servers(runs / "servers", say) as servers, ThreadPoolExecutor(max_workers=max(1, len(cells))) as pool:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from repros.engine.cells import is_warm, run_cell
+from repros.engine.cells import is_warm
 from repros.engine.environment import Where, prepare
 from repros.engine.launch import Servers
 from repros.engine.own_folder import new_log_folder
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
+from repros.engine.port import run_cell_with_port
 from repros.engine.results_file import begin_results
 from repros.environments.bytecode import write_no_bytecode
 from repros.model import Device, Environment, Launch, Result
@@ -53,7 +54,7 @@ class Runner:
         self._count += 1
         runs = self._runs_folder() / f"{self._count:03}"
         servers = self._warm_servers() if is_warm(planned, self._launch) else None
-        result = without_loss(run_cell(planned, runs, servers=servers), self._stacks)
+        result = without_loss(run_cell_with_port(planned, runs, servers=servers), self._stacks)
         record.append(self._results, result)
         return result
 

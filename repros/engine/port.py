@@ -1,0 +1,32 @@
+"""Cells whose rendezvous lost its port: another process took it between the choice and the use."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+from repros.engine.cells import run_cell
+from repros.engine.launch import Servers
+from repros.model import Cell, Result, Unavailable, Verdict
+
+_TAKEN = re.compile(r"Address already in use|EADDRINUSE")
+
+
+def run_cell_with_port(
+    item: Cell | Unavailable,
+    runs: Path,
+    stop: threading.Event | None = None,
+    servers: Servers | None = None,
+    repeat: int = 1,
+) -> Result:
+    """Run a cell as :func:`run_cell` does, and once more, below the folder `again`, if its port was taken.
+
+    A port is chosen when a cell starts, and its rank 0 listens seconds later. Linux gives the same ports to every
+    connection that asks for any, so that one in some thousand cells of a busy machine loses its own. That says nothing
+    about the failure. A second cell that loses its port is a failure of the machine, as all others are.
+    """
+    result = run_cell(item, runs, stop, servers, repeat)
+    if result.verdict is not Verdict.INFRA or not _TAKEN.search(result.reason) or (stop is not None and stop.is_set()):
+        return result
+    return run_cell(item, runs / "again", stop, servers, repeat)
