@@ -43,6 +43,10 @@ def test_every_session_runs_once_and_its_time_is_printed(tmp_path: Path) -> None
     calls = (tmp_path / "calls.txt").read_text().splitlines()
     assert sorted(call.split()[1] for call in calls) == sorted(SESSIONS)
     assert "-s repro -- --require sim --require cpu --jobs 3 --device cpu" in calls
+    assert [call for call in calls if "sim(" in call] == [
+        "-s sim(2023-05) -- -m one_release",
+        "-s sim(current) -- -m not one_release",
+    ]
     for name in SESSIONS:
         assert (
             len(re.findall(rf"^output of {re.escape(name)}$", done.stdout.split("The time of")[0], re.MULTILINE)) == 1
@@ -58,6 +62,7 @@ def test_all_cases_and_the_warnings_by_command(tmp_path: Path) -> None:
     assert sorted(call.split()[1] for call in calls) == sorted([*SESSIONS, "cpp"])
     assert "-s repro -- --require sim --require cpu --jobs 3 --device cpu" in calls
     assert {call.split()[1] for call in calls if call.endswith(" -- --long")} == LONG
+    assert "-s sim(2023-05) --" in calls
 
 
 @pytest.mark.slow
