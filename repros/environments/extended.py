@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.cache import cache_folder
+from repros.cache import VARIABLE, cache_folder
 from repros.environments.compile import compile_requirements, exchange, own_folder, released_together
 from repros.environments.resolve import BUILDS_OF_THEIR_OWN, portable
 from repros.environments.store import ready, short_name
@@ -177,7 +177,7 @@ def _write(file: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(file)
     except OSError as error:
-        way_out = "name another folder with REPROS_CACHE_DIR"
+        way_out = f"name another folder with {VARIABLE}"
         raise ReprosError(f"{file} cannot be written ({error.strerror}); {way_out}.") from error
 
 
