@@ -42,6 +42,7 @@ OTHERS = {
     "tests/matrix/test_changes.py": "compares stacks whose evidence is there, and no new failure can change it",
     "tests/matrix/test_measure.py": _OWN,
     "tests/match/test_sightings.py": _SAMPLE,
+    "tests/sampled/test_first_sample.py": "checks the ids of what people report",
     "tests/sampled/test_reports.py": "checks the ids of what people report",
     "tests/site/test_browser.py": _SLOW,
     "tests/site/test_matcher.py": "compares two ways to read the same",

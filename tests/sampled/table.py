@@ -11,6 +11,7 @@ from pathlib import Path
 from repros.docs.generator import run_generator
 from repros.engine.catalogue import load
 from repros.simulated_gpus.tools.page import fill_part
+from tests.sampled.first_sample import paragraph, read_first_sample
 
 FILE = Path(__file__).with_name("reports.toml")
 PAGE = Path(__file__).parents[2] / "docs/demand.md"
@@ -93,7 +94,7 @@ def _row(name: str, reports: Sequence[Report]) -> str:
 def fill(page: str) -> str:
     """Return the page with its part made anew."""
     named = {url for repro in load() for url in repro.upstream.links}
-    return fill_part(page, "sample", body(read_reports(), named))
+    return fill_part(page, "sample", f"{body(read_reports(), named)}\n{paragraph(read_first_sample())}")
 
 
 if __name__ == "__main__":
