@@ -238,8 +238,9 @@ def push_again(runner: Runner, workflow: Path) -> None:
 
 def test_what_is_not_run_exists() -> None:
     for command in NOT_RUN:
-        assert os.access(ROOT / command, os.X_OK)
-        subprocess.run(["bash", "-n", ROOT / command], check=True, timeout=60)
+        program = ROOT / command.split()[0]
+        assert os.access(program, os.X_OK)
+        subprocess.run(["bash", "-n", program], check=True, timeout=60)
     steps = [step.get("run", "") for workflow in WORKFLOWS for _, _, job in jobs(workflow) for step in job["steps"]]
     assert set(NOT_RUN) <= set(steps)
     assert set(INSTALLED_ONLY) <= {name for step in steps for name in re.findall(r"nox .*-s (\w+)", step)}

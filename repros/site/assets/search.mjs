@@ -6,6 +6,7 @@ const WEIGHTS = { messages: 4, title: 3, symptom: 2, also: 1, rest: 1 };
 const COMMON = new Set("a an and are as at be been but by did do does for from has have i if in is it its me my of on or so than that the then there this to was when which will with".split(" "));
 const ENOUGH = 4; // words that a failure shares with a long text, such as a traceback, to be shown for it
 const WEAKEST = 0.25; // of the best score, below which a failure that lacks words is not shown
+const AS_GOOD = 0.5; // the same where others have the whole message: a pasted line may lack the words that tell
 const MESSAGE = 3; // words that make a message; fewer are words like others
 const SAID = 10; // how much a whole message outweighs its words, and one with the same numbers the others
 
@@ -70,7 +71,10 @@ export function makeSearch(entries) {
     }
     const found = find(terms, said, { combineWith: "OR" });
     const shares = ({ queryTerms }) => queryTerms.length >= Math.min(terms.length / 2, ENOUGH);
-    const near = found.filter((one) => said.has(one.id) || (shares(one) && one.score >= WEAKEST * found[0].score));
+    const byWords = ({ id, score }) => score / (said.get(id) ?? 1);
+    const best = Math.max(...found.map(byWords));
+    const weakest = said.size ? AS_GOOD : WEAKEST;
+    const near = found.filter((one) => said.has(one.id) || (shares(one) && byWords(one) >= weakest * best));
     return near.map(({ id }) => id);
   };
 }
