@@ -137,7 +137,6 @@ def main(variant="failing", strategy="auto", accelerator="cpu"):
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)  # names are the same
     model = make(1.0)
     VARIANTS[variant](DistributedDataParallel(make(5.0)), model)
-    distributed.destroy_process_group()
     got = model.weight.item()
     assert got == 5.0, f"expected the loaded weight 5.0, got {got}"
 
