@@ -70,7 +70,7 @@ def test_every_test_file_belongs_to_one_session() -> None:
 
 def test_continuous_integration_runs_every_session_of_tests() -> None:
     run = (ROOT / ".ci/run").read_text("utf-8")
-    called = set(re.findall(r"^(?:\w+=\S+ |beside )?run (\w+)", run, re.MULTILINE))
+    called = set(re.findall(r"^ *(?:\w+=\S+ |beside )?run (\w+)", run, re.MULTILINE))
     # The session `workflows` runs the steps of the workflows.
     steps = (ROOT / ".github/workflows/release.yml").read_text("utf-8")
     called |= set(re.findall(r"run: nox -s (\w+)$", steps, re.MULTILINE))

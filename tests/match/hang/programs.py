@@ -22,10 +22,12 @@ def write_dump():
     READY.wait([f"stands-{rank}" for rank in range(dist.get_world_size())])
     time.sleep(1)
     raw = c10d._dump_fr_trace() if FORMAT == "pickle" else c10d._dump_fr_trace_json()
-    with open(f"{FOLDER}/trace_rank_{RANK}", "wb") as file:
+    with open(f"{FOLDER}/part_{RANK}", "wb") as file:
         file.write(raw if isinstance(raw, bytes) else raw.encode())
-    READY.set(f"written-{RANK}", "")
-    READY.wait([f"written-{rank}" for rank in range(dist.get_world_size())])
+    os.replace(f"{FOLDER}/part_{RANK}", f"{FOLDER}/trace_rank_{RANK}")
+    # Not by the store, which ends with the rank that serves it.
+    while not all(os.path.exists(f"{FOLDER}/trace_rank_{rank}") for rank in range(dist.get_world_size())):
+        time.sleep(0.1)
     os._exit(0)
 
 
@@ -96,10 +98,12 @@ def write_dump():
     store = torch.distributed.distributed_c10d._get_default_store()
     store.set(f"stands-{RANK}", "")
     store.wait(["stands-0", "stands-1"])
-    with open(f"{FOLDER}/trace_rank_{RANK}", "wb") as file:
+    with open(f"{FOLDER}/part_{RANK}", "wb") as file:
         file.write(c10d._dump_fr_trace())
-    store.set(f"written-{RANK}", "")
-    store.wait(["written-0", "written-1"])
+    os.replace(f"{FOLDER}/part_{RANK}", f"{FOLDER}/trace_rank_{RANK}")
+    # Not by the store, which ends with the rank that serves it.
+    while not all(os.path.exists(f"{FOLDER}/trace_rank_{rank}") for rank in (0, 1)):
+        time.sleep(0.1)
     os._exit(0)
 
 
