@@ -184,7 +184,12 @@ BETWEEN: dict[tuple[str, str], Callable[[Runner], None]] = {
 """What GitHub passes from one job to the next."""
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "workflow",
+    # That of a new release takes two minutes, as long as three others together.
+    [pytest.param(path, marks=pytest.mark.long if path.name == "newest.yml" else ()) for path in WORKFLOWS],
+    ids=[path.name for path in WORKFLOWS],
+)
 def test_every_step_runs(workflow: Path, runner: Runner, tools: Path) -> None:
     if workflow.name == "release.yml":
         prepare_release(runner)
