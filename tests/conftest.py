@@ -51,14 +51,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
             item.add_marker("torch")
-    if not config.getoption("--long") and not any("::" in argument for argument in config.args):
+    takes_all = config.getoption("--long") or config.getoption("--all-cells")
+    if not takes_all and not any("::" in argument for argument in config.args):
         left_out = _left_out(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return the cases of long tests that a run without `--long` leaves out: all but so many, evenly spread."""
+    """Return the cases of long tests that a run by default leaves out: all but `keep` of each, evenly spread."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("long"):
