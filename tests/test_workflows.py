@@ -186,7 +186,7 @@ BETWEEN: dict[tuple[str, str], Callable[[Runner], None]] = {
 
 @pytest.mark.parametrize(
     "workflow",
-    # That of a new release takes two minutes, as long as three others together.
+    # That of a new release takes longest.
     [pytest.param(path, marks=pytest.mark.long if path.name == "newest.yml" else ()) for path in WORKFLOWS],
     ids=[path.name for path in WORKFLOWS],
 )

@@ -22,9 +22,9 @@ def run_cell_with_port(
 ) -> Result:
     """Run a cell as :func:`run_cell` does, and once more, below the folder `again`, if its port was taken.
 
-    A port is chosen when a cell starts, and its rank 0 listens seconds later. Linux gives the same ports to every
-    connection that asks for any, so that one in some thousand cells of a busy machine loses its own. That says nothing
-    about the failure. A second cell that loses its port is a failure of the machine, as all others are.
+    The port is chosen when the cell starts, and rank 0 listens on it seconds later. Until then Linux may give it to any
+    connection of another process. That says nothing about the documented failure. If the second attempt loses its
+    port, too, the verdict stays `infra`.
     """
     result = run_cell(item, runs, stop, servers, repeat)
     if result.verdict is not Verdict.INFRA or not _TAKEN.search(result.reason) or (stop is not None and stop.is_set()):
