@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from packaging.requirements import Requirement
 
 from repros.attempt.text import format_warning
 from repros.cli.shared.exit_codes import AGREES
@@ -15,7 +17,7 @@ from repros.cli.shared.output import console, show_text, write_new
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_task, running_options, words_argument
 from repros.cli.shared.streams import echo_json
-from repros.cli.shared.where import choose_where
+from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.errors import ReprosError
 from repros.reduce.json_format import reduction_to_json
@@ -30,13 +32,26 @@ _SECONDS = 60
     epilog=example(
         "repros reduce train.py --stack 2024-09",
         "repros reduce train.py --ranks 2 --minutes 5 -- --epochs 1",
-        'repros reduce --from-issue issue.md --text "weights differ"',
+        'repros reduce --from-issue issue.md --text "weights differ" --clean-on 2024-09',
     ),
 )
 @words_argument
 @issue_options
 @click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack on which it fails.")
-@click.option("--text", metavar="TEXT", help="Keep this text in the output, where a wrong number is the failure.")
+@with_option
+@click.option(
+    "--clean-on",
+    metavar="NAME",
+    help="Stack on which it ends clean, without the texts; what is left does, too, and so shows what the releases "
+    "differ in.",
+)
+@click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    metavar="TEXT",
+    help="Keep this text in the output, where a wrong number is the failure; repeatable.",
+)
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
@@ -61,7 +76,9 @@ def reduce(
     issue: Path | None,
     block: int | None,
     stack: str,
-    text: str | None,
+    wanted: tuple[Requirement, ...],
+    clean_on: str | None,
+    texts: tuple[str, ...],
     minutes: float,
     jobs: int | None,
     output: Path | None,
@@ -75,10 +92,11 @@ def reduce(
 
     Statements, arguments, layers, wrapping calls, steps, sizes and ranks are left out or made smaller, as long as the
     script ends with the same exception (its class, its message, and the innermost function of the library), in the same
-    hang, or with --text in its output. Each candidate runs as `repros try` runs a stranger's script, within the same
-    walls, in a process that is forked from one with the libraries. The result is confirmed by a run of its own.
+    hang, or with each --text in its output. Each candidate runs as `repros try` runs a stranger's script, within the
+    same walls, in a process that is forked from one with the libraries. The result is confirmed by a run of its own.
 
-    A smaller script has the same symptom, and rarely another cause: read it before you post it.
+    A smaller script has the same symptom, and may have another cause: read it before you post it. With --text this is
+    likely, unless --clean-on names a stack without the failure.
 
     Exit code: 0 if a script that fails in the same way was written, 2 if SCRIPT does not fail or the request cannot be
     met.
@@ -90,10 +108,13 @@ def reduce(
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
     task = make_task(script, arguments, watch=False, at_once=jobs, **way)
     where, err = choose_where((stack,), None, places), console(stderr=True)
-    show_text(err, format_warning(task, err.width), "yellow")
+    say = partial(show_text, err, style="dim")
     with interrupt_on_signals():
-        options = Options(minutes * _SECONDS, jobs, text)
-        found = reduce_script(task, where, new_log_folder(LOGS), options, lambda line: show_text(err, line, "dim"))
+        where = extend_stacks(where, wanted, say)
+        show_text(err, format_warning(task, err.width), "yellow")
+        clean = choose_where((clean_on,), None, places) if clean_on else None
+        options = Options(minutes * _SECONDS, jobs, texts, clean)
+        found = reduce_script(task, where, new_log_folder(LOGS), options, say)
     write_new(output, found.source, force=force)
     if as_json:
         echo_json(reduction_to_json(found, script.origin, str(output)))

@@ -12,6 +12,8 @@ from repros.attempt.source import PROBLEMS, parse
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 BODIES = ("body", "orelse", "finalbody")
+WIDTH = 88
+"""Columns of a line that passes and the layout make: the most that formatters of Python allow by default."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ class Code:
         begin, _ = self.span(statement)
         line = self._begins[statement.lineno - 1]
         return self.text(line, begin)
+
+    def columns(self, begin: int, end: int) -> int:
+        """Return the number of columns of the lines that a piece begins and ends in, without those between."""
+        before = self._data[:begin].rpartition(b"\n")[2]
+        after = self._data[end:].partition(b"\n")[0]
+        return len((before + self._data[begin:end] + after).decode())
 
     def apply(self, edits: Iterable[Edit]) -> str:
         """Return the source with edits; one within another one is left out."""

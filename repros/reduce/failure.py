@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from repros.attempt.sight import Sight, Status
@@ -24,11 +24,11 @@ class Failure:
     """The class and the message of an exception, `exit 3`, `signal SIGSEGV`, `hang`; empty for a clean end."""
     places: tuple[str, ...] = ()
     """The innermost function, `torch/nn/functional.py layer_norm`, where each rank waits, or what the script raises."""
-    text: str | None = None
-    """A text that its output has."""
+    texts: tuple[str, ...] = ()
+    """Texts that its output has."""
 
 
-def failure_of(sight: Sight, script: str, source: str, output: str, text: str | None) -> Failure | None:
+def failure_of(sight: Sight, script: str, source: str, output: str, texts: Sequence[str]) -> Failure | None:
     """Return how a script failed; None if it did not, or if nobody knows.
 
     Args:
@@ -36,10 +36,10 @@ def failure_of(sight: Sight, script: str, source: str, output: str, text: str | 
         script: the name of the script's file.
         source: its text.
         output: what its processes wrote.
-        text: what the output must have, where a wrong number is the failure.
+        texts: what the output must have, where a wrong number is the failure.
     """
-    if text is not None:
-        return Failure(sight.status, "", (), text) if text in output else None
+    if texts:
+        return Failure(sight.status, "", (), tuple(texts)) if all(text in output for text in texts) else None
     if sight.signature is None or sight.status is Status.TIME_LIMIT:
         return None
     places: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Passes that write a value where it is used: constants with a name, and arguments of the command line."""
+"""Passes that write a value where it is used: constants, what is read once, and arguments of the command line."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from repros.reduce.code import Code, Edit, in_text, statements_of
+from repros.reduce.code import WIDTH, Code, Edit, in_text, statements_of
 
 _LONGEST = 40
 """Characters of a constant."""
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp)
 _FLAGS = {"store_true": "False", "store_false": "True"}
 
 
-class _Replacements:
+class Replacements:
+    """Passes whose units are the edits of the uses of something, and that of its definition."""
+
     def render(self, code: Code, chosen: Sequence[tuple[Edit, ...]]) -> str:
         """Return the source with the values."""
         return code.apply(edit for unit in chosen for edit in unit)
 
 
-class Constants(_Replacements):
+class Constants(Replacements):
     """Each name that is bound once, to a constant or to another name."""
 
     def units(self, code: Code) -> list[tuple[Edit, ...]]:
@@ -39,7 +43,28 @@ class Constants(_Replacements):
         return units
 
 
-class CommandLine(_Replacements):
+class Once(Replacements):
+    """Each value whose name is bound once and read once, in the place where it is read, if the line stays short."""
+
+    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+        """Return for each such name the edits of its use and of its assignment."""
+        names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
+        bound = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+        bound.update(node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg))
+        read = {name: [node for node in names if node.id == name and isinstance(node.ctx, ast.Load)] for name in bound}
+        texts = in_text(code.tree)
+        units: list[tuple[Edit, ...]] = []
+        for statement in statements_of(code.tree):
+            match statement:
+                case ast.Assign([ast.Name(name)], value) if bound[name] == len(read[name]) == 1:
+                    use = read[name][0]
+                    text = "" if use in texts else _in_place(code, statement, value, use)
+                    if text:
+                        units.append((Edit(*code.span(use), text), Edit(*code.lines(statement))))
+        return units
+
+
+class CommandLine(Replacements):
     """Each argument of an argparse parser as its default."""
 
     def units(self, code: Code) -> list[tuple[Edit, ...]]:
@@ -66,7 +91,7 @@ class CommandLine(_Replacements):
         return units
 
 
-class Defaults(_Replacements):
+class Defaults(Replacements):
     """Each parameter with a default as that value."""
 
     def units(self, code: Code) -> list[tuple[Edit, ...]]:
@@ -87,33 +112,6 @@ class Defaults(_Replacements):
         return units
 
 
-class Parts(_Replacements):
-    """Each object of a class of the script's as one of the parts that the class makes for it."""
-
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
-        """Return an edit for each object and part."""
-        classes = {node.name: node for node in code.tree.body if isinstance(node, ast.ClassDef)}
-        return [
-            (Edit(*code.span(call), code.of(part)),)
-            for call in ast.walk(code.tree)
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in classes
-            for part in _parts(classes[call.func.id])
-        ]
-
-
-def _parts(class_: ast.ClassDef) -> Iterator[ast.expr]:
-    """Yield what a class assigns to attributes, without the parameters of its methods."""
-    for function in class_.body:
-        if isinstance(function, ast.FunctionDef) and function.name == "__init__":
-            own = {each.arg for each in function.args.args}
-            for statement in function.body:
-                match statement:
-                    case ast.Assign([ast.Attribute(ast.Name("self"))], ast.Call() as value):
-                        names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-                        if not names & own:
-                            yield value
-
-
 def _added(code: Code) -> Iterator[tuple[ast.stmt, str, str]]:
     """Yield the statements that add an argument, with its name and its default."""
     for statement in statements_of(code.tree):
@@ -130,6 +128,19 @@ def _added(code: Code) -> Iterator[tuple[ast.stmt, str, str]]:
                 flag = _FLAGS.get(str(action.value)) if isinstance(action, ast.Constant) else None
                 value = code.of(given["default"]) if "default" in given else flag or "None"
                 yield statement, str(name).replace("-", "_"), value
+
+
+def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -> str:
+    """Return a value as it stands in the place of a name; empty if it cannot stand there, or the line would be long."""
+    scopes = [next((each for each in code.above(node) if isinstance(each, _SCOPES)), None) for node in (statement, use)]
+    if scopes[0] is not scopes[1] or statement in code.above(use):
+        return ""
+    (begin, end), parent = code.span(use), code.parents[use]
+    is_alone = isinstance(value, _ATOMS) or isinstance(parent, ast.keyword | ast.Assign | ast.Return | ast.Expr)
+    is_alone |= isinstance(parent, ast.Call) and use is not parent.func
+    text = ast.unparse(value) if len(code.of(value).splitlines()) > 1 else code.of(value)
+    text = text if is_alone else f"({text})"
+    return text if code.columns(begin, end) + len(text) - (end - begin) <= WIDTH else ""
 
 
 def _is_short(code: Code, value: ast.expr) -> bool:

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from repros.reduce.reduction import Reduction
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised whenever a key is renamed or removed, or its meaning changes."""
 
 
@@ -21,11 +21,16 @@ class ReductionJson(TypedDict):
     """What both scripts show; empty if a text in the output is the failure."""
     places: list[str]
     """Where: the innermost function, or what each rank waits for."""
-    text: str | None
+    texts: list[str]
+    clean_on: str | None
+    """The stack on which both end clean, if one was asked for."""
     ranks: int
     lines_before: int
     """Lines with code, without comments and blank ones."""
     lines_after: int
+    tokens_before: int
+    """Names, numbers, texts and operators."""
+    tokens_after: int
     candidates: int
     refused: int
     seconds: float
@@ -42,10 +47,13 @@ def reduction_to_json(found: Reduction, script: str, output: str) -> ReductionJs
         "stack": found.stack,
         "signature": found.failure.signature,
         "places": list(found.failure.places),
-        "text": found.failure.text,
+        "texts": list(found.failure.texts),
+        "clean_on": found.clean_on,
         "ranks": found.ranks,
-        "lines_before": found.before,
-        "lines_after": found.after,
+        "lines_before": found.before[0],
+        "lines_after": found.after[0],
+        "tokens_before": found.before[1],
+        "tokens_after": found.after[1],
         "candidates": found.tried,
         "refused": found.refused,
         "seconds": round(found.seconds, 1),

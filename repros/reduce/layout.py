@@ -7,14 +7,16 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from repros.attempt.source import PROBLEMS
-from repros.reduce.code import Block, Code, statements_of
+from repros.reduce.code import WIDTH, Block, Code, Edit, statements_of
 
 _BLOCK = re.compile(r"^# /// (?P<kind>[\w-]+)$\n(?:^#(?: .*)?$\n)+?^# ///$\n?", re.MULTILINE)
 """A block of PEP 723: the only comment that says something to a program."""
+
+_COMPOUND = (*Block.__args__, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 
 
 def tidy(source: str) -> str:
@@ -31,8 +33,13 @@ def tidy(source: str) -> str:
 
 
 def lay_out(source: str) -> str:
-    """Return a tidy source with blank lines behind the imports and around functions and classes."""
+    """Return a tidy source with blank lines behind the imports and around functions and classes.
+
+    A statement whose lines fit into one is in one: what it had between them is gone.
+    """
     code = Code(source)
+    code = Code(code.apply(filter(None, (_on_one_line(code, each) for each in statements_of(code.tree)))))
+    source = code.source
     lines, blank = source.removesuffix("\n").split("\n"), dict[int, int]()
     for body, number in _bodies(code.tree):
         for before, after in pairwise(body):
@@ -54,6 +61,15 @@ def count_lines(source: str) -> int:
     return sum(1 for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#"))
 
 
+def count_tokens(source: str) -> int:
+    """Return the number of names, numbers, texts and operators of a source; 0 if it has no tokens of Python."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    try:
+        return sum(token.type not in skipped for token in tokenize.generate_tokens(io.StringIO(source).readline))
+    except (*PROBLEMS, tokenize.TokenError):
+        return 0
+
+
 def _without_comments(source: str) -> str:
     lines = source.split("\n")
     within = set[int]()  # lines that a text of several lines goes on in
@@ -65,6 +81,33 @@ def _without_comments(source: str) -> str:
         elif token.start[0] != token.end[0]:
             within.update(range(token.start[0], token.end[0]))
     return "".join(f"{line}\n" for place, line in enumerate(lines, 1) if line.strip() or place in within)
+
+
+def _on_one_line(code: Code, statement: ast.stmt) -> Edit | None:
+    """Return the edit that puts a simple statement of several lines into one; None if it is too long for that."""
+    text = code.of(statement)
+    if isinstance(statement, _COMPOUND) or "\n" not in text:
+        return None
+    begin, end = code.span(statement)
+    indent = len(code.indent(statement))
+    for joined in _joined(text.splitlines()):
+        if indent + len(joined) <= WIDTH and _is_same(joined, text):
+            return Edit(begin, end, joined)
+    return None
+
+
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines as one, without a comma at the end of a bracket and with it, which a tuple of one needs."""
+    for comma in (r",?", ""):
+        yield re.sub(rf"(?<=[(\[{{])\n|{comma}\n(?=[)\]}}])", "", "\n".join(map(str.strip, lines))).replace("\n", " ")
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two texts of a statement at no depth are the same to Python."""
+    try:
+        return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
+    except SyntaxError:  # lines that a backslash joins
+        return False
 
 
 def _shares_lines(code: Code) -> bool:

@@ -18,7 +18,7 @@ from repros.attempt.cell import as_spec
 from repros.attempt.needs import package_of
 from repros.attempt.orphans import adopted
 from repros.attempt.run import Task, place
-from repros.attempt.sight import Sight, logs_of, see
+from repros.attempt.sight import Sight, Status, logs_of, see
 from repros.attempt.source import imported_names
 from repros.attempt.start import Start
 from repros.attempt.zygote import WarmStart, Zygote
@@ -38,9 +38,9 @@ _FEWEST_SECONDS, _TIMES = 15.0, 3.0
 class Oracle:
     """Runs scripts on one stack, several at once, each in a process that is forked from one with the libraries."""
 
-    def __init__(self, task: Task, cell: Cell, runs: Path, text: str | None = None) -> None:
-        """Take what to run, where, the folder for logs, and the text that the output must have, if any."""
-        self.task, self.text = replace(task, options=replace(task.options, watch=False)), text
+    def __init__(self, task: Task, cell: Cell, runs: Path, texts: tuple[str, ...] = ()) -> None:
+        """Take what to run, where, the folder for logs, and the texts that the output must have, if any."""
+        self.task, self.texts = replace(task, options=replace(task.options, watch=False)), texts
         self._cell, self._runs = cell, runs
         self._numbers = itertools.count(1)
         self._zygotes: dict[int, Zygote] = {}
@@ -69,10 +69,10 @@ class Oracle:
         Where both do not fail alike, candidates run as `repros try` does, each with its own imports.
         """
         failure, sight, seconds = self.run(self.task.python_script.source, self.task.options.ranks, warm=False)
-        if failure is not None and self._is_warm:
+        if self._is_warm and (failure is not None or sight.status is Status.CLEAN):
             with contextlib.suppress(ReprosError):
-                forked, _, forked_seconds = self.run(self.task.python_script.source, self.task.options.ranks)
-                self._is_warm = forked == failure
+                forked, seen, forked_seconds = self.run(self.task.python_script.source, self.task.options.ranks)
+                self._is_warm = (forked, seen.status) == (failure, sight.status)
                 seconds = forked_seconds if self._is_warm else seconds
         limits = self.task.limits
         limit = min(limits.seconds, max(_FEWEST_SECONDS, _TIMES * seconds + 5.0))
@@ -88,6 +88,11 @@ class Oracle:
     def is_warm(self) -> bool:
         """Whether candidates are forked from a process that has imported the libraries."""
         return self._is_warm
+
+    def is_clean(self, source: str, ranks: int, *, warm: bool | None = None) -> bool:
+        """Return whether a script ends clean here, and its output does not have the texts."""
+        failure, sight, _ = self.run(source, ranks, warm=warm)
+        return failure is None and sight.status is Status.CLEAN
 
     def run(self, source: str, ranks: int, *, warm: bool | None = None) -> tuple[Failure | None, Sight, float]:
         """Run a script and return how it fails, what was seen, and the seconds that it took.
@@ -115,7 +120,7 @@ class Oracle:
                 raise
         try:
             sight = see(judge(cell, observation), start.folder)
-            failure = failure_of(sight, task.script.name, source, _written(observation, self.text), self.text)
+            failure = failure_of(sight, task.script.name, source, _written(observation, self.texts), self.texts)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return failure, sight, observation.seconds
@@ -160,7 +165,9 @@ class Oracle:
 
 
 @contextlib.contextmanager
-def open_oracle(task: Task, where: Where, runs: Path, text: str | None, say: Callable[[str], None]) -> Iterator[Oracle]:
+def open_oracle(
+    task: Task, where: Where, runs: Path, texts: tuple[str, ...], say: Callable[[str], None]
+) -> Iterator[Oracle]:
     """Make a stack ready for candidates of a script.
 
     Raises:
@@ -172,12 +179,12 @@ def open_oracle(task: Task, where: Where, runs: Path, text: str | None, say: Cal
         cell, why = place(task, item)
         if why is not None:
             raise ReprosError(f"{why}; expected a stack on which the script runs: repros stacks lists them.")
-        with Oracle(task, cell, runs, text) as oracle:
+        with Oracle(task, cell, runs, texts) as oracle:
             yield oracle
 
 
-def _written(observation: Observation, text: str | None) -> str:
-    if text is None:
+def _written(observation: Observation, texts: tuple[str, ...]) -> str:
+    if not texts:
         return ""
     files = logs_of(observation.processes, observation.folder)
     return "\n".join(file.read_text("utf-8", "replace") for file in files)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.attempt.run import Task
-from repros.attempt.sight import Sight, Status
+from repros.attempt.sight import Sight
 from repros.engine.environment import Where
-from repros.errors import ReprosError
 from repros.reduce.failure import Failure
-from repros.reduce.layout import count_lines, lay_out
-from repros.reduce.oracle import Oracle, open_oracle
+from repros.reduce.layout import count_lines, count_tokens, lay_out
+from repros.reduce.oracle import open_oracle
+from repros.reduce.question import Question, ask
 from repros.reduce.search import Search
 
 _MOST_STEPS_BACK = 6
@@ -33,8 +33,10 @@ class Options:
     """The time for everything after the stack has been made ready."""
     jobs: int
     """Candidates at the same time."""
-    text: str | None = None
-    """A text that the output must have: the failure is a wrong number, say."""
+    texts: tuple[str, ...] = ()
+    """What the output must have: the failure is a wrong number, say."""
+    clean_on: Where | None = None
+    """One stack on which the script ends clean, and without the texts, and all candidates must."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,12 @@ class Reduction:
     sight: Sight
     """What was seen of the smaller one, in a run as `repros try` makes it."""
     stack: str
+    clean_on: str | None
+    """The stack on which both end clean, if one was asked for."""
     ranks: int
-    before: int
-    """Lines with code of the script."""
-    after: int
+    before: tuple[int, int]
+    """Lines with code of the script, and its tokens."""
+    after: tuple[int, int]
     """Those of the smaller one."""
     tried: int
     refused: int
@@ -78,44 +82,58 @@ def reduce_script(
         say: receives lines of progress.
 
     Raises:
-        ReprosError: the script cannot run there, or does not fail.
+        ReprosError: the script cannot run there, does not fail, or does not end clean where it should.
     """
-    with open_oracle(task, where, runs, options.text, say) as oracle:
+    with contextlib.ExitStack() as opened:
+        oracle = opened.enter_context(open_oracle(task, where, runs, options.texts, say))
+        clean = None
+        if options.clean_on is not None:
+            clean = opened.enter_context(open_oracle(task, options.clean_on, runs / "clean", options.texts, say))
         begun = time.monotonic()
-        say(f"running {task.script.origin} on {oracle.stack}")
-        failure, sight, seconds = oracle.begin()
-        if failure is None:
-            raise ReprosError(_why_not(sight, oracle.stack, options.text))
-        kept = textwrap.shorten(failure.text or failure.signature, _LONGEST, placeholder=" ...")
-        say(f"{kept} after {seconds:.1f} s; looking for a smaller script that fails alike")
-        search = Search(
-            task.python_script.source,
-            task.options.ranks,
-            lambda source, ranks: oracle.run(source, ranks)[0] == failure,
-            begun + options.seconds * (1 - _RESERVED),
-            oracle.stop,
-            options.jobs,
-            keeps_conditions=options.text is not None,
-            keeps_ranks=task.options.own,
-            say=say,
-        )
-        with _kept_when_interrupted(say):
-            search.run()
-        source, sight = _confirm(search, oracle, failure, sight)
+        question = ask(oracle, clean, say)
+        kept = " and ".join(question.failure.texts) or question.failure.signature
+        kept = textwrap.shorten(kept, _LONGEST, placeholder=" ...")
+        say(f"{kept} after {question.seconds:.1f} s; looking for a smaller script that fails alike")
+        search = _search(question, begun + options.seconds * (1 - _RESERVED), options, say)
+        source, sight = _confirm(search, question)
         return Reduction(
             source,
-            failure,
+            question.failure,
             sight,
             oracle.stack,
+            clean.stack if clean else None,
             search.ranks,
-            count_lines(task.python_script.source),
-            count_lines(source),
+            _size(task.python_script.source),
+            _size(source),
             search.tried,
             search.refused,
             time.monotonic() - begun,
             oracle.is_warm,
             search.is_complete,
         )
+
+
+def _search(question: Question, until: float, options: Options, say: Callable[[str], None]) -> Search:
+    """Return a search that is over, or whose time is, or that was interrupted."""
+    task = question.oracle.task
+    search = Search(
+        task.python_script.source,
+        task.options.ranks,
+        lambda source, ranks: question.answer(source, ranks) is not None,
+        until,
+        question.stop,
+        options.jobs,
+        keeps_conditions=bool(options.texts),
+        keeps_ranks=task.options.own,
+        say=say,
+    )
+    with _kept_when_interrupted(say):
+        search.run()
+    return search
+
+
+def _size(source: str) -> tuple[int, int]:
+    return count_lines(source), count_tokens(source)
 
 
 @contextlib.contextmanager
@@ -126,30 +144,15 @@ def _kept_when_interrupted(say: Callable[[str], None]) -> Iterator[None]:
         say("interrupted; keeping the smallest script so far")
 
 
-def _confirm(search: Search, oracle: Oracle, failure: Failure, sight: Sight) -> tuple[str, Sight]:
+def _confirm(search: Search, question: Question) -> tuple[str, Sight]:
     """Return the smallest script that fails alike in a run as `repros try` makes it, with its own imports."""
     place, step = len(search.kept) - 1, 1
     for _ in range(_MOST_STEPS_BACK):
         if place < 0:
             break
         source = lay_out(search.kept[place])
-        found, seen, _ = oracle.run(source, search.ranks, warm=False)
-        if found == failure:
-            return source, seen
+        sight = question.answer(source, search.ranks, warm=False)
+        if sight is not None:
+            return source, sight
         place, step = place - step, 2 * step
-    return oracle.task.python_script.source, sight
-
-
-def _why_not(sight: Sight, stack: str, text: str | None) -> str:
-    """Return why there is nothing to reduce."""
-    if text is not None:
-        return f"the output on {stack} does not hold {text!r}; expected a text that the script prints there."
-    how = {
-        Status.CLEAN: "it ends clean",
-        Status.TIME_LIMIT: "it still runs at the limit of time, and nobody knows whether it hangs (--timeout sets it)",
-        Status.INCOMPLETE: "fewer ranks took part than were asked for",
-    }.get(sight.status, sight.note or sight.status.value)
-    return (
-        f"there is no failure to keep on {stack}: {how}; expected a script that fails there, another --stack, or "
-        "--text with what it prints."
-    )
+    return question.oracle.task.python_script.source, question.sight

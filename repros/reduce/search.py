@@ -12,8 +12,9 @@ from repros.reduce import numbers
 from repros.reduce.blocks import Called, Guards, Unwrapped
 from repros.reduce.code import Code, read
 from repros.reduce.expressions import Elements, Values
-from repros.reduce.inlining import CommandLine, Constants, Defaults, Parts
+from repros.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.reduce.layout import count_lines, tidy
+from repros.reduce.modules import Chains, Parts
 from repros.reduce.names import names_of
 from repros.reduce.passes import Pass
 from repros.reduce.statements import Elses, Mentions, Statements, Unread
@@ -82,7 +83,7 @@ class Search:
         passes: list[Pass[Any]] = [CommandLine(), Guards(), Called(), Statements(0), Mentions(), Unread()]
         passes += [Statements(depth) for depth in range(1, _DEEPEST)]
         passes += [Elses(), Unwrapped(conditions=not self.keeps_conditions), Unread(), Elements(), Unread()]
-        values: list[Pass[Any]] = [Constants(), Defaults(), Parts(), Unread(), Values(), Unread()]
+        values: list[Pass[Any]] = [Constants(), Defaults(), Parts(), Chains(), Unread(), Values(), Once(), Unread()]
         while before != self.source:
             before = self.source
             for each in passes:

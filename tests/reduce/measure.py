@@ -1,8 +1,8 @@
-"""Reduce scripts on real stacks, and keep the figures: `python -m tests.reduce.measure [NAME]... [--public FILE]...`.
+"""Reduce scripts on real stacks, and keep the figures: `python -m tests.reduce.measure [NAME]... [--issues FOLDER]`.
 
 Without a name, all scripts of `scripts.toml`. The figures go into `reduced.toml`, and `python -m tests.reduce.table`
-writes them into the page. A public script is the code block of an issue that is a file outside of this repository; its
-thread is the first address in the file, or that of `--thread`.
+writes them into the page. A public script is the code block of an issue, whose text is a file of FOLDER, outside of
+this repository: NAME.md. The results go into FOLDER, too, to be read.
 """
 
 from __future__ import annotations
@@ -23,39 +23,36 @@ SCRIPTS, FIGURES = HERE / "scripts.toml", HERE / "reduced.toml"
 _HEAD = "# What `repros reduce` made of scripts: written by `python -m tests.reduce.measure`.\n"
 
 
-def measure(words: list[str], stack: str, ranks: int, minutes: float) -> dict[str, Any]:
+def measure(words: list[str], script: Mapping[str, Any], output: Path, minutes: float) -> dict[str, Any]:
     """Run `repros reduce` and return the figures of its report.
+
+    Args:
+        words: what names the script.
+        script: its table of `scripts.toml`.
+        output: the file for what is left of it.
+        minutes: the time for it.
 
     Raises:
         SystemExit: it found no failure to keep.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "reduced.py")
-        options = [
-            "--stack",
-            stack,
-            "--ranks",
-            str(ranks),
-            "--timeout",
-            "600",
-            "--minutes",
-            f"{minutes:g}",
-            "--output",
-            str(output),
-            "--json",
-        ]
-        command = [sys.executable, "-m", "repros", "reduce", *words, *options]
-        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if ended.returncode:
-            raise SystemExit(f"{words}: repros reduce ended with {ended.returncode}")
-        report = json.loads(ended.stdout)
-        print(output.read_text("utf-8"))
+    options = ["--stack", script["stack"], "--timeout", "600", "--minutes", f"{minutes:g}", "--output", str(output)]
+    options += ["--clean-on", script["clean_on"]] if "clean_on" in script else []
+    options += [*script.get("options", ()), *(word for text in script.get("texts", ()) for word in ("--text", text))]
+    command = [sys.executable, "-m", "repros", "reduce", *words, *options, "--force", "--json"]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode:
+        raise SystemExit(f"{words}: repros reduce ended with {ended.returncode}")
+    report = json.loads(ended.stdout)
+    print(output.read_text("utf-8"), flush=True)
     return {
-        "stack": stack,
-        "ranks": ranks,
-        "kept": report["text"] or report["signature"],
-        "before": report["lines_before"],
-        "after": report["lines_after"],
+        "thread": script["thread"],
+        "public": script.get("public", False),
+        "stack": script["stack"],
+        "clean_on": report["clean_on"] or "",
+        "ranks": report["ranks"],
+        "kept": " and ".join(report["texts"]) or report["signature"],
+        "lines": [report["lines_before"], report["lines_after"]],
+        "tokens": [report["tokens_before"], report["tokens_after"]],
         "candidates": report["candidates"],
         "refused": report["refused"],
         "seconds": round(report["seconds"]),
@@ -82,23 +79,20 @@ def main() -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tests.reduce.measure")
     parser.add_argument("names", nargs="*", help="scripts of scripts.toml; all without a name")
-    parser.add_argument("--public", type=Path, help="the text of an issue, outside of this repository")
-    parser.add_argument("--thread", help="its address")
-    parser.add_argument("--name", help="what the table calls it")
-    parser.add_argument("--stack", default="current")
-    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--issues", type=Path, help="a folder outside of this repository, with the texts of issues")
     parser.add_argument("--minutes", type=float, default=10)
     given = parser.parse_args()
-    if given.public:
-        figures = measure(["--from-issue", str(given.public)], given.stack, given.ranks, given.minutes)
-        write_figures({**read_figures(), given.name: {"thread": given.thread, "public": True, **figures}})
-        return
     scripts = tomllib.loads(SCRIPTS.read_text("utf-8"))
-    for name in given.names or scripts:
-        script = scripts[name]
-        words = [str(HERE / "toys" / f"{name}.py"), *(["--text", script["text"]] if "text" in script else [])]
-        figures = measure(words, script["stack"], script.get("ranks", 1), given.minutes)
-        write_figures({**read_figures(), name: {"thread": script["thread"], "public": False, **figures}})
+    with tempfile.TemporaryDirectory() as folder:
+        for name in given.names or scripts:
+            script, toy = scripts[name], HERE / "toys" / f"{name}.py"
+            if script.get("public") and given.issues is None:
+                print(f"{name} is left out: its text is in no folder that --issues names")
+                continue
+            words = ["--from-issue", str(given.issues / f"{name}.md")] if script.get("public") else [str(toy)]
+            figures = measure(words, script, Path(given.issues or folder, f"{name}.reduced.py"), given.minutes)
+            # Read anew: another run may have written meanwhile.
+            write_figures({**read_figures(), name: figures})
 
 
 if __name__ == "__main__":

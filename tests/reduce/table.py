@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +19,40 @@ _LONGEST = 70
 
 def body(figures: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the sentence and the table."""
-    rows = sorted(figures.items(), key=lambda item: (item[1]["public"], item[0]))
-    parts = [row["after"] / row["before"] for _, row in rows]
-    public = sum(row["public"] for _, row in rows)
-    seconds = statistics.median(row["seconds"] for _, row in rows)
-    sentence = (
-        f"On the median {statistics.median(parts):.0%} of the lines stay, in {seconds:.0f} s on two busy cores. "
-        f"Measured so far: {count(len(rows) - public, 'script')} of this project after public threads ({_FOLDER}), and "
-        f"{count(public, 'code block')} of public issues as posted."
-    )
-    lines = ["| After | Keeps | Stack | Lines | after | Candidates | Seconds |", "|---" * 7 + "|"]
+    rows = sorted(figures.items(), key=lambda item: (not item[1]["public"], item[0]))
+    public = [row for row in figures.values() if row["public"]]
+    own = [row for row in figures.values() if not row["public"]]
+    sentences = [
+        f"Of {count(len(public), 'script')} of public issues as posted, {_parts(public)};",
+        f"of {count(len(own), 'script')} of this project after public threads ({_FOLDER}), {_parts(own)}.",
+    ]
+    lines = ["| After | Keeps | Stack | Lines | left | Tokens | left | Candidates | Seconds |", "|---" * 9 + "|"]
     for name, row in rows:
-        ranks = f", {row['ranks']} ranks" if row["ranks"] > 1 else ""
+        where = f", {row['ranks']} ranks" if row["ranks"] > 1 else ""
+        where += f"; clean on {row['clean_on']}" if row["clean_on"] else ""
         kept = textwrap.shorten(row["kept"], _LONGEST, placeholder=" ...").replace("|", "\\|").replace("`", "'")
         time = f"{row['seconds']}" if row["complete"] else f"{row['seconds']} (time up)"
+        sizes = " | ".join(f"{before} | {after}" for before, after in (row["lines"], row["tokens"]))
         lines.append(
-            f"| [{_thread(row['thread'])}]({row['thread']}){', as posted' if row['public'] else f' (`{name}.py`)'} "
-            f"| `{kept}` | {row['stack']}{ranks} | {row['before']} | {row['after']} | {row['candidates']} | {time} |"
+            f"| [{_thread(row['thread'])}]({row['thread']}){'' if row['public'] else f' (`{name}.py`)'} "
+            f"| `{kept}` | {row['stack']}{where} | {sizes} | {row['candidates']} | {time} |"
         )
-    return "\n".join([textwrap.fill(sentence, 120, break_on_hyphens=False), "", *lines]) + "\n"
+    return "\n".join([textwrap.fill(" ".join(sentences), 120, break_on_hyphens=False), "", *lines]) + "\n"
 
 
 _FOLDER = "[tests/reduce/toys](../tests/reduce/toys)"
+
+
+def _parts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how much stays of scripts, on the median."""
+    if not rows:
+        return "none was measured"
+    lines, tokens = (statistics.median(row[key][1] / row[key][0] for row in rows) for key in ("lines", "tokens"))
+    before, seconds = (
+        statistics.median(row["lines"][0] for row in rows),
+        statistics.median(row["seconds"] for row in rows),
+    )
+    return f"{lines:.0%} of {before:.0f} lines and {tokens:.0%} of the tokens stay, in {seconds:.0f} s (medians)"
 
 
 def _thread(address: str) -> str:

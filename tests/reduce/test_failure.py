@@ -15,8 +15,8 @@ def raised(message: str, *frames: str, type_: str = "RuntimeError") -> Sight:
     return Sight(Status.EXCEPTION, f"{type_}: {message}", ("rank 0",), (link,))
 
 
-def failure(sight: Sight, source: str = "", output: str = "", text: str | None = None) -> Failure | None:
-    return failure_of(sight, "train.py", source, output, text)
+def failure(sight: Sight, source: str = "", output: str = "", texts: tuple[str, ...] = ()) -> Failure | None:
+    return failure_of(sight, "train.py", source, output, texts)
 
 
 def test_lines_do_not_count_and_the_function_does() -> None:
@@ -73,5 +73,6 @@ def test_these_are_no_failures(sight: Sight) -> None:
 
 def test_a_text_is_looked_for_in_the_output() -> None:
     clean = Sight(Status.CLEAN, None)
-    assert failure(clean, output="loss: nan\n", text="loss: nan") == Failure(Status.CLEAN, "", (), "loss: nan")
-    assert failure(clean, output="loss: 1\n", text="loss: nan") is None
+    assert failure(clean, output="loss: nan\n", texts=("loss: nan",)) == Failure(Status.CLEAN, "", (), ("loss: nan",))
+    assert failure(clean, output="loss: 1\n", texts=("loss: nan",)) is None
+    assert failure(clean, output="loss: nan\n", texts=("loss: nan", "step 2")) is None

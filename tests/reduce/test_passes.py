@@ -11,7 +11,9 @@ from repros.reduce import numbers
 from repros.reduce.blocks import Called, Unwrapped
 from repros.reduce.code import Code, read
 from repros.reduce.expressions import Elements, Values
-from repros.reduce.inlining import CommandLine, Constants, Defaults, Parts
+from repros.reduce.inlining import CommandLine, Constants, Defaults, Once
+from repros.reduce.layout import lay_out
+from repros.reduce.modules import Chains, Parts
 from repros.reduce.statements import Elses, Mentions, Statements, Unread
 
 
@@ -158,6 +160,51 @@ def test_a_default_is_written_into_its_function_and_an_object_becomes_one_of_its
     assert written == "class Net:\n    def __init__(self):\n        self.a = Linear(4)\nnet = Net()\n"
     assert each(Parts(), source) == []
     assert each(Parts(), written) == [written.replace("net = Net()", "net = Linear(4)")]
+
+
+def test_what_is_read_once_stands_where_it_is_read() -> None:
+    assert whole(Once(), "x = f(1)\ny = g(2)\nh(x, y.t)\n") == "h(f(1), g(2).t)\n"
+    assert whole(Once(), "x = a + b\nh(x.t, c * x)\n") == "x = a + b\nh(x.t, c * x)\n"
+    assert whole(Once(), "x = a + b\nh(c * x)\n") == "h(c * (a + b))\n"
+    assert whole(Once(), "x = f(\n    1,\n)\nfor i in x:\n    pass\n") == "for i in f(1):\n    pass\n"
+    for kept in (
+        "x = 1\nx = 2\nf(x)\n",
+        "def f(x=1):\n    return x\n",
+        "x = f(1)\ndef g():\n    return x\n",
+        'x = f(1)\nprint(f"{x}")\n',
+        f"x = f('{'a' * 60}')\nsome_function(another_argument, x)\n",
+    ):
+        assert whole(Once(), kept) == kept
+
+
+def test_a_module_becomes_a_chain_of_its_layers() -> None:
+    source = """\
+        from __future__ import annotations
+        import torch.nn as nn
+        class Net(nn.Module):
+            def __init__(self):
+                self.a = nn.Linear(1, 1)
+                self.b = nn.ReLU()
+        class Other:
+            def __init__(self):
+                self.a = f()
+        wrap(Net(), Other())
+        """
+    (written,) = each(Chains(), source)
+    chain = "net = nn.Sequential(OrderedDict(a=nn.Linear(1, 1), b=nn.ReLU()))\nwrap(net, Other())\n"
+    assert written.endswith(chain)
+    assert written.splitlines()[:2] == ["from __future__ import annotations", "from collections import OrderedDict"]
+    (sized,) = each(Chains(), source.replace("__init__(self)", "__init__(self, n)", 1).replace("ReLU()", "ReLU(n)"))
+    assert "net = nn.Sequential(OrderedDict(a=nn.Linear(1, 1)))\n" in sized, "n is known in its class alone"
+    (long,) = each(Chains(), source.replace("ReLU()", f"ReLU({'n' * 50})"))
+    assert "net = nn.Sequential(OrderedDict(\n    a=nn.Linear(1, 1),\n" in long
+
+
+def test_lines_that_fit_into_one_are_one() -> None:
+    assert lay_out("x = f(\n    1,\n    [\n        2,\n    ],\n)\n") == "x = f(1, [2])\n"
+    assert lay_out("x = (\n    1,\n)\n") == "x = (1,)\n"
+    for kept in ('x = """a\n( b"""\n', "if a:\n    b()\n", f"f(\n    {'a' * 50},\n    {'b' * 50},\n)\n"):
+        assert lay_out(kept) == kept
 
 
 @pytest.mark.parametrize(("number", "tried"), [(2, [1]), (3, [1, 2]), (10, [1, 2, 5]), (1000, [1, 2, 500])])

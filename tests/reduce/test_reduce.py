@@ -235,7 +235,7 @@ def test_the_figures_are_of_the_scripts_that_are_here() -> None:
     own = {name for name, row in read_figures().items() if not row["public"]}
     assert own <= {path.stem for path in (HERE / "toys").glob("*.py")}
     for name in own:
-        assert read_figures()[name]["before"] == count_lines((HERE / "toys" / f"{name}.py").read_text())
+        assert read_figures()[name]["lines"][0] == count_lines((HERE / "toys" / f"{name}.py").read_text())
 
 
 def test_the_page_has_the_figures() -> None:
