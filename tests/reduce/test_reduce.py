@@ -23,6 +23,7 @@ from tests.reduce.measure import HERE, read_figures
 
 ROOT = Path(__file__).parents[2]
 STACK = os.environ.get("REPROS_TEST_STACK", "current")
+OLDEST = "2023-05"
 WALLS = start.find_walls(network=False)
 
 FAILS = '''\
@@ -201,6 +202,34 @@ def test_a_text_in_the_output_stays(reduce: Reduce, tmp_path: Path) -> None:
     source = (tmp_path / "wrong.reduced.py").read_text()
     assert "if total == 3:" in source
     assert "Dropout" not in source
+
+
+@pytest.mark.slow
+def test_what_two_releases_differ_in_stays(reduce: Reduce, tmp_path: Path) -> None:
+    script = """\
+        import torch
+        layer = torch.nn.Linear(2, 2)
+        value = float("nan") if torch.__version__ > "2.1" else 1.0
+        print("unrelated", layer(torch.ones(1, 2)))
+        print(f"the value is {value}")
+        """
+    (tmp_path / "wrong.py").write_text(dedent(script))
+    words = ("wrong.py", "--text", "the value is nan", "--minutes", "0.5")
+    ended = reduce(*words, "--output", "alone.py")
+    assert ended.code == 0, ended.err
+    assert "__version__" not in (tmp_path / "alone.py").read_text(), "the text alone says nothing of the cause"
+    ended = reduce(*words, "--clean-on", OLDEST, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["clean_on"] == OLDEST
+    source = (tmp_path / "wrong.reduced.py").read_text()
+    assert "if torch.__version__ >" in source
+    assert "Linear" not in source
+    ended = reduce("alone.py", *words[1:], "--clean-on", OLDEST)
+    assert ended.code == 2
+    assert ended.err.splitlines()[-1] == (
+        f"repros: the script does not end clean on {OLDEST}: its output has the texts there, too; expected another stack "
+        "for --clean-on, or none."
+    )
 
 
 @pytest.mark.slow
