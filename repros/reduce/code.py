@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -111,9 +112,11 @@ class Code:
 
 
 def read(source: str) -> Code | None:
-    """Return a source as code; None if it is no Python that compiles."""
+    """Return a source as code; None if it is no Python that compiles. Its warnings are for nobody: it may never run."""
     try:
-        compile(source, "script", "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "script", "exec", dont_inherit=True)
         return Code(source)
     except PROBLEMS:
         return None

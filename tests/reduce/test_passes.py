@@ -42,6 +42,12 @@ def test_a_decorator_goes_with_its_function_and_an_elif_without_a_pass() -> None
     assert each(Statements(1), "if a:\n    x = 1\nelif b:\n    y = 2\n")[-1] == "if a:\n    x = 1\n"
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_candidate_that_python_warns_of_is_read_in_silence() -> None:
+    assert read("x = [1 [0]]\n") is not None
+    assert read("x = [\n") is None
+
+
 def test_text_that_is_no_ascii_keeps_the_places_right() -> None:
     assert each(Values(), 'x = f("ü", g("日本", y))\n')[-1] == 'x = f("ü", y)\n'
 

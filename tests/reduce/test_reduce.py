@@ -227,8 +227,8 @@ def test_what_two_releases_differ_in_stays(reduce: Reduce, tmp_path: Path) -> No
     ended = reduce("alone.py", *words[1:], "--clean-on", OLDEST)
     assert ended.code == 2
     assert ended.err.splitlines()[-1] == (
-        f"repros: the script does not end clean on {OLDEST}: its output has the texts there, too; expected another stack "
-        "for --clean-on, or none."
+        f"repros: the script does not end clean on {OLDEST}: its output has the texts there, too; expected another "
+        "stack for --clean-on, or none."
     )
 
 
