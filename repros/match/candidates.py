@@ -7,7 +7,7 @@ versions that the log states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from repros.match.affected import AffectedCheck, AffectedState, check_affected
@@ -46,6 +46,8 @@ class Candidate:
     """Ids of the other repros that have the message of its best sighting."""
     words: int = 0
     """How many words in the log speak for it."""
+    without_words: tuple[Repro, ...] = ()
+    """The other repros with the symptom of its best sighting, of whose calls and words the log has none."""
 
     @property
     def sort_key(self) -> tuple[int, int, bool, int, int, bool, str]:
@@ -86,12 +88,15 @@ def find_candidates(
                 sightings.setdefault(sighting.repro.id, []).append(sighting)
     own = [sighting for group in sightings.values() for sighting in group if sighting.in_own_script]
     log_words = _find_words(sightings, lines)
-    candidates = []
+    candidates, unheard = [], []
     for group in sightings.values():
-        kept, out = rule_out_by_scripts(_that_words_allow(group, log_words), own)
+        allowed = _that_words_allow(group, log_words)
+        unheard += [] if allowed else group
+        kept, out = rule_out_by_scripts(allowed, own)
         ruled_out += out
         if kept:
             candidates.append(_candidate(kept, versions, log_words))
+    candidates = [_with_unheard(candidate, unheard) for candidate in candidates]
     found = {candidate.repro.id for candidate in candidates}
     by_id = {out.entry.repro.id: out for out in reversed(ruled_out) if out.entry.repro.id not in found}
     return sort_candidates(candidates), tuple(reversed(by_id.values()))
@@ -122,6 +127,15 @@ def _candidate(
     words = _count_words(best.repro, log_words)
     rivals = tuple(sorted(best.rivals))
     return Candidate(best.repro, _confidence(best, affected), ordered, affected, rivals, words)
+
+
+def _with_unheard(candidate: Candidate, unheard: Iterable[Sighting]) -> Candidate:
+    """Add the repros whose symptom is the candidate's own, and for which no call and no word speaks."""
+    best = candidate.sightings[0]
+    if not best.match.is_symptom:
+        return candidate
+    same = (other.repro for other in unheard if other.match.is_symptom and other.link == best.link)
+    return replace(candidate, without_words=tuple(dict.fromkeys(same)))
 
 
 def _find_words(sightings: Mapping[str, Sequence[Sighting]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:

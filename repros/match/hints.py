@@ -34,7 +34,7 @@ class Hints:
     """Parts of the message that show another cause."""
     symptoms: tuple[str, ...] = ()
     """What libraries print where it happens, and elsewhere too, of whatever class: a warning as it begins, or an error
-    that follows from it. If the repro has `calls` or `words`, one of them must be there."""
+    that follows from it. If the repro has `calls` or `words`, one of them must be there, but for the usual cause."""
     own_message: str = ""
     """The part of its message that nothing else prints, so that it is likely without a stack."""
     calls: tuple[str, ...] = ()
@@ -52,14 +52,15 @@ class Hints:
     other_causes: tuple[str, ...] = ()
     """Causes of the message that are not documented here, each with the call to look at."""
     usual_cause: bool = False
-    """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides."""
+    """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides. Its
+    symptoms count alone."""
     common_message: bool = False
     """Whether many other causes have its message, so that the message alone makes it no more than possible."""
 
     @property
     def needs_more(self) -> bool:
         """Whether a symptom counts only with a call or a word."""
-        return bool(self.calls or self.words)
+        return bool(self.calls or self.words) and not self.usual_cause
 
 
 def _list(expected: str, convert: Callable[[Any], Any]) -> Key:

@@ -117,8 +117,15 @@ def _gap_text(gap: Gap, versions: Mapping[str, Sequence[str]]) -> str:
 
 
 def other_causes(candidate: Candidate) -> tuple[str, ...]:
-    """Return the causes of the message that are not documented here, each with the call to look at."""
-    return hints_of(candidate.repro).other_causes if candidate.confidence is Confidence.POSSIBLE else ()
+    """Return the other causes of the message: repros and what would speak for them, then those not documented here."""
+    if candidate.confidence is not Confidence.POSSIBLE:
+        return ()
+    return (*map(_signs_text, candidate.without_words), *hints_of(candidate.repro).other_causes)
+
+
+def _signs_text(repro: Repro) -> str:
+    *signs, last = (f"`{sign.strip()}`" for sign in hints_of(repro).words or hints_of(repro).calls)
+    return f"{repro.id}, {repro.title}: look for {' or '.join(filter(None, (', '.join(signs), last)))} in the log"
 
 
 def shown_variants(candidate: Candidate, role: Role) -> list[Variant]:

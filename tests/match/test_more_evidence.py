@@ -218,10 +218,34 @@ def test_a_message_alone_may_be_of_both() -> None:
 NO_GRADIENT = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
 
 
-def test_an_error_that_follows_from_a_silent_failure_is_possible_with_its_signs() -> None:
-    assert found(NO_GRADIENT).candidates == ()
-    (candidate,) = found(f"Using bfloat16 Automatic Mixed Precision (AMP), 16-mixed\n{NO_GRADIENT}").candidates
-    assert (candidate.repro.id, candidate.confidence) == ("RPR-0011", Confidence.POSSIBLE)
+@pytest.mark.parametrize(
+    ("sign", "ids"),
+    [
+        ("", ["RPR-0142"]),
+        ("torch/utils/checkpoint.py:90: UserWarning: None of the inputs have requires_grad=True.", ["RPR-0142"]),
+        ("Using bfloat16 Automatic Mixed Precision (AMP), 16-mixed", ["RPR-0011", "RPR-0142"]),
+        ("  Number of trainable parameters = 0", ["RPR-0141", "RPR-0142"]),
+        ("  Number of trainable parameters = 1,024", ["RPR-0142"]),
+        ("trainable params: 0 || all params: 6,738,415,616 || trainable%: 0.0", ["RPR-0141", "RPR-0142"]),
+        ("transformers==5.23.0\nUsing 16-mixed", ["RPR-0011", "RPR-0142"]),
+    ],
+)
+def test_an_error_that_follows_from_silent_failures_is_possible(sign: str, ids: list[str]) -> None:
+    """The usual cause of its message always, each other one with its signs."""
+    candidates = found(f"{sign}\n{NO_GRADIENT}").candidates
+    assert [candidate.repro.id for candidate in candidates] == ids
+    assert {candidate.confidence for candidate in candidates} == {Confidence.POSSIBLE}
+
+
+def test_a_message_that_silent_failures_share_says_what_would_speak_for_each() -> None:
+    (usual,) = found(NO_GRADIENT).candidates
+    assert [repro.id for repro in usual.without_words] == ["RPR-0011", "RPR-0141"]
+    shown = " ".join(format_match(found(NO_GRADIENT), 100).plain.split())
+    assert "or `mixed precision` in the log RPR-0141, A loaded adapter without is_trainable" in shown
+    assert "look for `trainable params: 0`, `trainable parameters = 0`," in shown
+    assert "Where they name 0, the adapter is frozen (RPR-0141)." in shown
+    first, second = found(f"autocast\n{NO_GRADIENT}").candidates
+    assert [repro.id for repro in first.without_words] == [repro.id for repro in second.without_words] == ["RPR-0141"]
     shown = format_match(found(f"autocast\n{NO_GRADIENT}\ntorch==2.9.0"), 100).plain
     assert "requires_grad" in shown
     assert "apart     where no other parameter has a gradient" in shown
@@ -245,7 +269,11 @@ def test_a_warning_leads_to_a_silent_failure(lines: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "id_"),
-    [("rpr-0006-failing-auto-hand-2026-07", "RPR-0006"), ("rpr-0026-failing-auto-hand-2023-12", "RPR-0026")],
+    [
+        ("rpr-0006-failing-auto-hand-2026-07", "RPR-0006"),
+        ("rpr-0026-failing-auto-hand-2023-12", "RPR-0026"),
+        ("rpr-0142-failing-auto-hand-2024-03", "RPR-0142"),
+    ],
 )
 def test_a_warning_of_a_real_run_is_enough(name: str, id_: str) -> None:
     """The log of a silent failure's script without the assertion by which the script notices it."""

@@ -59,6 +59,9 @@ every later one's.
 
 Fix: `enable_input_require_grads()`, or `use_reentrant` set to False. PEFT calls the first if checkpointing is on before
 `get_peft_model`. transformers 5.0 does both by itself.
+
+Apart: the warning stands before the error, and `print_trainable_parameters()` and Trainer's log name more than 0
+parameters. Where they name 0, the adapter is frozen (RPR-0141). Without checkpoints it may be autocast (RPR-0011).
 """
 
 import sys

@@ -61,6 +61,9 @@ Cause: since 0.3 `PeftModel.from_pretrained` loads for inference and freezes the
 do, although no parameter is trained.
 
 Fix: `is_trainable=True`. `print_trainable_parameters()` shows 0 without it.
+
+Apart: Trainer's log, too, has a number of trainable parameters of 0. Where it is more, checkpoints keep the gradients
+from the adapter (RPR-0142), or autocast does (RPR-0011).
 """
 
 import sys
