@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from repros.attempt.needs import read_needs
 from repros.attempt.releases.bisection import run_script_bisection
@@ -18,7 +20,8 @@ from repros.bisect.search import Boundary
 from repros.model import Stack
 from tests.bisect.killed import bisect_until_killed
 from tests.bisect.scripts import Bisect, Publish, as_file, shows
-from tests.bisect.tiny_question import RELEASES, copies
+from tests.bisect.tiny_question import LIBRARY, RELEASES, copies
+from tests.tiny_stack import write_wheel
 
 FOUND = """\
 1.1  2026-01-01  2 x clean
@@ -88,6 +91,32 @@ def test_ends_that_cannot_be_asked_give_way_to_the_next(
     why = {each["version"]: each["why"] for each in report["releases"] if each["shows"] is None}
     assert why["1.1"] == "import tinylib fails: ImportError: no such name (with the dependencies of 2026-01-01)"
     assert why["1.5"].startswith("cannot be installed: uv pip compile: No solution found")
+
+
+@pytest.mark.slow
+def test_a_package_that_the_stack_lacks_brings_what_it_requires(
+    tiny: Stack, bisect: Bisect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "bare.lock.txt"
+    lock.write_text("# a lock\ntorch==1.0    # via the stack itself\n")
+    bare = replace(tiny, name="bare", requirements=(Requirement("torch==1.0"),), lock=lock)
+    monkeypatch.setattr("repros.cli.shared.bisect_script.stack", lambda *_: bare)
+    write_wheel(tmp_path, "tinyneed")
+    for version in ("1.4", "1.6"):
+        write_wheel(tmp_path, "tinylib", LIBRARY[version], version, ["tinyneed"])
+    Path("train.py").write_text("import tinyneed, tinylib\n\ntinylib.run()\n")
+    words = ("train.py", "--package", "tinylib", "--from", "1.4", "--to", "1.6", "--runs", "1", "--json")
+    ended = bisect(*words)
+    assert ended.code == 0, ended.err
+    assert ended.json["change"] == {"until": "1.4", "since": "1.6", "unknown": ["1.5"]}
+    # What no release brings is told of the first that is asked.
+    Path("train.py").write_text("import tinylib, fastai\n")
+    none = bisect(*words)
+    assert none.code == 2
+    assert none.err.splitlines()[-1] == (
+        "repros: tinylib 1.4 gives no answer: import fastai fails: ModuleNotFoundError: No module named 'fastai' (with "
+        "the dependencies of 2026-04-01); name another with --from or --to."
+    )
 
 
 @pytest.mark.slow

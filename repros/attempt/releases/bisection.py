@@ -74,14 +74,17 @@ def _side(first: str, last: str, found: ReleaseAnswer) -> Answer:
 
 
 def _refuse_lacking(question: ScriptQuestion, say: Say) -> None:
-    """Check that the stack has what the program needs, but for the package whose releases are exchanged."""
+    """Check that the stack has what the program needs, but for the package whose releases are exchanged.
+
+    A package that the stack lacks brings what it requires, so that only a release's own environment can tell.
+    """
     stack = question.stack
     python = environments.ensure(stack, say)
     needs = question.task.needs
     modules = tuple(name for name in needs.modules if package_of(name) != question.package)
     others = tuple(each for each in needs.requirements if each.name != question.package)
     lacking = find_lacking(Needs(modules, others), replace(locked_environment(stack), python=python))
-    if lacking:
+    if lacking and question.package in stack.pins:
         raise ReprosError(
             f"stack {stack.name} lacks {', '.join(lacking.values())}, which {question.task.script.origin} needs; "
             "name another with --stack."
