@@ -17,29 +17,38 @@ PAGE = Path(__file__).parents[2] / "docs/usage.md"
 
 
 def agrees(thread: Mapping[str, Any]) -> bool:
-    """Return whether a change lies where the thread says: after the last that works, up to the first that fails."""
-    works, fails = thread["says"]
+    """Return whether a change lies where the thread says: after the last without it, up to the first with it."""
+    before, after = thread["says"]
     since = Version(thread["found"]["since"])
-    return (not works or Version(works) < since) and since <= Version(fails)
+    return (not before or Version(before) < since) and since <= Version(after)
+
+
+def says(thread: Mapping[str, Any]) -> str:
+    """Return which releases a thread names, and which of them only upstream's changelog names."""
+    working, failing = reversed(thread["says"]) if thread.get("repaired") else thread["says"]
+    named = f"{failing} fails" + (f", {working} does not" if working else "")
+    return f"{named} ({thread['changelog']} by the changelog)" if "changelog" in thread else named
 
 
 def body(threads: Sequence[Mapping[str, Any]]) -> str:
     """Return the sentence and the table."""
     days = sorted({thread["found"]["at"] for thread in threads})
     alike = sum(map(agrees, threads))
+    posted = sum("posted" in thread for thread in threads)
+    alone = sum(agrees(thread) and "changelog" not in thread for thread in threads)
     sentence = (
         f"For {len(threads)} public threads that name releases, a small script each was bisected ({days[-1]}, on two "
-        f"cores that many other programs used, too). In {alike} of them the change lies where the thread says."
+        f"cores that many other programs used, too). In {alike} of them the change lies where the thread says; {alone} "
+        f"of these name the releases without the help of upstream's changelog. Of {posted} the script as posted was "
+        "bisected, too, and changes on the same release."
     )
     rows = ["| Thread | What changed | It names | Found | Releases asked | Seconds |", "|---|---|---|---|---|---|"]
     for thread in threads:
-        found, (works, fails) = thread["found"], thread["says"]
-        number = thread["address"].rpartition("/")[2]
-        says = f"{fails} fails" + (f", {works} does not" if works else "")
+        found, number = thread["found"], thread["address"].rpartition("/")[2]
         gap = f"; neither with {', '.join(found['unknown'])}" if found["unknown"] else ""
         gap += f" ({thread['why']})" if "why" in thread else ""
         rows.append(
-            f"| [{thread['package']} #{number}]({thread['address']}) | {thread['about']} | {says} "
+            f"| [{thread['package']} #{number}]({thread['address']}) | {thread['about']} | {says(thread)} "
             f"| {found['until']}, then {found['since']}{gap} | {found['asked']} of {found['candidates']} "
             f"| {found['seconds']} |"
         )
