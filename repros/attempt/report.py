@@ -30,7 +30,8 @@ def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: I
     """
     redactor = Redactor(identity)
     options = task.options
-    launcher = f"torchrun --nproc-per-node {options.ranks}" if options.ranks > 1 and not options.own else "python"
+    is_launched = not options.own and (options.ranks > 1 or options.launched)
+    launcher = f"torchrun --nproc-per-node {options.ranks}" if is_launched else "python"
     runs = [_run(task, each, collect, redactor) for each in seen if each.sight.status is not Status.NOT_RUN]
     return redactor.redact_value(  # type: ignore[no-any-return]
         ScriptReport(

@@ -36,6 +36,7 @@ WATCH = "watch"
 """The folder of the watch's events, in the cell's."""
 HOME = ".home"
 """The script's home, in its folder."""
+_OF_ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
 _SKIPPED = frozenset({"ranks_wait_apart"})
 """A check whose thread the engine would take for one that may release a rank; the engine sees a hang by itself."""
 
@@ -66,6 +67,8 @@ class Options:
     """How many simulated GPUs it has; None for none."""
     watch: bool = True
     """Whether the checks of `repros watch` look at it."""
+    launched: bool = False
+    """Whether a single rank gets the variables of torchrun, too; several always do, unless the script starts them."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,8 @@ class Start:
         of_cell["PATH"] = contract.path_with(str(cell.environment.python.parent), of_cell.get("PATH", os.defpath))
         network = not self._walls.network
         environ = script_environ(of_cell, dirs.workdir, network=network, gpus=self._options.gpus)
+        if self._options.launched and cell.processes == 1:
+            environ |= _OF_ONE_RANK
         if self._options.watch:
             (dirs.folder / WATCH).mkdir()
             environ |= observation.Options(str(dirs.folder / WATCH), skip=_SKIPPED).to_environ()

@@ -1,4 +1,4 @@
-"""Passes that leave out parts of expressions: arguments, elements, and calls around a value."""
+"""Passes that leave out parts of expressions: arguments, elements, calls around a value, and annotations."""
 
 from __future__ import annotations
 
@@ -49,6 +49,31 @@ class Values:
     def render(self, code: Code, chosen: Sequence[Edit]) -> str:
         """Return the source with the values; of nested ones, the outer."""
         return code.apply(chosen)
+
+
+class Annotations:
+    """Each annotation of a name, a parameter or a result."""
+
+    def units(self, code: Code) -> list[Edit]:
+        """Return an edit for each annotation."""
+        return [edit for node in ast.walk(code.tree) for edit in _annotation(code, node)]
+
+    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
+        """Return the source without the annotations."""
+        return code.apply(chosen)
+
+
+def _annotation(code: Code, node: ast.AST) -> Iterator[Edit]:
+    match node:
+        case ast.AnnAssign(target, _, ast.expr() as value):
+            yield Edit(code.span(target)[1], code.span(value)[0], " = ")
+        case ast.arg(annotation=ast.expr()):
+            yield Edit(*code.span(node), node.arg)
+        case ast.FunctionDef(returns=ast.expr() as returns) | ast.AsyncFunctionDef(returns=ast.expr() as returns):
+            begin, end = code.span(returns)
+            line = code.lines(node)[0]
+            head = code.text(line, begin).encode()
+            yield Edit(line + len(head.rpartition(b"->")[0].rstrip()), end)
 
 
 def _values(node: ast.expr) -> Iterator[ast.expr]:

@@ -53,6 +53,8 @@ class Reduction:
     clean_on: str | None
     """The stack on which both end clean, if one was asked for."""
     ranks: int
+    is_launched: bool
+    """Whether they are started as torchrun starts them."""
     before: tuple[int, int]
     """Lines with code of the script, and its tokens."""
     after: tuple[int, int]
@@ -103,6 +105,7 @@ def reduce_script(
             oracle.stack,
             clean.stack if clean else None,
             search.ranks,
+            task.options.launched,
             _size(task.python_script.source),
             _size(source),
             search.tried,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from repros.reduce import numbers
 from repros.reduce.blocks import Called, Guards, Unwrapped
 from repros.reduce.code import Code, read
-from repros.reduce.expressions import Elements, Values
+from repros.reduce.expressions import Annotations, Elements, Values
 from repros.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.reduce.layout import count_lines, tidy
 from repros.reduce.modules import Chains, Parts
@@ -80,7 +80,15 @@ class Search:
         self._fewer_ranks()
         self._take(tidy(self.source))
         before = None
-        passes: list[Pass[Any]] = [CommandLine(), Guards(), Called(), Statements(0), Mentions(), Unread()]
+        passes: list[Pass[Any]] = [
+            CommandLine(),
+            Guards(),
+            Annotations(),
+            Called(),
+            Statements(0),
+            Mentions(),
+            Unread(),
+        ]
         passes += [Statements(depth) for depth in range(1, _DEEPEST)]
         passes += [Elses(), Unwrapped(conditions=not self.keeps_conditions), Unread(), Elements(), Unread()]
         values: list[Pass[Any]] = [Constants(), Defaults(), Parts(), Chains(), Unread(), Values(), Once(), Unread()]

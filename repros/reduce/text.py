@@ -18,7 +18,7 @@ def format_reduction(found: Reduction, output: Path, width: int) -> Text:
     failure = found.failure
     (lines_before, before), (lines_after, after) = found.before, found.after
     part = f", {lines_after / lines_before:.0%} of them" if lines_before else ""
-    ranks = f" on {count(found.ranks, 'rank')}" if found.ranks > 1 else ""
+    ranks = f" on {count(found.ranks, 'rank')}" if found.is_launched else ""
     place = next((place for place in failure.places if place != "the script"), "")
     kept = f"output with {' and '.join(map(repr, failure.texts))}" if failure.texts else failure.signature
     kept = kept if len(kept) <= _LONGEST else f"{kept[:_LONGEST]} [...]"

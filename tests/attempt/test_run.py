@@ -117,6 +117,12 @@ def test_ranks_get_what_torchrun_gives_them(try_here: Try, write: Write) -> None
     assert endings == [("rank 0", "returned"), ("rank 1", "exited with 1"), ("rank 2", "returned")]
 
 
+def test_a_single_rank_gets_it_where_ranks_are_asked_for(try_here: Try, write: Write) -> None:
+    write("rank.py", "import os, sys\nsys.exit(os.environ.get('WORLD_SIZE', 'no launcher'))\n")
+    assert try_here("rank.py", "--json").stack["last_lines"] == ["no launcher"]
+    assert try_here("rank.py", "--ranks", "1", "--json").stack["last_lines"] == ["1"]
+
+
 def test_a_stack_that_lacks_something_is_left_out(try_here: Try, write: Write) -> None:
     write("old.py", "# /// script\n# dependencies = ['torch==2.1.2']\n# requires-python = '>=3.8'\n# ///\nimport sys\n")
     ended = try_here("old.py", "--stack", "2023-12", "--stack", "current")

@@ -10,7 +10,7 @@ import pytest
 from repros.reduce import numbers
 from repros.reduce.blocks import Called, Unwrapped
 from repros.reduce.code import Code, read
-from repros.reduce.expressions import Elements, Values
+from repros.reduce.expressions import Annotations, Elements, Values
 from repros.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.reduce.layout import lay_out
 from repros.reduce.modules import Chains, Parts
@@ -137,6 +137,14 @@ def test_arguments_elements_and_defaults_go_with_their_commas() -> None:
     ]
     assert each(Elements(), "x = (1, 2)\n") == []
     assert all(read(source) for source in each(Elements(), "f(a, [b, (c, d, e)], **g)\n"))
+
+
+def test_annotations_go() -> None:
+    source = (
+        "def f(a: int, *b: t.Any, c: str = 'x') -> dict[str,\n    int]:\n    d: int = a\n    e: int\n    return d\n"
+    )
+    assert whole(Annotations(), source) == "def f(a, *b, c = 'x'):\n    d = a\n    e: int\n    return d\n"
+    assert len(each(Annotations(), source)) == 5
 
 
 def test_values_take_the_place_of_what_is_around_them() -> None:

@@ -51,7 +51,12 @@ _ISSUE = (
     click.option("--block", type=int, metavar="N", help="The issue's N-th code block; else the longest with imports."),
 )
 _WAYS = (
-    click.option("--ranks", type=click.IntRange(1, _MOST_RANKS), metavar="N", help="Start N ranks, as torchrun does."),
+    click.option(
+        "--ranks",
+        type=click.IntRange(1, _MOST_RANKS),
+        metavar="N",
+        help="Start N ranks as torchrun does, also a single one.",
+    ),
     click.option(
         "--own-ranks",
         type=click.IntRange(2, _MOST_RANKS),
@@ -144,7 +149,7 @@ def make_task(
         variables(gpus, hide_gpus=True)  # refuses a wrong number
     if ranks and own_ranks:
         raise click.UsageError("--ranks and --own-ranks exclude each other: either starts the ranks.")
-    options = Options(ranks or own_ranks or 1, own_ranks is not None, gpus, watch)
+    options = Options(ranks or own_ranks or 1, own_ranks is not None, gpus, watch, ranks is not None)
     limits = Limits(timeout, memory or free_memory(options.ranks * at_once), file_size)
     needs = read_needs(script) if isinstance(script, Script) else Needs(())
     return Task(script, needs, arguments, options, limits, find_walls(network=network))
