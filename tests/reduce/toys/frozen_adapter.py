@@ -52,7 +52,6 @@ def build_model(args):
     )
     model = LlamaForCausalLM(config)
     model.config.use_cache = False
-    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
     lora = LoraConfig(
         r=args.rank,
         lora_alpha=2 * args.rank,
@@ -62,6 +61,7 @@ def build_model(args):
         task_type="CAUSAL_LM",
     )
     model = get_peft_model(model, lora)
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
     model.print_trainable_parameters()
     return model
 
