@@ -65,12 +65,12 @@ class ReportedScript:
     lacks: str = ""
     """What it takes that is not there: release, package, simulation, script, machine."""
     id: str | None = None
-    """The failure that was written from it since."""
+    """The failure that was written from it since; of a long script, or before."""
 
 
-def read_scripts() -> tuple[ReportedScript, ...]:
-    """Return the reported scripts, in the order in which they were drawn."""
-    tables = tomllib.loads(FILE.read_text("utf-8"))["scripts"]
+def read_scripts(drawing: str = "scripts") -> tuple[ReportedScript, ...]:
+    """Return the reported scripts of a drawing, `scripts` or `long`, in the order in which they were drawn."""
+    tables = tomllib.loads(FILE.read_text("utf-8"))[drawing]
     return tuple(_script(one) for one in tables)
 
 
@@ -79,8 +79,8 @@ def _script(one: dict[str, Any]) -> ReportedScript:
     return ReportedScript(**{key: types.get(key, lambda value: value)(value) for key, value in one.items()})
 
 
-def body(scripts: Sequence[ReportedScript]) -> str:
-    """Return the sentences and the table."""
+def body(scripts: Sequence[ReportedScript], long: Sequence[ReportedScript]) -> str:
+    """Return the sentences and the table, and what long scripts showed."""
     shown = [script for script in scripts if script.can_be_shown]
     reproduced = [script for script in shown if script.answer is Answer.REPRODUCED]
     again = sum(bool(script.wanted) for script in shown)
@@ -102,7 +102,22 @@ def body(scripts: Sequence[ReportedScript]) -> str:
     rows = ["| Reported | scripts | can be shown | " + " | ".join(Answer) + " |", "|---|" + "--:|" * (2 + len(Answer))]
     rows += [_row(kind.value, [script for script in scripts if script.kind is kind]) for kind in Kind]
     rows.append(_row("**all**", scripts))
-    return "\n".join([textwrap.fill(sentences, 120), "", *rows]) + "\n"
+    return "\n".join([textwrap.fill(sentences, 120), "", *rows, "", textwrap.fill(_of_long(long), 120)]) + "\n"
+
+
+def _of_long(scripts: Sequence[ReportedScript]) -> str:
+    reproduced = [script for script in scripts if script.answer is Answer.REPRODUCED]
+    again = sum(bool(script.wanted) for script in reproduced)
+    development = sum(script.lacks == "release" for script in scripts)
+    compilers = sum(script.lacks == "simulation" for script in scripts)
+    known = ", ".join(script.id for script in scripts if script.id)
+    return (
+        f"A second reader drew {len(scripts)} scripts of at least 40 lines, most of them on `torch.compile`: the only"
+        " collection that keeps such texts whole is about it. `try` showed what was reported of"
+        f" {len(reproduced)} ({again} with `--with`, once the first answer was known; one has an id, {known})."
+        f" {development} need a development version that the index does not have, {compilers} the kernels that Inductor"
+        " generates for CUDA, which simulated GPUs do not run."
+    )
 
 
 def _of_others(number: int) -> str:
@@ -121,7 +136,7 @@ def _row(name: str, scripts: Sequence[ReportedScript]) -> str:
 
 def fill(page: str) -> str:
     """Return the page with its part made anew."""
-    return fill_part(page, "scripts", body(read_scripts()))
+    return fill_part(page, "scripts", body(read_scripts(), read_scripts("long")))
 
 
 if __name__ == "__main__":

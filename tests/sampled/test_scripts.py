@@ -9,30 +9,32 @@ from repros.engine.catalogue import load
 from repros.stacks import load_stacks
 from tests.sampled.scripts_table import PAGE, Answer, Kind, fill, read_scripts
 
+ALL = (*read_scripts(), *read_scripts("long"))
+
 
 def test_at_least_twenty_reports_each_drawn_once() -> None:
-    scripts = read_scripts()
-    assert len(scripts) == len({script.url for script in scripts}) >= 20
-    assert min(script.year for script in scripts) >= 2023
+    assert len(read_scripts()) >= 20
+    assert len(ALL) == len({script.url for script in ALL})
+    assert min(script.year for script in ALL) >= 2023
 
 
 @pytest.mark.of_all_scripts
 def test_the_catalogue_had_none_of_them() -> None:
     named = {url: repro.id for repro in load() for url in repro.upstream.links}
-    for script in read_scripts():
+    for script in ALL:
         assert script.id == named.get(script.url), f"{script.url}: expected the id of the failure written from it since"
 
 
 def test_each_ran_on_a_stack_and_says_what_was_seen() -> None:
     stacks = load_stacks()
-    for script in read_scripts():
+    for script in ALL:
         assert 1 <= len(script.stacks) <= 2, script.url
         assert {*script.stacks} <= {*stacks}, script.url
         assert all((script.title, script.signature, script.releases, script.seen)), script.url
 
 
 def test_what_ran_again_names_what_was_replaced_or_added() -> None:
-    again = [script for script in read_scripts() if script.wanted]
+    again = [script for script in ALL if script.wanted]
     assert again
     for script in again:
         named = {Requirement(each).name for each in script.wanted}
@@ -40,7 +42,7 @@ def test_what_ran_again_names_what_was_replaced_or_added() -> None:
 
 
 def test_what_was_not_reproduced_has_a_reason_and_what_was_can_be_shown() -> None:
-    for script in read_scripts():
+    for script in ALL:
         is_reproduced = script.answer is Answer.REPRODUCED
         assert bool(script.why) != is_reproduced, script.url
         assert (script.lacks in {"release", "package", "simulation", "script", "machine"}) != is_reproduced, script.url
@@ -48,7 +50,7 @@ def test_what_was_not_reproduced_has_a_reason_and_what_was_can_be_shown() -> Non
 
 
 def test_the_reported_exception_was_seen_of_what_was_reproduced_and_of_no_other() -> None:
-    for script in read_scripts():
+    for script in ALL:
         if script.kind is Kind.EXCEPTION:
             assert (script.signature in script.seen) == (script.answer is Answer.REPRODUCED), script.url
 
