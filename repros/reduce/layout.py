@@ -16,8 +16,6 @@ from repros.reduce.code import WIDTH, Block, Code, Edit, statements_of
 _BLOCK = re.compile(r"^# /// (?P<kind>[\w-]+)$\n(?:^#(?: .*)?$\n)+?^# ///$\n?", re.MULTILINE)
 """A block of PEP 723: the only comment that says something to a program."""
 
-_COMPOUND = (*Block.__args__, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
-
 
 def tidy(source: str) -> str:
     """Return a source without comments and blank lines, but with the block of PEP 723; each statement begins a line."""
@@ -84,15 +82,18 @@ def _without_comments(source: str) -> str:
 
 
 def _on_one_line(code: Code, statement: ast.stmt) -> Edit | None:
-    """Return the edit that puts a simple statement of several lines into one; None if it is too long for that."""
-    text = code.of(statement)
-    if isinstance(statement, _COMPOUND) or "\n" not in text:
-        return None
+    """Return the edit that puts a statement, or the head of one with a block, into one line, if it fits."""
     begin, end = code.span(statement)
-    indent = len(code.indent(statement))
+    block = getattr(statement, "body", None)
+    if block:
+        end = code.lines(block[0])[0]
+    text = code.text(begin, end).rstrip()
+    if "\n" not in text or (block and block[0].lineno == statement.lineno):
+        return None
+    rest = "\n    pass" * bool(block) + "\nexcept E: pass" * isinstance(statement, ast.Try)
     for joined in _joined(text.splitlines()):
-        if indent + len(joined) <= WIDTH and _is_same(joined, text):
-            return Edit(begin, end, joined)
+        if len(code.indent(statement)) + len(joined) <= WIDTH and _is_same(joined + rest, text + rest):
+            return Edit(begin, begin + len(text.encode()), joined)
     return None
 
 

@@ -217,6 +217,10 @@ def test_a_module_becomes_a_chain_of_its_layers() -> None:
 def test_lines_that_fit_into_one_are_one() -> None:
     assert lay_out("x = f(\n    1,\n    [\n        2,\n    ],\n)\n") == "x = f(1, [2])\n"
     assert lay_out("x = (\n    1,\n)\n") == "x = (1,)\n"
+    head = "class A:\n    @b\n    def f(\n        self,\n        x,\n    ):\n        pass\n"
+    assert lay_out(head) == "class A:\n    @b\n    def f(self, x):\n        pass\n"
+    assert lay_out("with a(\n    b\n) as c:\n    d()\n") == "with a(b) as c:\n    d()\n"
+    assert lay_out("try:\n    f(\n    )\nexcept (\n    E\n):\n    pass\n").startswith("try:\n    f()\n")
     for kept in ('x = """a\n( b"""\n', "if a:\n    b()\n", f"f(\n    {'a' * 50},\n    {'b' * 50},\n)\n"):
         assert lay_out(kept) == kept
 
