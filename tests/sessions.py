@@ -28,7 +28,7 @@ APART = {
         "tests/compare/test_compare.py",
         "tests/reduce/test_reduce.py",
     ],
-    "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge", "template")],
+    "authoring": [f"tests/authoring/test_{name}.py" for name in ("gate", "contributing", "merge", "template")],
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
     "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
