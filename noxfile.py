@@ -22,13 +22,29 @@ import sys
 from pathlib import Path
 
 import nox
-import nox.command
+
+# nox leaves the noxfile's folder out of its path.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from tests.sessions import (
+    APART,
+    HERE,
+    PYTEST,
+    SIM_TOOLS,
+    begun,
+    cells_of,
+    install,
+    make_stack,
+    repros,
+    run_apart,
+    run_inside,
+    run_together,
+)
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 
-HERE = Path(__file__).parent
 # nox's own Python, unless it is too old; then uv provides one.
 PYTHON = None if sys.version_info >= (3, 11) else "3.11"
 STRATEGIES = sorted(
@@ -42,38 +58,9 @@ STRATEGIES = sorted(
 """Those that the scripts name, so that a new one has its session."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
-DISAGREES, REFUSED = "Returned code 1", "Returned code 2"
-"""What nox says of a `repros run` with a cell that disagrees, and of one that has not begun its results file."""
-PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
-"""Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
-SIM_TOOLS = ["expecttest", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist"]
-"""What the simulator's tests need: its collectives' tests Hypothesis, in the process that pytest runs in."""
-APART = {
-    "programs": [
-        "tests/watch/test_new_user.py",
-        "tests/watch/test_foreign.py",
-        "tests/watch/test_faults.py",
-        "tests/simulate/test_foreign.py",
-        "tests/export/test_run.py",
-        "tests/compare/test_compare.py",
-        "tests/reduce/test_reduce.py",
-    ],
-    "authoring": [f"tests/authoring/test_{name}.py" for name in ("contributing", "gate", "merge", "template")],
-    "workflows": ["tests/test_workflows.py"],
-    "build": ["tests/test_distributions.py", "tests/test_installed.py"],
-    "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
-}
-"""Test files that have a session of their own, which `tests` leaves out."""
 
 # uv does not read pip's configuration. By path, since nothing is installed yet when nox reads this file.
 os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py"))["uv_settings"](os.environ))
-
-begun: set[str] = set()
-"""Results files that this run of nox has begun; its later sessions append to them."""
-ran: dict[str, str | None] = {}
-"""Strategies whose cells an earlier session of this run of nox has run, and how that run failed as a whole."""
-commands: list[str] = []
-"""The path of `repros`, once a session of this run of nox has installed it."""
 
 
 @nox.session(python=PYTHON, default=False)
@@ -88,50 +75,12 @@ def repro(session: nox.Session, strategy: str) -> None:
     chosen, others = parser.parse_known_args(session.posargs)
     own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in others)
     options = [*(["--stack", "home", "--stack", "current"] if own else []), *others]
-    if strategy not in ran:
-        together = [strategy, *waiting_strategies(session)]
-        problem = run_cells(session, together, chosen.results, options)
-        if problem == REFUSED and len(together) > 1:
-            session.log("this was refused for all strategies at once; each runs by itself")
-            together = [strategy]
-            problem = run_cells(session, together, chosen.results, options)
-        ran.update(dict.fromkeys(together, problem))
+    problem = run_together(session, strategy, chosen.results, options)
     if chosen.results in begun:
         session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
-    if problem := ran.pop(strategy):
+    if problem:
         session.error(f"the run failed as a whole ({problem}); its output is that of the session that began it")
     session.run(repros(session), "summary", chosen.results, *cells_of([strategy]), "--quiet", external=True)
-
-
-def waiting_strategies(session: nox.Session) -> list[str]:
-    """Return the strategies of the sessions `repro` that follow in this run of nox; none if nox does not show them."""
-    manifest = getattr(getattr(session, "_runner", None), "manifest", None)
-    sessions = manifest.list_all_sessions() if manifest else ()
-    return [each.func.call_spec["strategy"] for each, waits in sessions if waits and each.name == "repro"]
-
-
-def run_cells(session: nox.Session, strategies: list[str], file: str, options: list[str]) -> str | None:
-    """Run the cells of strategies, and return how that failed, unless a cell disagrees: the results show which."""
-    cells, append = cells_of(strategies), ["--append"] if file in begun else []
-    problem = attempt(session, "run", *cells, "--results", file, *append, "--no-summary", *options)
-    if problem != REFUSED:
-        begun.add(file)
-    disagrees = problem == DISAGREES and attempt(session, "summary", file, *cells, "--quiet")
-    return None if disagrees else problem
-
-
-def cells_of(strategies: list[str]) -> list[str]:
-    """Return the options for the cells of strategies, of which there may be none."""
-    return [*(word for name in strategies for word in ("--strategy", name)), "--allow-empty"]
-
-
-def attempt(session: nox.Session, *words: str) -> str | None:
-    """Run `repros`, and return nox's words if it fails."""
-    try:
-        session.run(repros(session), *words, external=True)
-    except nox.command.CommandFailed as error:
-        return str(error)
-    return None
 
 
 @nox.session(python=PYTHON, default=False)
@@ -334,47 +283,6 @@ def changelog(session: nox.Session) -> None:
     """Print the next release's part of the changelog [-- towncrier build's options, to write it]."""
     install(session, "changelog")
     session.run("towncrier", "build", *(session.posargs or ["--draft"]))
-
-
-def repros(session: nox.Session) -> str:
-    """Return the path of this checkout's `repros`, which the first session of a run of nox installs for all others."""
-    if not commands:
-        install(session)
-        commands.append(str(Path(session.bin, "repros")))
-    return commands[0]
-
-
-def install(session: nox.Session, group: str | None = None, *options: str) -> None:
-    """Install the checkout, editable, and a dependency group."""
-    pyproject = nox.project.load_toml(HERE / "pyproject.toml")
-    wanted = nox.project.dependency_groups(pyproject, group) if group else ()
-    # uv compiles no bytecode by default, and the tests start hundreds of processes that may not write any.
-    session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
-
-
-def run_apart(session: nox.Session, name: str) -> None:
-    """Run the test files that have a session of their own."""
-    install(session, "tests")
-    make_stack(session)
-    session.run("pytest", *PYTEST, *APART[name], *session.posargs)
-
-
-def make_stack(session: nox.Session) -> None:
-    """Make the tests' stack before pytest, whose time limit for one test is too short for a download."""
-    session.run("python", "-m", "repros.environments", os.environ.get("REPROS_TEST_STACK", "current"))
-
-
-def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:
-    """Run a module of this checkout inside a stack's environment."""
-    install(session)
-    made = session.run("python", "-m", "repros.environments", stack, silent=True, stderr=None)
-    python = str(made).strip().splitlines()[-1]
-    beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
-    # Beside the environment, not into it: what is under test stays as it is locked.
-    if packages:
-        session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
-    environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
-    session.run(python, "-m", module, *arguments, env=environment, external=True)
 
 
 if __name__ == "__main__":

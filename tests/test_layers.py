@@ -193,9 +193,11 @@ def test_sim_imports_nothing_of_the_rest() -> None:
     assert outside == set()
 
 
-@pytest.mark.parametrize("place", [PACKAGE, ROOT / "tests"], ids=lambda place: place.name)
-def test_no_module_is_long(place: Path) -> None:
-    lines = {relative(path): len(path.read_text("utf-8").splitlines()) for path in place.rglob("*.py")}
+@pytest.mark.parametrize("place", ["repros", "tests", "noxfile.py", "conftest.py"])
+def test_no_module_is_long(place: str) -> None:
+    files = [ROOT / place, *(ROOT / place).rglob("*.py")]
+    lines = {relative(path): len(path.read_text("utf-8").splitlines()) for path in files if path.is_file()}
+    assert lines
     assert {path: number for path, number in lines.items() if number > MOST_LINES} == {}
 
 

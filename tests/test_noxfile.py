@@ -25,12 +25,13 @@ from repros.engine.results_file import LATEST
 from tests.cli.command import CLAIMED
 
 ROOT = Path(__file__).parents[1]
-NOXFILE = ROOT / "noxfile.py"
+NOXFILE, SHARED = ROOT / "noxfile.py", ROOT / "tests/sessions.py"
 
 
 def constant(name: str) -> Any:
-    """Return what the noxfile assigns to a name at its top, of what it imports at most `json` and `re`."""
-    assigned = (node for node in ast.parse(NOXFILE.read_text()).body if isinstance(node, ast.Assign))
+    """Return what the noxfile or what its sessions share assigns to a name, of the imports at most `json` and `re`."""
+    nodes = [node for file in (NOXFILE, SHARED) for node in ast.parse(file.read_text()).body]
+    assigned = (node for node in nodes if isinstance(node, ast.Assign))
     value = next(node.value for node in assigned if ast.unparse(node.targets[0]) == name)
     return eval(ast.unparse(value), {"HERE": ROOT, "json": json, "re": re})  # noqa: S307 - this project's own file
 
@@ -141,6 +142,9 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     nox.__dict__["command"] = command
     monkeypatch.setitem(sys.modules, "nox", nox)
     monkeypatch.setitem(sys.modules, "nox.command", command)
+    # It is imported anew, by this test's nox, and what its sessions have run is not this test's.
+    monkeypatch.delitem(sys.modules, "tests.sessions", raising=False)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.setattr(os, "environ", os.environ.copy())
     return runpy.run_path(str(NOXFILE))
 

@@ -41,6 +41,8 @@ class Step(NamedTuple):
     """What to say when nothing is."""
     stops: bool = False
     """Whether the steps that follow would be wasted."""
+    fails_tests: bool = True
+    """Whether tests of the catalogue fail while something of this is left."""
 
 
 class CheckObserver(Protocol):
@@ -81,6 +83,8 @@ class Check:
     observer: CheckObserver
     results: list[Result] = field(default_factory=list)
     """Of the cells that the check has run."""
+    fails_tests: bool = False
+    """Whether something is left that tests of the catalogue ask for, too: these need not run, which takes a minute."""
 
     def run(self, *, rules_only: bool = False) -> list[str]:
         """Do all steps, or the first alone, and return what is left to do.
@@ -95,7 +99,7 @@ class Check:
             "Log of a run by hand": lambda check: _of_each(check, _capture_log),
             "Runs under the watch": _watch,
             "Affected range": _check_range,
-            "Ends of the range": lambda check: _of_each(check, _bisect),
+            "Ends of the range": lambda check: _of_each(check, _bisect)._replace(fails_tests=False),
             "Documentation": lambda check: Step(*checkout.write_documents(check.repros)),
             "Tests of the catalogue": _run_tests,
         }
@@ -105,6 +109,7 @@ class Check:
             step = do(self)
             self.observer.ended(step)
             to_do += step.to_do
+            self.fails_tests |= bool(step.to_do) and step.fails_tests
             if step.stops:
                 break
         return to_do
@@ -238,6 +243,8 @@ def _bisect(check: Check, repro: Repro) -> Step:
 
 
 def _run_tests(check: Check) -> Step:
+    if check.fails_tests and checkout.has_checkout(check.repros):
+        return Step([], "not run: they fail while something above is left")
     ran = checkout.run_script_tests(check.repros)
     if ran.to_do and ran.output:
         check.observer.say(ran.output)

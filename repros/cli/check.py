@@ -55,8 +55,8 @@ def check(ids: tuple[str, ...], stacks: tuple[str, ...], places: Places, *, rule
     stacks that are ready, and evidence is kept of what agrees; the signature of the failing run is shown, to be copied;
     its log is captured, and must lead to this failure; the variants run under repros watch, on home and current; the
     affected range is compared with the evidence; the ends of the range are bisected on request; the generated parts of
-    the pages are written; and the tests that read scripts are run, so that nox -s lint unit passes. Several scripts at
-    once share the import of the libraries.
+    the pages are written; and once no more than a bisection is left, the tests that read scripts are run, so that
+    nox -s lint unit passes. Several scripts at once share the import of the libraries.
 
     Exit code: 0 when nothing is left to do, 1 when something is, 2 when the request is invalid.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from repros.export.edits import Edit, Source, globals_read, names_loaded, without_blank_lines
 from repros.export.fold import fold
@@ -137,19 +138,15 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 def _without_unused(text: str) -> str:
     """Return the script without the functions, classes and constants that nothing uses."""
-    while True:
-        source = Source(text)
-        used = _used(source.tree)
-        for place, node in enumerate(source.tree.body):
-            names = _defined(node)
-            if names and not names & used:
-                following = source.tree.body[place + 1 : place + 2]
-                about = [other for other in following if _is_text(other)]  # a constant's documentation
-                for gone in [*about, node]:
-                    text = source.remove(gone).apply(text)
-                break
-        else:
-            break
+    source = Source(text)
+    used = _used(source.tree)
+    # From the end on, so that the places before stay; what is unused adds nothing to what is used.
+    for node, following in reversed([*pairwise([*source.tree.body, None])]):
+        names = _defined(node) if node else set()
+        if node and names and not names & used:
+            if following and _is_text(following):  # a constant's documentation
+                text = source.remove(following).apply(text)
+            text = source.remove(node).apply(text)
     while edit := next(_unused_locals(Source(text)), None):
         text = edit.apply(text)
     return text

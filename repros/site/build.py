@@ -196,7 +196,7 @@ def _files(source: Source, place: Place) -> Iterator[tuple[str, str]]:
     for repro in source.catalogue:
         yield f"failures/{repro.id}.json", machine.dump(machine.failure_json(repro, source))
         yield f"failures/{repro.id}.osv.json", machine.dump(records[repro.id])
-        yield f"failures/{repro.id}.py", failure.standalone_script(repro, source)
+        yield f"failures/{repro.id}.py", source.scripts[repro.id]
     for id_, log in source.logs.items():
         yield f"failures/{id_}.log", log
     yield "news.atom", machine.feed(source, place.base)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,6 @@ from markupsafe import Markup
 from repros.cli.main import load_commands
 from repros.engine.difference import difference
 from repros.evidence import StackStatus
-from repros.export.pins import ExportError, pins_of_stack
-from repros.export.script import export_for_report
 from repros.model import Device, Repro, Role, Variant
 from repros.model.affected import packages_of
 from repros.site.overview import affected_text, strip
@@ -65,7 +62,6 @@ class Release:
 def page(repro: Repro, source: Source) -> dict[str, Any]:
     """Return what the template `failure.html` shows."""
     sections = {name: inline(text[:1].upper() + text[1:]) for name, text in repro.sections.items()}
-    script = standalone_script(repro, source)
     works = _fixes(repro, Role.WORKS, source)
     diff = difference(repro.path)[1:]  # without the first line numbers, which are within one definition
     return {
@@ -85,7 +81,7 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
         "timelines": [_timeline(record) for record in source.bisections.get(repro.id, ())],
         "evidence": _evidence_rows(repro, source),
         "upstream": upstream_links(repro),
-        "script": highlight(script, "python"),
+        "script": highlight(source.scripts[repro.id], "python"),
         "needs_gpu": Device.CPU not in repro.devices,
         "log": _shorten(source.logs.get(repro.id, "")),
         "finds": repro.finds if "watch" in load_commands() else (),
@@ -103,21 +99,12 @@ def _lead(repro: Repro) -> Markup:
     return Markup("") if re.match(r"\w+:\s", first) else inline(" ".join(first.split()))
 
 
-def standalone_script(repro: Repro, source: Source) -> str:
-    """Return failing and fixed, pinned to the home stack, for `uv run`; or the script as it is, if that fails."""
-    home = source.stack(repro.home)
-    if home is not None:
-        with suppress(ExportError):
-            return export_for_report(repro, pins_of_stack(repro, home))
-    return repro.path.read_text(encoding="utf-8")
-
-
 def _fix(repro: Repro, variant: Variant, source: Source) -> Fix:
     """Return a solution with what was measured of it on the stacks that have the failure; the others say nothing."""
     having = {square.stack.name for square in strip(repro, source) if square.status in _FAILING}
     counted: Counter[tuple[str, str]] = Counter()
-    for unit, measurement in source.evidence.items():
-        if unit.repro == repro.id and unit.stack in having and variant.name in measurement.variants:
+    for unit, measurement in source.measured.get(repro.id, {}).items():
+        if unit.stack in having and variant.name in measurement.variants:
             counted[measurement.variants[variant.name].verdict.value, unit.device.value] += 1
     parts = [
         f"{'failed' if verdict == 'reproduced' else verdict} in {count(number, 'run')} on {device}"
@@ -159,7 +146,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
 def _evidence_rows(repro: Repro, source: Source) -> list[dict[str, Any]]:
     order = [stack.name for stack in source.stacks]
     found = sorted(
-        (item for item in source.evidence.items() if item[0].repro == repro.id),
+        source.measured.get(repro.id, {}).items(),
         key=lambda item: (order.index(item[0].stack) if item[0].stack in order else -1, item[0]),
     )
     return [

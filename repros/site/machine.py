@@ -48,8 +48,7 @@ def failure_json(repro: Repro, source: Source) -> dict[str, Any]:
                 "versions": dict(measurement.versions),
                 "verdicts": {name: seen.verdict.value for name, seen in measurement.variants.items()},
             }
-            for unit, measurement in source.evidence.items()
-            if unit.repro == repro.id
+            for unit, measurement in source.measured.get(repro.id, {}).items()
         ],
     }
 
@@ -95,7 +94,7 @@ def news(source: Source) -> list[News]:
 
 
 def _news_of(repro: Repro, source: Source) -> Iterator[News]:
-    days = [measurement.date for unit, measurement in source.evidence.items() if unit.repro == repro.id]
+    days = [measurement.date for measurement in source.measured.get(repro.id, {}).values()]
     if not days:
         return
     yield News(repro, "new", "", min(days), f"{repro.title}. Affected: {affected_text(repro)}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
@@ -60,9 +61,15 @@ def inline(text: str) -> Markup:
 
     A header may be a stranger's, of a private catalogue, and a title is shown within links.
     """
+    return Markup(_inline_parser().renderInline(text))  # noqa: S704 - the parser escapes what is no Markdown
+
+
+@cache
+def _inline_parser() -> MarkdownIt:
+    """Return the parser of paragraphs, which takes longer to make than most of them take to read."""
     parser = _parser().disable(["link", "image", "autolink"])
     parser.options["html"] = False
-    return Markup(parser.renderInline(text))  # noqa: S704 - the parser escapes what is no Markdown
+    return parser
 
 
 def _parser() -> MarkdownIt:

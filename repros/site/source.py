@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from repros import evidence
 from repros.authoring.golden import read_entries
 from repros.engine.catalogue import load
-from repros.evidence import Evidence
+from repros.evidence import Evidence, Measurement, Unit
+from repros.export.pins import ExportError, pins_of_stack
+from repros.export.script import export_for_report
 from repros.model import Repro, Stack
 from repros.model.catalogue import Catalogue
 from repros.stacks import load_stacks
@@ -39,6 +43,29 @@ class Source:
     def stack(self, name: str) -> Stack | None:
         """Return the stack of that name, or None."""
         return next((stack for stack in self.stacks if stack.name == name), None)
+
+    @cached_property
+    def measured(self) -> Mapping[str, Evidence]:
+        """The evidence of each repro that has any, by id."""
+        found: dict[str, dict[Unit, Measurement]] = {}
+        for unit, measurement in self.evidence.items():
+            found.setdefault(unit.repro, {})[unit] = measurement
+        return found
+
+    @cached_property
+    def scripts(self) -> Mapping[str, str]:
+        """Failing and fixed of each repro, pinned to its home stack, for `uv run`, by id; a page and a file have it.
+
+        A script that cannot be exported is there as it is.
+        """
+        return {repro.id: self._standalone(repro) for repro in self.catalogue}
+
+    def _standalone(self, repro: Repro) -> str:
+        home = self.stack(repro.home)
+        if home is not None:
+            with suppress(ExportError):
+                return export_for_report(repro, pins_of_stack(repro, home))
+        return repro.path.read_text(encoding="utf-8")
 
 
 def read_source(root: Path = ROOT) -> Source:

@@ -35,7 +35,7 @@ LONG: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG)
 def test_memory_and_time_are_bounded(kind: str, tmp_path: Path) -> None:

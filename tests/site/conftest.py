@@ -1,8 +1,10 @@
-"""The built site, once for each process of the tests, and a page of Chromium."""
+"""The built site, once for all processes of the tests, and a page of Chromium."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import fcntl
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,30 @@ def source() -> Source:
 
 
 @pytest.fixture(scope="session")
-def site(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that builds the site into a folder of this name, or returns it where another worker has.
+
+    Nobody writes into it.
+    """
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+
+    def build_it(name: str, source: Source, of: Place, *, from_npm: bool = True) -> Path:
+        with (place / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (place / name).is_dir():
+                build(source, place / f"{name}-begun", of, from_npm=from_npm)
+                (place / f"{name}-begun").rename(place / name)
+        return place / name
+
+    return build_it
+
+
+@pytest.fixture(scope="session")
+def site(source: Source, build_once: Callable[..., Path]) -> Path:
     """The site without its search and the matcher, which need npm."""
-    folder = tmp_path_factory.mktemp("site")
-    build(source, folder, PLACE, from_npm=False)
-    return folder
+    return build_once("site", source, PLACE, from_npm=False)
 
 
 @pytest.fixture(scope="session")
@@ -57,13 +78,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def folder(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(source: Source, build_once: Callable[..., Path]) -> Path:
     """The whole site, as it is published."""
     downloaded(PYODIDE)
     downloaded(MINISEARCH)
-    made = tmp_path_factory.mktemp("whole")
-    build(source, made)
-    return made
+    return build_once("whole", source, Place())
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ print(bitsandbytes.functional.quantize_blockwise(values))
 
 
 @pytest.mark.usefixtures("sim")
-def test_blocks_are_not_quantized(run_python: Any) -> None:
+def test_blocks_are_not_quantized(run_warm: Any) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed in this environment")
-    ended = run_python(SCRIPT)
+    ended = run_warm(SCRIPT)
     assert ended.returncode != 0, ended.stdout
     assert "CUDA" in ended.stderr, ended.stderr

@@ -61,11 +61,11 @@ fill[(1,)](torch.zeros(4, device="cuda"), 4)
 
 
 @pytest.mark.skipif(TORCH < (2, 4), reason="Triton 2 fails in its own words: it cannot find CUDA's driver")
-def test_a_triton_kernel_is_refused(run_python: Any, tmp_path: Any) -> None:
+def test_a_triton_kernel_is_refused(run_warm: Any, tmp_path: Any) -> None:
     pytest.importorskip("triton", reason="Triton is not installed in this environment")
     script = tmp_path / "script.py"  # Triton reads a kernel's source from its file
     script.write_text(TRITON)
-    ended = run_python(f"import runpy; runpy.run_path({str(script)!r})")
+    ended = run_warm(f"import runpy; runpy.run_path({str(script)!r})")
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == (
         "RuntimeError: Triton kernels do not run on simulated GPUs; take the path of the program that uses operators of"
@@ -130,8 +130,8 @@ print(sorted(names & {"aten::mul", "aten::sum"}), len(run.function_events) > 0)
 """
 
 
-def test_a_profile_shows_the_operators_and_no_flood_of_errors(run_python: Any) -> None:
-    ended = run_python(f"OLD = {TORCH < (2, 4)}\n{PROFILE}")
+def test_a_profile_shows_the_operators_and_no_flood_of_errors(run_warm: Any) -> None:
+    ended = run_warm(f"OLD = {TORCH < (2, 4)}\n{PROFILE}")
     assert ended.stdout.splitlines() == ["['aten::mul', 'aten::sum'] True"], ended.stderr
     assert "Failed to record CUDA event" not in ended.stderr
     assert len(ended.stderr.splitlines()) < 10, ended.stderr
@@ -154,8 +154,8 @@ torch.autograd.profiler.profile(enabled=False)
 """
 
 
-def test_a_profile_of_cuda_alone_is_empty_and_one_of_everything_has_it(run_python: Any) -> None:
-    ended = run_python(PROFILE_OF_CUDA)
+def test_a_profile_of_cuda_alone_is_empty_and_one_of_everything_has_it(run_warm: Any) -> None:
+    ended = run_warm(PROFILE_OF_CUDA)
     assert ended.stdout.splitlines() == ["True", "[]", "cuda True"], ended.stderr
 
 

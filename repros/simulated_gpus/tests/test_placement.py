@@ -97,10 +97,10 @@ def test_line_names_are_unique_and_differences_name_lines() -> None:
     assert differences.DIFFERENCES.keys() | differences.OTHER_WORDS.keys() <= set(names)
 
 
-def test_recording_a_device(run_python: Any, tmp_path: Path) -> None:
+def test_recording_a_device(run_warm: Any, tmp_path: Path) -> None:
     file = tmp_path / "observed" / "sim.json"
     script = "import runpy, sys; runpy.run_module('repros.simulated_gpus.tools.placement', run_name='__main__')"
-    ended = run_python(script, "--device", "cuda", "--out", str(file))
+    ended = run_warm(script, "--device", "cuda", "--out", str(file))
     assert ended.returncode == 0, ended.stderr
     recorded = json.loads(file.read_text(encoding="utf-8"))
     assert (recorded["torch"], recorded["device"], recorded["devices"]) == (torch.__version__, "cuda", 2)

@@ -60,16 +60,15 @@ def test_streams_and_events_are_there_and_never_wait(fresh_device: Any) -> None:
         torch.cuda.synchronize(2)
 
 
-def test_properties_of_a_device(run_python: Any) -> None:
+def test_properties_of_a_device() -> None:
     properties = torch.cuda.get_device_properties("cuda:1")
     assert (properties.name, properties.total_memory) == ("Simulated CUDA device", torch.cuda.mem_get_info(1)[1])
-    script = "import torch; print(torch.cuda.get_device_properties(0).total_memory)"
-    assert run_python(script, REPROS_SIM_MEMORY="1000000").stdout == "1000000\n"
 
 
 def test_memory_has_its_limit_and_torchs_own_error(run_python: Any) -> None:
     script = """
 import torch
+print(torch.cuda.get_device_properties(0).total_memory)
 kept = torch.empty(900_000, dtype=torch.uint8, device="cuda")
 try:
     torch.empty(200_000, dtype=torch.uint8, device="cuda")
@@ -80,7 +79,8 @@ del kept
 print(torch.empty(200_000, dtype=torch.uint8, device="cuda").numel())
 """
     done = run_python(script, REPROS_SIM_MEMORY=str(1 << 20))
-    message, other, freed = done.stdout.splitlines()
+    size, message, other, freed = done.stdout.splitlines()
+    assert size == str(1 << 20)
     assert message.startswith("CUDA out of memory. Tried to allocate 2.00 MiB")  # test_cuda_place.py has all words
     assert "1.00 MiB" in message
     assert "145.00 KiB" in message
