@@ -26,14 +26,14 @@ class Row:
 
 @dataclass
 class Seen:
-    """The rows that a run was given so far: by hash, the first step and place of each."""
+    """The rows that a run was given so far, in steps or in evaluations: by hash, where each came first."""
 
     rows: dict[str, str] = field(default_factory=dict)
 
-    def add(self, step: int, rows: Sequence[Row]) -> None:
-        """Add those of a step."""
+    def add(self, where: str, rows: Sequence[Row]) -> None:
+        """Add those of a step or an evaluation."""
         for row in rows:
-            self.rows.setdefault(row.key, f"step {step}, {row.place}")
+            self.rows.setdefault(row.key, f"{where}, {row.place}")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Two steps, compared in the order of causes: what comes first in it and differs is the first difference.
+"""Two steps, evaluations or ends, in the order of causes: what comes first in it and differs is the first difference.
 
 Batch, optimizer, learning rate and other options, parameters and the optimizer's state before the step, outputs of
 modules in the order of their calls, buffers, loss, gradients, parameters after it. What follows is likely to differ in
-turn.
+turn. Of an evaluation there are the batch, the parameters and buffers before it, and the outputs; of the end,
+parameters, buffers, which parameters are trained, and each optimizer's options and state.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from repros.compare.batches import Seen, are_in_order, common_inputs, compare_batches, rows_of
+from repros.compare.ends import common_ends, optimizers_of
 from repros.compare.layout import Pair, loss_pairs, output_pairs, tensor_pairs
 from repros.compare.measure import Ruler, Worst
-from repros.compare.options import differing_option
-from repros.compare.recording import Step
+from repros.compare.options import differing_option, list_names
+from repros.compare.recording import END, EVALUATION, STEP, Step
 from repros.compare.summaries import ZERO
 from repros.compare.tolerance import Tolerance, tolerance_of
 
@@ -49,8 +51,12 @@ class Compared:
     has_same_bits: bool
 
 
+Stage = tuple[str, Difference | None, int]
+"""What is compared, its first difference, and how much there is of it."""
+
+
 class Differ:
-    """Compares the steps of two runs, in their order; it remembers what the runs had so far."""
+    """Compares the steps, evaluations and ends of two runs, in their order; it remembers what the runs had so far."""
 
     def __init__(self, *, exact: bool) -> None:
         """Begin before the first step.
@@ -60,17 +66,22 @@ class Differ:
         """
         self._ruler = Ruler(exact=exact)
         self._exact = exact
-        self._seen = (Seen(), Seen())
+        self._seen = {kind: (Seen(), Seen()) for kind in (STEP, EVALUATION)}
+        self._is_alike = True
+        """Whether the ranks and passes of all steps so far had the same rows."""
         self._number = 0
 
     def compare(self, one: Step, other: Step) -> Compared:
-        """Compare the next step of both runs."""
-        self._number += 1
-        tolerance = tolerance_of((one, other), self._number)
+        """Compare the next step of both runs, or the next evaluation, or the end."""
+        self._number += one.kind == STEP
+        if one.kind == END:
+            one, other = common_ends(one, other)
+        tolerance = tolerance_of((one, other), max(self._number, 1))
         self._ruler.begin(tolerance)
         equal: list[str] = []
         difference = None
-        for stage, found, number in self._stages(one, other, tolerance):
+        stages = {STEP: self._stages, EVALUATION: self._stages_of_evaluation, END: self._stages_of_end}[one.kind]
+        for stage, found, number in stages(one, other, tolerance):
             if found is not None:
                 difference = found
                 break
@@ -78,18 +89,19 @@ class Differ:
                 equal.append(stage if number == 1 else f"{number} {stage}")
         return Compared(tolerance, difference, tuple(equal), self._ruler.worst, self._ruler.has_same_bits)
 
-    def _stages(self, one: Step, other: Step, tolerance: Tolerance) -> Iterator[tuple[str, Difference | None, int]]:
+    def _stages(self, one: Step, other: Step, tolerance: Tolerance) -> Iterator[Stage]:
         """Yield the stages: the name of what is compared, its first difference, and how much there is of it."""
         worlds = [step.ranks[0]["world"] for step in (one, other)]
         if worlds[0] == worlds[1] and len(one.ranks) != len(other.ranks):
             values = (f"{len(one.ranks)} ranks", f"{len(other.ranks)} ranks")
             yield "ranks", Difference("steps", "ranks that make this step", values), 0
         names = common_inputs(one, other)
-        yield "inputs" if len(names) > 1 else "batch", self._compare_batch(names, one, other, tolerance), len(names)
+        yield self._compare_batch(names, one, other, tolerance)
         for stage, found in _compare_options(one, other):
             yield stage, found, int(bool(one.ranks[0]["groups"]))
         in_order = are_in_order(one, other, names)
-        for stage, names_of, pairs in (
+        self._is_alike &= in_order
+        yield from self._tensors(
             ("parameters before it", "parameter before the step", tensor_pairs(one, other, "before")),
             ("tensors of the optimizer's state", "optimizer state", tensor_pairs(one, other, "state")),
             ("outputs of modules", "output of module", output_pairs(one, other, in_order=in_order)),
@@ -98,23 +110,51 @@ class Differ:
             ("losses", "loss", loss_pairs(one, other)),
             ("gradients", "gradient", tensor_pairs(one, other, "gradients")),
             ("parameters after it", "parameter after the step", tensor_pairs(one, other, "after")),
-        ):
-            if names_of == "gradient":
+        )
+
+    def _stages_of_evaluation(self, one: Step, other: Step, tolerance: Tolerance) -> Iterator[Stage]:
+        names = common_inputs(one, other)
+        yield self._compare_batch(names, one, other, tolerance)
+        in_order = are_in_order(one, other, names)
+        yield from self._tensors(
+            ("parameters", "parameter", tensor_pairs(one, other, "parameters")),
+            ("buffers", "buffer", tensor_pairs(one, other, "buffers") if self._is_alike else []),
+            ("outputs of modules", "output of module", output_pairs(one, other, in_order=in_order)),
+        )
+
+    def _stages_of_end(self, one: Step, other: Step, _: Tolerance) -> Iterator[Stage]:
+        yield from self._tensors(
+            ("parameters", "parameter", tensor_pairs(one, other, "parameters")),
+            ("buffers", "buffer", tensor_pairs(one, other, "buffers") if self._is_alike else []),
+        )
+        yield "trained parameters", _compare_trained(one, other), 1
+        for mine, theirs in optimizers_of(one, other):
+            for stage, found in _compare_options(mine, theirs):
+                yield stage, found, 1
+            pairs = tensor_pairs(mine, theirs, "state")
+            yield from self._tensors(("tensors of the optimizer's state", "optimizer state", pairs))
+
+    def _tensors(self, *stages: tuple[str, str, Sequence[Pair]]) -> Iterator[Stage]:
+        """Yield stages of tensors, each given by the names of what is compared and of one of it, and its pairs."""
+        for stage, name, pairs in stages:
+            if name == "gradient":
                 self._ruler.weigh(pairs)
-            found = self._first(names_of, pairs)
+            found = self._first(name, pairs)
             yield ("loss" if stage == "losses" else stage), found, (1 if stage == "losses" and pairs else len(pairs))
 
-    def _compare_batch(self, names: Sequence[str], one: Step, other: Step, tolerance: Tolerance) -> Difference | None:
+    def _compare_batch(self, names: Sequence[str], one: Step, other: Step, tolerance: Tolerance) -> Stage:
         allowed = 0.0 if self._exact else tolerance.relative
+        before = self._seen[one.kind]
         gaps = []
         for name in names:
-            gap, same_bits = compare_batches(name, one, other, self._seen, allowed)
+            gap, same_bits = compare_batches(name, one, other, before, allowed)
             self._ruler.has_same_bits &= same_bits
             gaps += [gap] if gap is not None else []
-        for seen, step in zip(self._seen, (one, other), strict=True):
+        for seen, step in zip(before, (one, other), strict=True):
             for name in names:
-                seen.add(step.number, rows_of(step, name))
-        return Difference("batch", f"batch: {gaps[0].text}", gaps[0].values) if gaps else None
+                seen.add(step.where(), rows_of(step, name))
+        found = Difference("batch", f"batch: {gaps[0].text}", gaps[0].values) if gaps else None
+        return "inputs" if len(names) > 1 else "batch", found, len(names)
 
     def _first(self, stage: str, pairs: Sequence[Pair]) -> Difference | None:
         """Return the first of several pairs of tensors that differ."""
@@ -147,3 +187,11 @@ def _groups(step: Step) -> list[Mapping[str, Any]]:
 
 def _ordinal(number: int | None) -> str:
     return f"optimizer {(number or 0) + 1} of the run"
+
+
+def _compare_trained(one: Step, other: Step) -> Difference | None:
+    names = [{name for rank in step.ranks for name in rank["trained"]} for step in (one, other)]
+    if names[0] == names[1]:
+        return None
+    texts = tuple(list_names(sorted(names[place] - names[1 - place])) for place in (0, 1))
+    return Difference("trained", "parameters that require a gradient in one run alone", (texts[0], texts[1]))

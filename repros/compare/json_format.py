@@ -15,6 +15,9 @@ class DifferenceJson(TypedDict):
     """The first difference."""
 
     step: int
+    """Of an evaluation and of the end, the step before; 0 for none."""
+    kind: str
+    """`step`, `evaluation` or `end`."""
     stage: str
     what: str
     first: str
@@ -31,6 +34,7 @@ class CompareJson(TypedDict):
     answer: str
     steps: int
     same_bits: int
+    evaluations: int
     offset: int
     exact: bool
     difference: DifferenceJson | None
@@ -43,19 +47,21 @@ class CompareJson(TypedDict):
 
 def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
     """Return a result as an object for JSON."""
-    found, worst, tolerance = result.difference, result.worst, result.tolerance
+    found, at, worst, tolerance = result.difference, result.at, result.worst, result.tolerance
     return {
         "schema": SCHEMA,
         "equal": found is None,
         "answer": headline(result),
         "steps": result.steps,
         "same_bits": result.same_bits,
+        "evaluations": result.evaluations,
         "offset": result.offset,
         "exact": result.exact,
         "difference": None
-        if found is None
+        if found is None or at is None
         else {
-            "step": result.offset + result.steps + 1,
+            "step": result.offset + at.number,
+            "kind": at.kind,
             "stage": found.stage,
             "what": found.text,
             "first": found.values[0],

@@ -29,7 +29,11 @@ class Pair:
 
     def title(self, stage: str) -> str:
         """Return what a sentence calls it."""
-        return f"gradient of {self.name}" if stage == "gradient" else f"{stage} {self.name}".strip()
+        if stage == "gradient":
+            return f"gradient of {self.name}"
+        if stage == "output of module" and self.name.endswith((")", "]")):  # a method's, such as `compute()`
+            return f"output of {self.name}"
+        return f"{stage} {self.name}".strip()
 
 
 def tensor_pairs(one: Step, other: Step, field: str) -> list[Pair]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from repros.compare.layout import Pair
 from repros.compare.summaries import Gap, Scale, Summary, gap_between, numel, scale_of
 from repros.compare.tolerance import Tolerance
 
-_OF_GRADIENTS = {"parameter before the step", "optimizer state", "parameter after the step"}
+_OF_GRADIENTS = {"parameter before the step", "optimizer state", "parameter after the step", "parameter"}
 """What follows from gradients, step after step."""
 
 
@@ -45,7 +46,7 @@ class Ruler:
         self._tolerance = tolerance
         self.has_same_bits = True
 
-    def weigh(self, pairs: list[Pair]) -> None:
+    def weigh(self, pairs: Sequence[Pair]) -> None:
         """Take the gradients of a step, before they are judged: what an average element of one is."""
         elements = sum(_size(pair.one, pair.other) for pair in pairs)
         total = sum(max(pair.one["abs"], pair.other["abs"]) for pair in pairs)

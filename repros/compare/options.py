@@ -40,7 +40,7 @@ def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[s
         title = _NAMES.get(option, option)
         return OptionGap(title, f"{title} of {of}", values)
     if any(only):
-        texts = tuple(_list(names) if names else "no others" for names in only)
+        texts = tuple(map(list_names, only))
         return OptionGap(
             "parameters trained", "parameters that the optimizer has in one run alone", (texts[0], texts[1])
         )
@@ -71,6 +71,9 @@ def _text(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def _list(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
+    """Return the first of several names as a text."""
+    if not names:
+        return "no others"
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more

@@ -16,19 +16,43 @@ from repros.watch.events import Event
 from repros.watch.inside.record.request import Request, write_request
 
 _HEAD = re.compile(
-    rb'\{"event": "recorded", "rank": (null|\d+), "pid": (\d+), "time": ([\d.e+]+), "kind": "(step|backward)"'
+    rb'\{"event": "recorded", "rank": (null|\d+), "pid": (\d+), "time": ([\d.e+]+), '
+    rb'"kind": "(step|backward|evaluation|end)"'
 )
 _LONGEST_HEAD = 400
 
 
+STEP, EVALUATION, END = "step", "evaluation", "end"
+_ORDER = (STEP, EVALUATION, END)
+
+
 @dataclass(frozen=True)
 class Step:
-    """One step of a program: what its ranks recorded of it, the lowest rank first."""
+    """One step of a program, what it evaluated after it, or how it ended: what its ranks recorded, the lowest first."""
 
     number: int
-    """From 1."""
+    """From 1; of an evaluation and of the end, the number of the step before, 0 for none."""
     ranks: tuple[Mapping[str, Any], ...]
     """Of the ranks that have made it."""
+    kind: str = STEP
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Its place in the program's order."""
+        return self.number, _ORDER.index(self.kind)
+
+    def where(self, offset: int = 0) -> str:
+        """Return what a sentence calls it.
+
+        Args:
+            offset: how many steps were made before step 1.
+        """
+        number = self.number + offset
+        if self.kind == END:
+            return "the end"
+        if self.kind == EVALUATION:
+            return f"the evaluation after step {number}" if number else "the evaluation before step 1"
+        return f"step {number}"
 
     @property
     def is_seeded(self) -> bool:
@@ -48,17 +72,24 @@ class Recording:
     """Whether no event is lost."""
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps; in a program that makes no step of an optimizer, each backward counts as one."""
+        """Yield the steps, evaluations and the end in their order.
+
+        In a program that makes no step of an optimizer, each backward counts as one.
+        """
         found = list(map(_find_lines, sorted(self.folder.glob("*.jsonl"))))
-        kind = "step" if any(each.lines["step"] for each in found) else "backward"
+        kind = STEP if any(STEP in dict(each.lines) for each in found) else "backward"
         by_rank: dict[int, list[_Lines]] = {}
         for each in sorted(found, key=lambda lines: lines.time):
-            if each.lines[kind]:
-                by_rank.setdefault(each.rank, []).append(each)
+            by_rank.setdefault(each.rank, []).append(each)
         streams = [_read(by_rank[rank], kind) for rank in sorted(by_rank)]
-        if streams:
-            for number, ranks in enumerate(itertools.zip_longest(*streams), 1):
-                yield Step(number, tuple(rank for rank in ranks if rank is not None))
+        heads = [next(stream, None) for stream in streams]
+        while any(heads):
+            first = min(head.key for head in heads if head is not None)
+            chosen = [place for place, head in enumerate(heads) if head is not None and head.key == first]
+            steps = [head for place, head in enumerate(heads) if head is not None and place in chosen]
+            yield Step(steps[0].number, tuple(rank for step in steps for rank in step.ranks), steps[0].kind)
+            for place in chosen:
+                heads[place] = next(streams[place], None)
 
 
 @dataclass
@@ -68,28 +99,54 @@ class _Lines:
     file: Path
     rank: int
     time: float
-    lines: dict[str, list[int]]
+    lines: list[tuple[str, int]]
+    """The kind and the place of each."""
 
 
 def _find_lines(file: Path) -> _Lines:
-    found = _Lines(file, 0, float("inf"), {"step": [], "backward": []})
+    found = _Lines(file, 0, float("inf"), [])
     place = 0
     with file.open("rb") as opened:
         for line in opened:
             if line.endswith(b"\n") and (head := _HEAD.match(line[:_LONGEST_HEAD])):
                 found.rank = int(head[1]) if head[1] != b"null" else found.rank
                 found.time = min(found.time, float(head[3]))
-                found.lines[head[4].decode()].append(place)
+                found.lines.append((head[4].decode(), place))
             place += len(line)
     return found
 
 
-def _read(processes: Sequence[_Lines], kind: str) -> Iterator[Mapping[str, Any]]:
+def _read(processes: Sequence[_Lines], kind: str) -> Iterator[Step]:
+    """Yield what the processes of one rank have recorded, one after another, in the order of its steps."""
+    number, found = 0, []
     for process in processes:
-        with process.file.open("rb") as opened:
-            for place in process.lines[kind]:
+        for each, place in process.lines:
+            if each in {kind, EVALUATION, END}:
+                number += each == kind
+                found.append((number, STEP if each == kind else each, process.file, place))
+    found.sort(key=lambda line: (line[0], _ORDER.index(line[1])))
+    for (number, each), lines in itertools.groupby(found, key=lambda line: line[:2]):
+        records = []
+        for *_, file, place in lines:
+            with file.open("rb") as opened:
                 opened.seek(place)
-                yield json.loads(opened.readline())
+                records.append(json.loads(opened.readline()))
+        yield Step(number, (_merged(records),), each)
+
+
+def _merged(records: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
+    """Return one record of what a rank evaluated between two steps, or of the ends of its processes."""
+    merged = dict(records[0])
+    for record in records[1:]:
+        for field in ("passes", "trained", "optimizers"):
+            if field in record:
+                merged[field] = [*merged[field], *record[field]]
+        for field in ("parameters", "buffers"):
+            for name, found in record[field].items():
+                before = merged[field].get(name)
+                merged[field][name] = found if before is None else before + found if isinstance(found, list) else before
+        merged["cut"] = merged.get("cut", False) or record.get("cut", False)
+    return merged
 
 
 def record(command: Sequence[str], options: session.Options, request: Request, folder: Path, log: Path) -> Recording:

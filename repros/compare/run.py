@@ -1,19 +1,20 @@
-"""Two recordings, compared from their first common step to the first difference."""
+"""Two recordings, compared from their first common step to the first difference.
+
+Evaluations and the end are compared where both runs have them. A difference in an evaluation does not end the
+comparison of the steps: what comes of them is a note.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 
 from repros.compare.differ import Compared, Differ, Difference
 from repros.compare.measure import Worst
-from repros.compare.recording import Recording, Step
+from repros.compare.notes import Notes
+from repros.compare.recording import END, EVALUATION, STEP, Recording, Step
 from repros.compare.tolerance import Tolerance
 from repros.errors import ReprosError
-
-_RANDOM = {"batch", "parameter before the step", "output of module"}
-"""What differs first where random numbers do."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,19 @@ class Result:
     """What a comparison gave."""
 
     steps: int
-    """How many steps are equal."""
+    """How many steps are equal, up to the difference."""
     same_bits: int
     """How many of these, from the first on, have the same bits in all that was compared."""
+    evaluations: int
+    """How many evaluations are equal, up to the difference."""
+    has_same_bits: bool
+    """Whether all that is equal, evaluations and the end too, has the same bits."""
     offset: int
     """How many steps the first run had made before."""
     exact: bool
     difference: Difference | None
+    at: Step | None
+    """Where the difference is, in the numbers of the second run."""
     equal: tuple[str, ...]
     """What is equal in the step of the difference, before it."""
     worst: Worst | None
@@ -46,76 +53,123 @@ def compare(one: Recording, other: Recording, *, offset: int = 0, exact: bool = 
         exact: whether every bit counts; else what rounding explains does not.
 
     Raises:
-        ReprosError: one of them has no step to compare.
+        ReprosError: they have nothing that can be compared.
     """
-    streams = (islice(one.steps(), offset, None), other.steps())
-    differ, count, same_bits = Differ(exact=exact), 0, 0
-    last: Compared | None = None
-    notes = _Notes()
-    while True:
-        steps = tuple(next(stream, None) for stream in streams)
-        if None in steps:
+    comparison = _Comparison(Differ(exact=exact), (one, other), offset)
+    for mine, theirs in _in_pairs(one, other, offset):
+        if not comparison.look(mine, theirs):
             break
-        mine, theirs = steps
-        assert mine is not None
-        assert theirs is not None
-        notes.look(mine, theirs)
-        last = differ.compare(mine, theirs)
-        if last.difference is not None:
-            break
-        same_bits += last.has_same_bits and same_bits == count
-        count += 1
-    difference = last.difference if last is not None else None
-    if difference is None:
-        difference = _end(steps, count, (one, other), offset)
-    return Result(
-        *(count, same_bits, offset, exact, difference),
-        last.equal if last is not None and last.difference is not None else (),
-        last.worst if last is not None else None,
-        last.tolerance if last is not None else None,
-        tuple(notes.texts(difference, count)),
-    )
+    return comparison.result(exact=exact)
 
 
-def _end(
-    steps: tuple[Step | None, ...], count: int, runs: tuple[Recording, Recording], offset: int
-) -> Difference | None:
-    """Return the difference of a run that goes on where the other has ended.
-
-    Raises:
-        ReprosError: nothing was compared.
-    """
-    mine, theirs = steps
-    if count == 0:
-        which = "either run" if mine is theirs is None else f"the {'first' if mine is None else 'second'} run"
-        after = f" after its first {offset} steps" if offset and mine is None else ""
-        raise ReprosError(f"{which} made no step of an optimizer and no backward pass{after}; nothing can be compared.")
-    if mine is None and theirs is None:
-        return None
-    texts = tuple(
-        "makes it" if step is not None else f"has ended (exit code {run.code})"
-        for step, run in zip(steps, runs, strict=True)
-    )
-    return Difference(
-        "steps", f"which the {'first' if theirs is None else 'second'} run alone makes", (texts[0], texts[1])
-    )
+def _in_pairs(one: Recording, other: Recording, offset: int) -> Iterator[tuple[Step | None, Step | None]]:
+    """Yield what both runs have at the same place of their order, or one alone; at last twice None."""
+    streams = one.steps(), other.steps()
+    first = (offset, 1) if offset else (0, 0)
+    heads = [next((step for step in streams[0] if step.key >= first), None), next(streams[1], None)]
+    while any(heads):
+        keys = [
+            None if head is None else (head.number + (offset if place else 0), head.key[1])
+            for place, head in enumerate(heads)
+        ]
+        chosen = min(key for key in keys if key is not None)
+        here = [key == chosen for key in keys]
+        yield heads[0] if here[0] else None, heads[1] if here[1] else None
+        for place in (0, 1):
+            if here[place]:
+                heads[place] = next(streams[place], None)
 
 
-class _Notes:
-    """What the reader should know beside the difference."""
+class _Comparison:
+    """What has been found so far."""
 
-    def __init__(self) -> None:
-        self._unseeded = self._compiled = False
+    def __init__(self, differ: Differ, runs: tuple[Recording, Recording], offset: int) -> None:
+        """Begin before anything is compared."""
+        self._differ, self._runs, self._offset = differ, runs, offset
+        self._notes = Notes(offset)
+        self._has = [False, False]
+        """Whether each run has anything."""
+        self._counts = {STEP: 0, EVALUATION: 0, END: 0}
+        """Of those that are equal, up to the difference."""
+        self._same_bits, self._has_same_bits = 0, True
+        self._found: tuple[Step, Difference, tuple[str, ...]] | None = None
+        self._last: Compared | None = None
 
-    def look(self, one: Step, other: Step) -> None:
-        """Look at a step of both."""
-        self._unseeded |= not (one.is_seeded and other.is_seeded)
-        self._compiled |= any(rank["compiled"] for step in (one, other) for rank in step.ranks)
+    def look(self, mine: Step | None, theirs: Step | None) -> bool:
+        """Look at what both runs have at one place, or one alone; return whether what follows matters."""
+        self._has = [self._has[0] or mine is not None, self._has[1] or theirs is not None]
+        if mine is None or theirs is None:
+            return self._look_at_one(mine, theirs)
+        if mine.kind != STEP and self._found is not None:
+            return True
+        self._notes.look(mine, theirs)
+        if mine.kind == EVALUATION and _is_cut(mine, theirs):
+            self._notes.cut.append(theirs)
+            return True
+        compared = self._differ.compare(mine, theirs)
+        if compared.difference is not None:
+            return self._differs(compared.difference, theirs, compared)
+        self._count(theirs, compared)
+        return True
 
-    def texts(self, difference: Difference | None, count: int) -> Iterator[str]:
-        """Yield the notes."""
-        is_random = difference is not None and difference.stage in _RANDOM and count == 0
-        if is_random and self._unseeded:
-            yield "a run seeds no random numbers of torch: with --seed N both begin with the same"
-        if self._compiled:
-            yield "a run compiles: from there on batches and outputs of modules are not compared"
+    def _look_at_one(self, mine: Step | None, theirs: Step | None) -> bool:
+        there = theirs if mine is None else replace(mine, number=mine.number - self._offset)
+        assert there is not None
+        if there.kind == EVALUATION:
+            self._notes.alone.append((there, theirs is None))
+        if there.kind != STEP or not all(self._has):
+            return True
+        texts = [f"has ended (exit code {run.code})" for run in self._runs]
+        texts[0 if theirs is None else 1] = "makes it"
+        what = f"which the {'first' if theirs is None else 'second'} run alone makes"
+        return self._differs(Difference("steps", what, (texts[0], texts[1])), there, None)
+
+    def _count(self, at: Step, compared: Compared) -> None:
+        if self._found is not None:
+            self._notes.equal_later = at
+            return
+        self._last = compared
+        self._has_same_bits &= compared.has_same_bits
+        if at.kind == STEP:
+            self._same_bits += compared.has_same_bits and self._same_bits == self._counts[STEP]
+        self._counts[at.kind] += 1
+
+    def _differs(self, difference: Difference, at: Step, compared: Compared | None) -> bool:
+        """Take a difference; return whether what follows matters."""
+        if self._found is not None:
+            self._notes.later = (at, difference)
+            return False
+        self._found = (at, difference, compared.equal if compared is not None else ())
+        self._last = compared or self._last
+        return at.kind == EVALUATION
+
+    def result(self, *, exact: bool) -> Result:
+        """Return what was found.
+
+        Raises:
+            ReprosError: nothing was compared.
+        """
+        if self._found is None and not any(self._counts.values()):
+            raise ReprosError(self._why_nothing())
+        at, difference, equal = self._found or (None, None, ())
+        return Result(
+            *(self._counts[STEP], self._same_bits, self._counts[EVALUATION], self._has_same_bits),
+            *(self._offset, exact, difference, at, equal),
+            self._last.worst if self._last is not None else None,
+            self._last.tolerance if self._last is not None else None,
+            tuple(self._notes.texts(at, difference)),
+        )
+
+    def _why_nothing(self) -> str:
+        if all(self._has):
+            return "the runs have no step, no evaluation and no end in common; nothing can be compared."
+        which = "either run" if not any(self._has) else f"the {'second' if self._has[0] else 'first'} run"
+        after = f" after its first {self._offset} steps" if self._offset and not self._has[0] else ""
+        what = "made no step of an optimizer and no backward pass, and called no module"
+        return f"{which} {what}{after}; nothing can be compared."
+
+
+def _is_cut(one: Step, other: Step) -> bool:
+    """Return whether an evaluation has passes that are not recorded, and not the same ones in both runs."""
+    shapes = [[len(rank["passes"]) for rank in step.ranks] for step in (one, other)]
+    return shapes[0] != shapes[1] and any(rank["cut"] for step in (one, other) for rank in step.ranks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from repros.compare.recording import END, STEP
 from repros.compare.run import Result
 from repros.text.layout import entries, entry
 from repros.text.styled import Text
@@ -29,23 +30,34 @@ def format_result(result: Result, width: int) -> Text:
 
 def headline(result: Result) -> str:
     """Return the answer in one sentence."""
-    if result.difference is not None:
-        step = result.steps + 1
-        where = f"step {step}" if not result.offset else f"step {step + result.offset} (step {step} of the second run)"
+    found, at = result.difference, result.at
+    if found is not None and at is not None:
+        where = at.where(result.offset)
+        if result.offset and at.kind == STEP:
+            where += f" ({at.where()} of the second run)"
         # What differs of a batch is a sentence already.
-        values = "" if result.difference.stage == "batch" else f": {' against '.join(result.difference.values)}"
-        return f"first difference: {where}, {result.difference.text}{values}"
-    last = result.steps + result.offset
-    through = f"equal through step {last}" if not result.offset else f"equal in steps {result.offset + 1} to {last}"
-    if result.exact or result.same_bits == result.steps:
-        return f"{through}: the same bits"
+        values = "" if found.stage == "batch" else f": {' against '.join(found.values)}"
+        return f"first difference: {where}, {found.text}{values}"
+    if result.has_same_bits:
+        return f"{_through(result)}: the same bits"
     worst = result.worst
     if worst is None:
-        return through
+        return _through(result)
     return (
-        f"{through} (largest relative difference {worst.relative:.1g} in {worst.where} at step {worst.step}, "
+        f"{_through(result)} (largest relative difference {worst.relative:.1g} in {worst.where} at step {worst.step}, "
         f"tolerance {worst.allowed:.1g})"
     )
+
+
+def _through(result: Result) -> str:
+    """Return how far two runs are equal."""
+    parts = []
+    if result.steps:
+        last = result.steps + result.offset
+        parts.append(f"through step {last}" if not result.offset else f"in steps {result.offset + 1} to {last}")
+    if result.evaluations:
+        parts.append(f"in {count(result.evaluations, 'evaluation')}")
+    return f"equal {' and '.join(parts) or 'at the end'}"
 
 
 def equal_before(result: Result) -> str:
@@ -55,8 +67,11 @@ def equal_before(result: Result) -> str:
         bits = result.same_bits
         exact = "" if bits == 0 else " bit for bit" if bits == result.steps else f", {count(bits, 'step')} bit for bit"
         parts.append(f"{count(result.steps, 'step')}{exact}")
+    if result.evaluations:
+        parts.append(count(result.evaluations, "evaluation"))
     if result.equal:
-        parts.append(f"in this step {', '.join(result.equal)}")
+        what = "step" if result.at is None else result.at.kind
+        parts.append(f"{'at the end' if what == END else f'in this {what}'} {', '.join(result.equal)}")
     return "; ".join(parts) or "nothing before it"
 
 

@@ -70,13 +70,13 @@ def tolerance_of(steps: tuple[Step, Step], number: int) -> Tolerance:
     """Return what explains a difference between two runs at a step.
 
     Args:
-        steps: that step of both runs.
-        number: its place among the steps compared, from 1.
+        steps: that step of both runs, or that evaluation.
+        number: its place among the steps compared, from 1; of what comes after a step, that of the step.
     """
     tensors = [each for step in steps for each in _tensors(step)]
     dtypes = [each["dtype"] for each in tensors if each["dtype"] in _EPS]
     dtype = max(dtypes, key=_EPS.__getitem__, default="float32")
-    passes = [each for step in steps for rank in step.ranks for each in rank["passes"]]
+    passes = [each for step in steps for rank in step.ranks for each in rank.get("passes", ())]
     return Tolerance(
         dtype,
         max((len(each["outputs"]) for each in passes), default=1) or 1,
@@ -87,9 +87,9 @@ def tolerance_of(steps: tuple[Step, Step], number: int) -> Tolerance:
 
 def _tensors(step: Step) -> Iterator[Summary]:
     for rank in step.ranks:
-        for field in ("gradients", "before"):
+        for field in ("gradients", "before", "parameters"):
             yield from (each for each in rank.get(field, {}).values() if each is not None and "dtype" in each)
-        for each in rank["passes"]:
+        for each in rank.get("passes", ()):
             for outputs in each["outputs"].values():
                 yield from (output for output in outputs if "dtype" in output)
 
@@ -98,9 +98,11 @@ def _terms(step: Step) -> int:
     """Return over how many elements the longest sum of a step goes: of a row of weights, or of a batch."""
     rows = 0
     for rank in step.ranks:
-        for each in rank["passes"]:
+        for each in rank.get("passes", ()):
             outputs = [output for found in each["outputs"].values() for output in found if output.get("shape")]
             rows += max((numel(output) // max(output["shape"][-1], 1) for output in outputs), default=0)
-    gradients = [each for rank in step.ranks for each in rank["gradients"].values() if each and each.get("shape")]
+    gradients = [
+        each for rank in step.ranks for each in rank.get("gradients", {}).values() if each and each.get("shape")
+    ]
     longest: int = max(1, rows, *(numel(each) // max(each["shape"][0], 1) for each in gradients))
     return longest

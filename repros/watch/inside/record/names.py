@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 _HIDDEN = {
@@ -57,13 +58,15 @@ class Names:
         found = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
         return list({id(parameter): parameter for parameter in found}.values())
 
-    def buffers(self) -> dict[str, Any]:
-        """Return the buffers of all modules that have a name, by theirs."""
+    def buffers(self, below: Any = None) -> dict[str, Any]:
+        """Return the buffers of all modules that have a name, by theirs; of those below a module alone, if one is given."""
         found: dict[str, Any] = {}
+        chosen = None if below is None else set(below.modules())
         for module, path in self._modules.items():
-            for name, buffer in module._buffers.items():
-                if buffer is not None:
-                    found.setdefault(f"{path}.{name}", buffer)
+            if chosen is None or module in chosen:
+                for name, buffer in module._buffers.items():
+                    if buffer is not None:
+                        found.setdefault(f"{path}.{name}", buffer)
         return found
 
     def _known(self, parameter: Any) -> str | None:
@@ -75,24 +78,30 @@ class Names:
         self._scans += 1
         if self._scans > _MOST_SCANS:
             return
-        roots = _find_roots()
+        roots = find_roots()
         if called is not None and all(root is not called for root in roots):
             roots.append(called)
         self._roots = list(map(weakref.ref, roots))
         for root in roots:
-            self._name(root, "", set())
+            self._name(root)
 
-    def _name(self, module: Any, path: str, above: set[int]) -> None:
-        if id(module) in above:
-            return
-        self._modules.setdefault(module, path or type(_unwrap(module)).__name__)
-        for name, parameter in module._parameters.items():
-            if parameter is not None and self._known(parameter) is None:
-                self._parameters[id(parameter)] = (weakref.ref(parameter), f"{path}.{name}".lstrip("."))
-        for name, child in module._modules.items():
-            if child is not None:
-                below = path if _is_wrapped(module, name) else f"{path}.{name}".lstrip(".")
-                self._name(child, below, above | {id(module)})
+    def _name(self, root: Any) -> None:
+        for path, module in paths(root):
+            self._modules.setdefault(module, path or type(_unwrap(module)).__name__)
+            for name, parameter in module._parameters.items():
+                if parameter is not None and self._known(parameter) is None:
+                    self._parameters[id(parameter)] = (weakref.ref(parameter), f"{path}.{name}".lstrip("."))
+
+
+def paths(module: Any, path: str = "", above: frozenset[int] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """Yield a module and all below it with their paths, those of wrappers left out."""
+    if id(module) in above:
+        return
+    yield path, module
+    for name, child in module._modules.items():
+        if child is not None:
+            below = path if _is_wrapped(module, name) else f"{path}.{name}".lstrip(".")
+            yield from paths(child, below, above | {id(module)})
 
 
 def _is_wrapped(module: Any, name: str) -> bool:
@@ -107,7 +116,7 @@ def _unwrap(module: Any) -> Any:
     return module
 
 
-def _find_roots() -> list[Any]:
+def find_roots() -> list[Any]:
     """Return the modules that no other module holds, those with the most modules below them first."""
     import torch
 

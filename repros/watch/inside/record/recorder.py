@@ -3,7 +3,9 @@
 A step's event has its number, the optimizer's, for each group of parameters the options (learning rate and others) and
 the names, the passes that led to it (`calls.Pass`), and by parameter's name the summaries of the optimizer's state and
 the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it. `kind` is
-`step` or `backward`: in a program that makes no step, each backward counts as one.
+`step` or `backward`: in a program that makes no step, each backward counts as one. An event of the kind `evaluation`
+has the passes that were not trained on since the event before, with the parameters and buffers of their modules at the
+first of them, and `end`, at the end of the process, what :mod:`.ends` has found.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from typing import Any
 
 from repros.inside.import_hooks import when_imported
 from repros.watch.inside.observe.optimizers import parameters_of
+from repros.watch.inside.record import scores
 from repros.watch.inside.record.calls import Calls
+from repros.watch.inside.record.ends import Ends
 from repros.watch.inside.record.names import Names
 from repros.watch.inside.record.request import Request
 from repros.watch.inside.record.summary import summarise
@@ -32,7 +36,12 @@ class Recorder:
         self._watch = watch
         self._most = request.steps
         self._names = Names()
-        self._calls = Calls(self._names, watch.events.failed)
+        self._calls = Calls(self._names, watch.events.failed, self._evaluating)
+        self._ends = Ends(watch, self._describe)
+        self._evaluated: dict[str, dict[str, Any]] = {"parameters": {}, "buffers": {}}
+        """Of the modules that were called without gradients since the last event, before the first call."""
+        self._known: dict[int, dict[int, str]] = {}
+        """The names of an optimizer's parameters when it was made, has loaded or has stepped last; both by `id`."""
         self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._number = 0
         self._backwards = 0
@@ -40,17 +49,31 @@ class Recorder:
         self._seeds = 0 if request.seed is None else -1
         """How often the program has seeded torch: the first time is the request's."""
         self._is_compiled = False
+        self._is_past = False
+        """Whether the program has gone on after the last step that is recorded."""
 
     def listen(self) -> None:
         """Listen to the observations of this process."""
         for name in ("before_backward", "differentiating", "after_backward", "before_step", "after_step"):
             self._watch.listen(name, getattr(self, f"_{name}"))
-        self._watch.listen("compiles", self._compiles)
-        self._watch.listen("seeded", self._seeded)
+        for name in ("compiles", "seeded", "handed", "made", "loaded"):
+            self._watch.listen(name, getattr(self, f"_{name}"))
+        self._watch.listen("ends", self._finish)
+        scores.listen(self._watch, self._scored)
+        self._ends.listen()
         when_imported("torch.nn.modules.module", self._calls.on)
 
     def _seeded(self, _: Any) -> None:
         self._seeds += 1
+
+    def _finish(self) -> None:
+        """Write what comes after the last event: nothing, where there were more steps than are recorded."""
+        if self._is_past or "torch.nn.modules.module" not in sys.modules:
+            return
+        self._write_evaluation(is_end=True)
+        found = self._ends.as_json()
+        if any(found.values()):
+            self._write("end", self._number, found)
 
     def _compiles(self) -> None:
         self._is_compiled = True
@@ -59,20 +82,58 @@ class Recorder:
     def _before_backward(self) -> None:
         self._calls.is_backward = True
 
+    def _handed(self, batch: Any) -> None:
+        if not self._is_over(self._number):
+            self._calls.hand(batch)
+
+    def _scored(self, metric: Any, method: str, given: Any, returned: Any) -> None:
+        import torch
+
+        if isinstance(returned, (int, float)):
+            returned = torch.tensor(float(returned), device="cpu")
+        is_module = isinstance(metric, torch.nn.Module)
+        name = self._names.of_module(metric) if is_module else type(metric).__name__
+        self._calls.call(f"{name}.{method}", given, returned)
+
+    def _made(self, optimizer: Any) -> None:
+        self._name(optimizer)
+
+    def _loaded(self, optimizer: Any, *_: Any) -> None:
+        self._name(optimizer)
+
+    def _name(self, optimizer: Any) -> dict[str, Any]:
+        """Return the parameters of an optimizer by their names, and keep the names."""
+        parameters = self._named(parameters_of(optimizer))
+        self._known[id(optimizer)] = {id(parameter): name for name, parameter in parameters.items()}
+        return parameters
+
+    def _evaluating(self, module: Any) -> None:
+        self._ends.pass_moment()
+        for name, parameter in self._named(list(module.parameters())).items():
+            if name not in self._evaluated["parameters"]:
+                self._evaluated["parameters"][name] = summarise(parameter)
+        for name, buffer in self._names.buffers(module).items():
+            if name not in self._evaluated["buffers"]:
+                self._evaluated["buffers"][name] = summarise(buffer)
+
     def _differentiating(self, tensors: Any) -> None:
-        for tensor in tensors if isinstance(tensors, (list, tuple)) else [tensors]:
-            self._calls.passes[-1].losses.append(summarise(tensor))
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        self._calls.passes[-1].losses += map(summarise, tensors)
+        self._calls.reach(tensors)
 
     def _after_backward(self) -> None:
         self._calls.is_backward = False
         self._calls.end_pass()
         if self._step is not None:
             self._step["has_backward"] = True
-        elif self._number == 0 and not self._is_over(self._backwards):
+        elif self._number == 0 and self._is_over(self._backwards):
+            self._is_past = True
+        elif self._number == 0:
             self._backwards += 1
             parameters = self._named(self._names.parameters())
             passes = [each.as_json() for each in self._calls.passes if each.losses or each.roots]
             found = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
+            self._write_evaluation()
             self._write("backward", self._backwards, {**found, "buffers": _summaries(self._names.buffers())})
 
     def _is_over(self, number: int) -> bool:
@@ -81,14 +142,13 @@ class Recorder:
     def _before_step(self, optimizer: Any, _: int) -> None:
         self._calls.is_backward = False
         if self._is_over(self._number):
+            self._is_past = True
             self._calls.off()
             return
-        parameters = self._named(parameters_of(optimizer))
-        names = {id(parameter): name for name, parameter in parameters.items()}
+        self._ends.pass_moment()
+        parameters = self._name(optimizer)
         self._step = {
-            "kind_of_optimizer": type(optimizer).__name__,
-            "groups": [_group(group, names) for group in optimizer.param_groups],
-            "state": _state(optimizer, parameters),
+            **self._describe(optimizer),
             "before": _summaries(parameters),
             "gradients": _gradients(parameters),
             "has_backward": False,
@@ -104,10 +164,31 @@ class Recorder:
         step["after"] = _summaries(parameters)
         step["buffers"] = _summaries(self._names.buffers())
         step["passes"] = self._calls.take()
+        self._write_evaluation()
         # Numbered as they end a step: one that steps within another's, as ZeroRedundancyOptimizer's, is recorded alone.
         step["optimizer"] = self._optimizers.setdefault(optimizer, len(self._optimizers))
         self._number += 1
         self._write("step", self._number, step)
+
+    def _describe(self, optimizer: Any) -> dict[str, Any]:
+        """Return the options and the state of an optimizer."""
+        names = self._known.get(id(optimizer), {})
+        found: dict[str, Any] = {}
+        for place, parameter in enumerate(parameters_of(optimizer)):
+            found[names.get(id(parameter), f"parameter {place}")] = parameter
+        names = {id(parameter): name for name, parameter in found.items()}
+        return {
+            "kind_of_optimizer": type(optimizer).__name__,
+            "groups": [_group(group, names) for group in optimizer.param_groups],
+            "state": _state(optimizer, found),
+        }
+
+    def _write_evaluation(self, *, is_end: bool = False) -> None:
+        """Write what was called since the last event and not trained on."""
+        is_cut, passes = self._calls.is_cut, self._calls.take_untrained(is_end=is_end)
+        if passes:
+            self._write("evaluation", self._number, {"passes": passes, "cut": is_cut, **self._evaluated})
+        self._evaluated = {"parameters": {}, "buffers": {}}
 
     def _named(self, parameters: list[Any]) -> dict[str, Any]:
         """Return parameters by their names, which are numbered where several have the same."""

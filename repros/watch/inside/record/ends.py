@@ -1,0 +1,151 @@
+"""The last state of every model and optimizer: as it is deleted, or as the process ends.
+
+What a function holds is gone when a program ends, so `torch.nn.Module` and `torch.optim.Optimizer` get a finalizer, to
+which Python hands an object that is about to go. The modules of a model go with it, before or after: nothing is
+recorded of a module all of whose tensors a model has that goes at the same moment.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from repros.inside.import_hooks import when_imported
+from repros.watch.inside.observe.compiling import unseen
+from repros.watch.inside.observe.patch import around
+from repros.watch.inside.record.names import find_roots, paths
+from repros.watch.inside.record.summary import summarise
+
+_MOST = 64
+"""Models whose end is recorded, and optimizers."""
+
+
+class _Model(NamedTuple):
+    """The last state of a model."""
+
+    born: int
+    tensors: frozenset[int]
+    """The `id` of each."""
+    parameters: dict[str, Any]
+    buffers: dict[str, Any]
+    trained: list[str]
+
+
+class Ends:
+    """The last states of this process's models and optimizers."""
+
+    def __init__(self, watch: Any, describe: Callable[[Any], dict[str, Any]]) -> None:
+        """Begin before anything is made.
+
+        Args:
+            watch: whose failures are counted.
+            describe: what returns the options and the state of an optimizer.
+        """
+        self._watch = watch
+        self._describe = describe
+        self._born: dict[int, int] = {}
+        """By `id`, when a module or an optimizer was made."""
+        self._models: list[_Model] = []
+        self._moment: list[_Model] = []
+        """Those of `_models` that went since the program has last made or called a module."""
+        self._alive: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Optimizers."""
+        self._optimizers: list[tuple[int, dict[str, Any]]] = []
+        self._is_over = False
+
+    def listen(self) -> None:
+        """Observe what is made and deleted from now on."""
+        when_imported("torch.nn.modules.module", lambda module: self._patch(module.Module, self._take_model))
+        when_imported("torch.optim.optimizer", lambda module: self._patch(module.Optimizer, self._take_optimizer))
+        self._watch.listen("made", self._alive.add)
+
+    def _patch(self, kind: Any, take: Callable[[Any], None]) -> None:
+        finalizer = getattr(kind, "__del__", None)
+
+        @unseen
+        def gone(of: Any) -> None:
+            if self._is_over:
+                return
+            try:
+                take(of)
+            except Exception as error:
+                self._watch.events.failed(error, "the end of a model or an optimizer")
+
+        def __del__(of: Any) -> None:  # noqa: N807 - it becomes this method
+            gone(of)
+            if finalizer is not None:
+                finalizer(of)
+
+        kind.__del__ = __del__
+        around(kind, "__init__", before=lambda args, _: self._make(args[0]))
+
+    def _make(self, of: Any) -> None:
+        self._born[id(of)] = len(self._born)
+        self.pass_moment()
+
+    def pass_moment(self) -> None:
+        """Note that the program goes on: what is deleted from now on does not go with what was."""
+        self._moment.clear()
+
+    def _take_model(self, root: Any) -> None:
+        if "_modules" not in root.__dict__ or len(self._models) >= _MOST:
+            return
+        found = {id(tensor) for tensor in _tensors(root)}
+        if not found or any(found <= model.tensors for model in self._moment):
+            return
+        model = _describe_model(root, self._born.get(id(root), len(self._born)), frozenset(found))
+        parts = [each for each in self._moment if each.tensors <= found]
+        self._models = [each for each in self._models if all(each is not part for part in parts)] + [model]
+        self._moment.append(model)
+
+    def _take_optimizer(self, optimizer: Any) -> None:
+        if "param_groups" in optimizer.__dict__ and len(self._optimizers) < _MOST:
+            born = self._born.get(id(optimizer), len(self._born))
+            self._optimizers.append((born, self._describe(optimizer)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the last states, those of what is left taken now: by name, of each model that has it, the first first.
+
+        `trained` has the names of parameters that require a gradient.
+        """
+        gc.collect()
+        for optimizer in list(self._alive):
+            self._take_optimizer(optimizer)
+        self.pass_moment()
+        for root in find_roots():
+            self._take_model(root)
+        self._is_over = True
+        fields: dict[str, dict[str, list[Any]]] = {"parameters": {}, "buffers": {}}
+        trained: set[str] = set()
+        for model in sorted(self._models, key=lambda each: each.born):
+            trained.update(model.trained)
+            for field, found in fields.items():
+                for name, summary in getattr(model, field).items():
+                    found.setdefault(name, []).append(summary)
+        optimizers = [each for _, each in sorted(self._optimizers, key=lambda pair: pair[0])]
+        return {**fields, "trained": sorted(trained), "optimizers": optimizers}
+
+
+def _named(root: Any, field: str) -> Iterator[tuple[str, Any]]:
+    for path, module in paths(root):
+        for name, tensor in getattr(module, field).items():
+            if tensor is not None:
+                yield f"{path}.{name}".lstrip("."), tensor
+
+
+def _tensors(root: Any) -> Iterator[Any]:
+    for field in ("_parameters", "_buffers"):
+        yield from (tensor for _, tensor in _named(root, field))
+
+
+def _describe_model(root: Any, born: int, tensors: frozenset[int]) -> _Model:
+    parameters, buffers = dict(_named(root, "_parameters")), dict(_named(root, "_buffers"))
+    return _Model(
+        born,
+        tensors,
+        {name: summarise(tensor) for name, tensor in parameters.items()},
+        {name: summarise(tensor) for name, tensor in buffers.items()},
+        [name for name, tensor in parameters.items() if tensor.requires_grad],
+    )
