@@ -19,7 +19,7 @@ from repros.compare.measure import Ruler, Worst
 from repros.compare.options import differing_option, list_names
 from repros.compare.recording import END, EVALUATION, STEP, Step
 from repros.compare.summaries import ZERO
-from repros.compare.tolerance import Tolerance, tolerance_of
+from repros.compare.tolerance import Tolerance, at_least, tolerance_of
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class Differ:
         self._ruler = Ruler(exact=exact)
         self._exact = exact
         self._seen = {kind: (Seen(), Seen()) for kind in (STEP, EVALUATION)}
+        self._of_steps: Tolerance | None = None
+        """Of the last step."""
         self._is_alike = True
         """Whether the ranks and passes of all steps so far had the same rows."""
         self._number = 0
@@ -77,6 +79,10 @@ class Differ:
         if one.kind == END:
             one, other = common_ends(one, other)
         tolerance = tolerance_of((one, other), max(self._number, 1))
+        if one.kind == STEP:
+            self._of_steps = tolerance
+        elif self._of_steps is not None:  # what led to these parameters
+            tolerance = at_least(tolerance, self._of_steps)
         self._ruler.begin(tolerance)
         equal: list[str] = []
         difference = None

@@ -15,10 +15,11 @@ def common_ends(one: Step, other: Step) -> tuple[Step, Step]:
     A program may make several models with parameters of one name, which are numbered as they were made: where one run
     has more of them than the other, nothing says which are the same.
     """
-    return tuple(  # type: ignore[return-value] - two
-        replace(step, ranks=tuple(rank | _only(rank, fields) for rank in step.ranks))
-        for step, fields in ((step, _common(one, other)) for step in (one, other))
+    fields = _common(one, other)
+    first, second = (
+        replace(step, ranks=tuple({**rank, **_only(rank, fields)} for rank in step.ranks)) for step in (one, other)
     )
+    return first, second
 
 
 def _common(one: Step, other: Step) -> dict[str, dict[str, int]]:

@@ -153,11 +153,18 @@ class _Comparison:
             raise ReprosError(self._why_nothing())
         at, difference, equal = self._found or (None, None, ())
         return Result(
-            *(self._counts[STEP], self._same_bits, self._counts[EVALUATION], self._has_same_bits),
-            *(self._offset, exact, difference, at, equal),
-            self._last.worst if self._last is not None else None,
-            self._last.tolerance if self._last is not None else None,
-            tuple(self._notes.texts(at, difference)),
+            steps=self._counts[STEP],
+            same_bits=self._same_bits,
+            evaluations=self._counts[EVALUATION],
+            has_same_bits=self._has_same_bits,
+            offset=self._offset,
+            exact=exact,
+            difference=difference,
+            at=at,
+            equal=equal,
+            worst=self._last.worst if self._last is not None else None,
+            tolerance=self._last.tolerance if self._last is not None else None,
+            notes=tuple(self._notes.texts(at, difference)),
         )
 
     def _why_nothing(self) -> str:

@@ -85,6 +85,12 @@ def tolerance_of(steps: tuple[Step, Step], number: int) -> Tolerance:
     )
 
 
+def at_least(one: Tolerance, other: Tolerance) -> Tolerance:
+    """Return a tolerance with the coarser format, the more modules and the longer sum of two, at the first's step."""
+    dtype = max(one.dtype, other.dtype, key=_EPS.__getitem__)
+    return Tolerance(dtype, max(one.modules, other.modules), max(one.terms, other.terms), one.step)
+
+
 def _tensors(step: Step) -> Iterator[Summary]:
     for rank in step.ranks:
         for field in ("gradients", "before", "parameters"):

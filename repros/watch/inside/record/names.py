@@ -21,6 +21,8 @@ _WRAPPERS = {
     *("ShardedDataParallel", "_LightningModuleWrapperBase", "CheckpointWrapper"),
 }
 """Classes whose attribute `module` is what they wrap."""
+_HELD_BY_NONE = "_ResultMetric"
+"""The class that Lightning makes for each logged value: to look for these would use up the scans."""
 _MOST_SCANS = 100
 
 
@@ -40,7 +42,7 @@ class Names:
 
     def of_module(self, module: Any) -> str:
         """Return a module's name; the class's for one that no other holds."""
-        if module not in self._modules:
+        if module not in self._modules and type(module).__name__ != _HELD_BY_NONE:
             self._scan(module)
         return self._modules.setdefault(module, type(module).__name__)
 
@@ -54,12 +56,13 @@ class Names:
 
     def parameters(self) -> list[Any]:
         """Return the trained parameters of all modules that have a name, each once, in the order of their modules."""
-        roots = filter(None, (reference() for reference in self._roots))
+        # Not by their truth: that of what torch.compile returns is the length of what it wraps.
+        roots = [root for root in (reference() for reference in self._roots) if root is not None]
         found = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
         return list({id(parameter): parameter for parameter in found}.values())
 
     def buffers(self, below: Any = None) -> dict[str, Any]:
-        """Return the buffers of all modules that have a name, by theirs; of those below a module alone, if one is given."""
+        """Return the buffers of all modules that have a name, by theirs; or of those below a module alone."""
         found: dict[str, Any] = {}
         chosen = None if below is None else set(below.modules())
         for module, path in self._modules.items():
