@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from repros.compare.recording import Step
+from repros.watch.inside.record.calls import LOADER
 
 _MOST_NAMED = 4
 
@@ -61,6 +62,31 @@ def common_inputs(one: Step, other: Step) -> list[str]:
     return outermost or sorted(common, key=lambda name: name.count("."))[:1]
 
 
+def renamed(one: Step, other: Step) -> Step:
+    """Return the second of two steps with the first's name for its outermost module, if that is of another class.
+
+    An outermost module is known by its class. Where each step calls one, and the modules below have the same names in
+    both, it counts as the same.
+    """
+    sides = [{name for _, _, each in passes_of(step) for name in each["roots"]} for step in (one, other)]
+    if sides[0] == sides[1] or len(sides[0]) != 1 or len(sides[1]) != 1:
+        return other
+    (mine,), (theirs,) = sides
+    below = [{name for _, _, each in passes_of(step) for name in each["outputs"]} for step in (one, other)]
+    if below[0] - {mine} != below[1] - {theirs}:
+        return other
+    ranks = [{**rank, "passes": [_renamed(each, theirs, mine) for each in rank["passes"]]} for rank in other.ranks]
+    return replace(other, ranks=tuple(ranks))
+
+
+def _renamed(each: Mapping[str, Any], name: str, new: str) -> dict[str, Any]:
+    fields = {
+        field: {new if key == name else key: value for key, value in each[field].items()}
+        for field in ("inputs", "outputs")
+    }
+    return {**each, **fields, "roots": [new if root == name else root for root in each["roots"]]}
+
+
 def rows_of(step: Step, name: str) -> list[Row]:
     """Return the rows that a module was given in a step, in all ranks and passes."""
     ranks = len(step.ranks)
@@ -91,10 +117,10 @@ def compare_batches(
     rows = rows_of(one, name), rows_of(other, name)
     if len(rows[0]) != len(rows[1]):
         sizes = tuple(f"{len(each)} rows" for each in rows)
-        return BatchGap(f"input of {name}: {sizes[0]} against {sizes[1]}", (sizes[0], sizes[1])), False
+        return BatchGap(f"{_title(name)}: {sizes[0]} against {sizes[1]}", (sizes[0], sizes[1])), False
     if shapes[0] != shapes[1]:
         texts = " and ".join(shapes[0]), " and ".join(shapes[1])
-        return BatchGap(f"input of {name}: {texts[0]} against {texts[1]}", texts), False
+        return BatchGap(f"{_title(name)}: {texts[0]} against {texts[1]}", texts), False
     counts = [Counter(row.key for row in each) for each in rows]
     lacking, extra = (_beyond(rows[0], counts[1]), _beyond(rows[1], counts[0]))
     if not lacking:
@@ -103,6 +129,11 @@ def compare_batches(
     if not left[0]:
         return None, False
     return _describe(name, left[0], left[1], counts, seen), False
+
+
+def _title(name: str) -> str:
+    """Return what a sentence calls the rows of a module, or of the loaders of a program that calls no module."""
+    return "rows of the loaders" if name == LOADER else f"input of {name}"
 
 
 def _shapes(step: Step, name: str) -> list[str]:
@@ -150,7 +181,7 @@ def _describe(
     again = [row for row in extra if row.key in seen[1].rows]
     before = [row for row in lacking if row.key in seen[1].rows]
     rows = sum(counts[0].values())
-    said = [f"input of {name}: {len(lacking)} of {rows} rows of the first run are not in the second's batch"]
+    said = [f"{_title(name)}: {len(lacking)} of {rows} rows of the first run are not in the second's batch"]
     if twice:
         said.append(f"the second run has {_places(twice)} more than once")
     elif again:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from repros.compare.batches import Seen, are_in_order, common_inputs, compare_batches, rows_of
+from repros.compare.batches import Seen, are_in_order, common_inputs, compare_batches, renamed, rows_of
 from repros.compare.ends import common_ends, optimizers_of
 from repros.compare.layout import Pair, loss_pairs, output_pairs, tensor_pairs
 from repros.compare.measure import Ruler, Worst
@@ -76,8 +76,7 @@ class Differ:
     def compare(self, one: Step, other: Step) -> Compared:
         """Compare the next step of both runs, or the next evaluation, or the end."""
         self._number += one.kind == STEP
-        if one.kind == END:
-            one, other = common_ends(one, other)
+        one, other = common_ends(one, other) if one.kind == END else (one, renamed(one, other))
         tolerance = tolerance_of((one, other), max(self._number, 1))
         if one.kind == STEP:
             self._of_steps = tolerance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from repros.compare.differ import Difference
-from repros.compare.recording import EVALUATION, Step
+from repros.compare.recording import EVALUATION, STEP, Step
 from repros.text.wording import count
 
 _RANDOM = {"batch", "parameter before the step", "parameter", "output of module"}
@@ -18,18 +18,17 @@ class Notes:
     def __init__(self, offset: int) -> None:
         """Begin before the first step, `offset` steps of the first run after its own."""
         self._offset = offset
-        self._unseeded = self._compiled = False
+        self._unseeded = self._compiled = self._has_steps = False
         self.alone: list[tuple[Step, bool]] = []
         """Evaluations of one run alone, each with whether it is the first run."""
         self.cut: list[Step] = []
         """Evaluations of which too little is recorded to compare them."""
         self.later: tuple[Step, Difference] | None = None
         """The first step that differs after an evaluation that does."""
-        self.equal_later: Step | None = None
-        """The last equal step after an evaluation that differs."""
 
     def look(self, one: Step, other: Step) -> None:
         """Look at what both runs have."""
+        self._has_steps |= one.kind == STEP
         self._unseeded |= not (one.is_seeded and other.is_seeded)
         self._compiled |= any(rank["compiled"] for step in (one, other) for rank in step.ranks)
 
@@ -41,7 +40,7 @@ class Notes:
             difference: that difference.
         """
         if at is not None and at.kind == EVALUATION:
-            yield self._of_steps()
+            yield from self._of_steps()
         is_random = at is not None and difference is not None and difference.stage in _RANDOM and at.number < 2  # noqa: PLR2004
         if is_random and self._unseeded:
             yield "a run seeds no random numbers of torch: with --seed N both begin with the same"
@@ -57,8 +56,10 @@ class Notes:
             where = self.cut[0].where(self._offset)
             yield f"too little is recorded to compare {where}: it has too many passes, and others in each run"
 
-    def _of_steps(self) -> str:
+    def _of_steps(self) -> Iterator[str]:
+        """Yield what became of the steps after an evaluation that differs."""
         if self.later is not None:
             step, found = self.later
-            return f"the first step that differs is {step.where(self._offset)}: {found.text}"
-        return "no step differs"
+            yield f"the first step that differs is {step.where(self._offset)}: {found.text}"
+        elif self._has_steps:
+            yield "no step differs"

@@ -126,7 +126,6 @@ class _Comparison:
 
     def _count(self, at: Step, compared: Compared) -> None:
         if self._found is not None:
-            self._notes.equal_later = at
             return
         self._last = compared
         self._has_same_bits &= compared.has_same_bits

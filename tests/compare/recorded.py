@@ -68,6 +68,34 @@ def step(
     }
 
 
+def evaluation(*passes: Mapping[str, Any], weight: Sequence[float] = (1.0, 2.0), **changes: Any) -> dict[str, Any]:
+    """Return what one rank records of an evaluation of the parameter `weight`."""
+    return {
+        "kind": "evaluation",
+        "seeded": True,
+        "compiled": False,
+        "cut": False,
+        "parameters": {"weight": summary(weight)},
+        "buffers": {},
+        "passes": [{**each, "losses": []} for each in passes or [forward([1.0, 2.0], Net=[3.0, 4.0])]],
+        **changes,
+    }
+
+
+def end(*weights: Sequence[float], rate: float = 0.1, trained: Sequence[str] = ("weight",)) -> dict[str, Any]:
+    """Return what one rank records at its end, of models with one parameter `weight` and of an optimizer."""
+    group = {"options": {"lr": rate}, "names": ["weight"]}
+    return {
+        "kind": "end",
+        "seeded": True,
+        "compiled": False,
+        "parameters": {"weight": [summary(values) for values in weights or [(0.5, 1.5)]]},
+        "buffers": {},
+        "trained": list(trained),
+        "optimizers": [{"kind_of_optimizer": "SGD", "groups": [group], "state": {}}],
+    }
+
+
 def recording(folder: Path, *ranks: Sequence[Mapping[str, Any]], code: int = 0) -> Recording:
     """Return a recording of these steps of each rank, written into a folder."""
     folder.mkdir()

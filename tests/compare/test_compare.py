@@ -95,6 +95,57 @@ def test_ranks_that_are_left_alone_differ(compare: Compare) -> None:
     assert (found["stage"], found["rank"]) == ("gradient", "rank 0")
 
 
+def test_a_validation_in_training_mode_is_named_and_so_is_the_step_that_it_changes(compare: Compare) -> None:
+    said = compare("drop=0.2 evaluate=yes", "drop=0.2 evaluate=yes mode=train", code=1)
+    found = said["difference"]
+    assert (found["step"], found["kind"], found["what"]) == (1, "evaluation", "output of module blocks.0.drop")
+    assert said["notes"] == ["the first step that differs is step 2: output of module blocks.0.drop"]
+
+
+@pytest.mark.long
+def test_validations_shift_no_step(compare: Compare) -> None:
+    said = compare("evaluate=yes", "", code=0)
+    assert (said["steps"], said["evaluations"]) == (8, 0)
+    assert said["notes"] == [
+        "the first run alone makes the evaluation after step 1 and at 7 other places: these are not compared"
+    ]
+
+
+@pytest.mark.long(keep=3)
+@pytest.mark.parametrize(
+    ("program", "kind", "what", "values"),
+    [
+        ("loaded", "end", "learning rate of 5 parameters", ("0.1", "0.5")),
+        ("buffers", "end", "buffer scale", ("sum 1", "sum 2")),
+        ("frozen", "end", "parameters that require a gradient in one run alone", None),
+        ("merged", "evaluation", "output of module layers.2", None),
+        ("unused", "evaluation", "batch: input of Net: 4 of 4 rows", None),
+        ("last", "evaluation", "batch: input of Net: 4 of 4 rows", None),
+        ("loader", "evaluation", "batch: rows of the loaders: 4 rows against 1 rows", ("4 rows", "1 rows")),
+        ("score", "evaluation", "output of BinaryF1Score.compute()", ("sum 0.666666687", "sum 0")),
+    ],
+)
+def test_what_no_step_follows_is_compared(
+    warm_python: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    program: str,
+    kind: str,
+    what: str,
+    values: tuple[str, str] | None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [str(warm_python), str(TRAIN.with_name("states.py")), program]
+    assert main(["compare", "--json", "--", *words]) == 0, capfd.readouterr().err
+    assert "the same bits" in json.loads(capfd.readouterr().out)["answer"]
+    assert main(["compare", "--json", "--", *words, "--", *words, "changed"]) == 1, capfd.readouterr().err
+    found = json.loads(capfd.readouterr().out)["difference"]
+    assert found["kind"] == kind
+    assert found["what"].startswith(what)
+    assert values is None or (found["first"], found["second"]) == values
+
+
 def test_the_terminal_gets_the_answer_and_both_values(
     warm_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

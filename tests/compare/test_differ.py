@@ -11,7 +11,7 @@ import pytest
 from repros.compare.run import Result, compare
 from repros.compare.text import equal_before, headline
 from repros.errors import ReprosError
-from tests.compare.recorded import forward, recording, step, summary
+from tests.compare.recorded import end, evaluation, forward, recording, rows, step, summary
 
 
 def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options: Any) -> Result:
@@ -176,3 +176,99 @@ def test_a_parameter_that_one_run_does_not_train_is_named(tmp_path: Path) -> Non
     found = compared(tmp_path, [step()], [step() | {"gradients": {}}]).difference
     assert found is not None
     assert (found.text, found.values) == ("gradient of weight", ("sum 1", "none"))
+
+
+def test_an_evaluation_that_differs_is_named_with_what_became_of_the_steps(tmp_path: Path) -> None:
+    one = [step(), evaluation(), step(), evaluation(), end()]
+    other = [step(), evaluation(), step(), evaluation(forward([1.0, 2.0], Net=[3.0, 8.0])), end()]
+    result = compared(tmp_path, one, other)
+    assert headline(result).startswith("first difference: the evaluation after step 2, output of module Net: largest")
+    assert equal_before(result) == "2 steps bit for bit; 1 evaluation; in this evaluation batch, parameters"
+    assert result.notes == ("no step differs",)
+
+
+def test_a_step_that_differs_after_an_evaluation_does_is_a_note(tmp_path: Path) -> None:
+    one, other = (
+        [evaluation(weight=weight), step(), step(rate=rate)] for weight, rate in (((1.0, 2.0), 1.0), ((3.0, 2.0), 2.0))
+    )
+    result = compared(tmp_path, one, other)
+    assert headline(result).startswith("first difference: the evaluation before step 1, parameter weight")
+    assert result.notes == ("the first step that differs is step 2: learning rate of weight",)
+
+
+def test_an_evaluation_of_one_run_alone_is_a_note_and_shifts_no_step(tmp_path: Path) -> None:
+    result = compared(tmp_path, [step(), evaluation(), step(), evaluation()], [step(), step()])
+    assert headline(result) == "equal through step 2: the same bits"
+    assert result.notes == (
+        "the first run alone makes the evaluation after step 1 and at 1 other place: these are not compared",
+    )
+
+
+def test_an_evaluation_is_one_however_its_rows_are_spread(tmp_path: Path) -> None:
+    whole = evaluation(forward([1.0, 2.0, 3.0, 4.0], Net=[1.0, 2.0, 3.0, 4.0]))
+    ranks = [[evaluation(forward([1.0, 3.0], Net=[1.0, 3.0]))], [evaluation(forward([2.0, 4.0], Net=[2.0, 4.0]))]]
+    assert compared(tmp_path, [whole], ranks).difference is None
+    (tmp_path / "again").mkdir()
+    other = [ranks[0], [evaluation(forward([2.0, 4.0], Net=[2.0, 5.0]))]]
+    assert compared(tmp_path / "again", [whole], other).difference is not None
+
+
+def test_what_a_process_evaluates_in_several_parts_is_one_evaluation(tmp_path: Path) -> None:
+    parts = [evaluation(forward([value], Net=[value])) for value in (1.0, 2.0)]
+    whole = evaluation(forward([1.0], Net=[1.0]), forward([2.0], Net=[2.0]))
+    assert headline(compared(tmp_path, [step(), *parts], [step(), whole])) == (
+        "equal through step 1 and in 1 evaluation: the same bits"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "answer"),
+    [
+        (end((0.5, 1.0)), "parameter weight: largest element 1.5 against largest element 1"),
+        (end(rate=0.3), "learning rate of weight: 0.1 against 0.3"),
+        (end(trained=["bias"]), "parameters that require a gradient in one run alone: weight against bias"),
+    ],
+)
+def test_a_state_without_a_step_is_seen_at_the_end(tmp_path: Path, changed: dict[str, Any], answer: str) -> None:
+    result = compared(tmp_path, [step(), end()], [step(), changed])
+    assert headline(result) == f"first difference: the end, {answer}"
+
+
+def test_models_of_one_name_are_compared_where_both_runs_have_equally_many(tmp_path: Path) -> None:
+    one = [step(), end((0.5, 1.5), (1.0, 1.0))]
+    found = compared(tmp_path, one, [step(), end((0.5, 1.5), (1.0, 2.0))]).difference
+    assert found is not None
+    assert found.text == "parameter weight (2)"
+    (tmp_path / "again").mkdir()
+    assert compared(tmp_path / "again", one, [step(), end((7.0, 7.0))]).difference is None
+
+
+def test_a_program_that_evaluates_alone_resumes_after_the_last_step(tmp_path: Path) -> None:
+    one = [step(), evaluation(), step(), evaluation(weight=(0.5, 1.5))]
+    same = compared(tmp_path, one, [evaluation(weight=(0.5, 1.5))], offset=2)
+    assert headline(same) == "equal in 1 evaluation: the same bits"
+    (tmp_path / "again").mkdir()
+    assert headline(compared(tmp_path / "again", one, [evaluation(weight=(1.0, 2.0))], offset=2)) == (
+        "first difference: the evaluation after step 2, parameter weight: sum 2 against sum 3"
+    )
+
+
+def test_an_evaluation_that_is_not_recorded_whole_is_compared_pass_by_pass_alone(tmp_path: Path) -> None:
+    parts = [forward([value], Net=[value]) for value in (1.0, 2.0)]
+    one = [step(), evaluation(*parts, cut=True)]
+    result = compared(tmp_path, one, [step(), evaluation(forward([1.0, 2.0], Net=[1.0, 2.0]))])
+    assert result.difference is None
+    assert result.notes == (
+        "too little is recorded to compare the evaluation after step 1: it has too many passes, and others in each run",
+    )
+    (tmp_path / "again").mkdir()
+    other = [step(), evaluation(parts[0], forward([2.0], Net=[9.0]), cut=True)]
+    assert compared(tmp_path / "again", one, other).difference is not None
+
+
+def test_an_outermost_module_of_another_class_is_the_same_if_those_below_are(tmp_path: Path) -> None:
+    one = evaluation(forward([1.0], layer=[1.0], Net=[1.0]))
+    passes = forward([1.0], layer=[1.0], Changed=[2.0]) | {"inputs": {"Changed": rows(1.0)}, "roots": ["Changed"]}
+    assert headline(compared(tmp_path, [one], [evaluation(passes)])) == (
+        "first difference: the evaluation before step 1, output of module Net: sum 1 against sum 2"
+    )

@@ -2,7 +2,8 @@
 
     python -m tests.tools.compare_catalogue record FOLDER [--stack current] [RPR-0005 ...]
 
-records both variants of each on a stack into folders below FOLDER; those that are there are left as they are.
+records both variants of each on a stack into folders below FOLDER, a failure that the stack does not have on its home;
+those that are there are left as they are.
 
     python -m tests.tools.compare_catalogue compare FOLDER [--keep] [RPR-0005 ...]
 
@@ -21,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 from repros.compare.recording import Recording, record
@@ -57,16 +58,32 @@ LIBRARIES = (
 )
 
 
-def pairs_of(stack_name: str, ids: list[str]) -> Iterator[tuple[Repro, Variant, Variant]]:
-    """Yield the silent failures that the stack has, with the variant that fails and the first documented fix."""
+class Failure(NamedTuple):
+    """A silent failure with the variant that fails and the first documented fix, on a stack that has it."""
+
+    repro: Repro
+    failing: Variant
+    fixed: Variant
+    stack: str
+
+
+def failures_of(stack_name: str, ids: list[str]) -> Iterator[Failure]:
+    """Yield the silent failures of the stack, and the others on their homes."""
     repros = [each for each in catalogue.load() if each.silent and (not ids or each.id in ids)]
-    runs = {run.key: run for run in runs_of(repros, [stack_name])}
+    there = list(_failures_on(stack_name, repros))
+    yield from there
+    ids_there = {each.repro.id for each in there}
+    yield from _failures_on("home", [each for each in repros if each.id not in ids_there])
+
+
+def _failures_on(stack_name: str, repros: list[Repro]) -> Iterator[Failure]:
+    runs = list(runs_of(repros, [stack_name]))
     for repro in repros:
-        mine = [run for run in runs.values() if run.repro.id == repro.id]
+        mine = [run for run in runs if run.repro.id == repro.id]
         failing = [run.variant for run in mine if run.fails]
         fixed = [run.variant for run in mine if run.variant.outcome is Outcome.PASSES and not run.variant.contrast]
         if failing and fixed:
-            yield repro, failing[0], fixed[0]
+            yield Failure(repro, failing[0], fixed[0], mine[0].stack)
 
 
 def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], folder: Path) -> None:
@@ -97,13 +114,13 @@ def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], f
     (folder / ENDING).write_text(json.dumps({**ending, "seconds": round(time.monotonic() - begun, 1)}))
 
 
-def record_all(pairs: list[tuple[Repro, Variant, Variant]], python: Path, folder: Path) -> None:
-    """Record both variants of each pair, one after another, where torch and the libraries are imported once."""
-    heavy = [pair for pair in pairs if pair[0].path.parent.name in HEAVY]
-    light = [pair for pair in pairs if pair not in heavy]
-    alone, several = ([pair for pair in light if (pair[0].processes > 1) is ranks] for ranks in (False, True))
+def record_all(failures: list[Failure], python: Path, folder: Path) -> None:
+    """Record both variants of each failure, one after another, where torch and the libraries are imported once."""
+    heavy = [each for each in failures if each.repro.path.parent.name in HEAVY]
+    light = [each for each in failures if each not in heavy]
+    alone, several = ([each for each in light if (each.repro.processes > 1) is ranks] for ranks in (False, True))
     # The quick ones first; ranks import torch themselves.
-    heavy.sort(key=lambda pair: pair[0].processes)
+    heavy.sort(key=lambda each: each.repro.processes)
     for chosen, modules in ((alone, TORCH), (heavy, TORCH + LIBRARIES), (several, TORCH)):
         if not chosen:
             continue
@@ -114,7 +131,7 @@ def record_all(pairs: list[tuple[Repro, Variant, Variant]], python: Path, folder
             tempfile.TemporaryDirectory() as place,
             warm_python(python, Path(place), environ, *modules, options=options) as warm,
         ):
-            for repro, failing, fixed in chosen:
+            for repro, failing, fixed, _ in chosen:
                 for variant in (failing, fixed):
                     record_variant(repro, variant, (warm, python), folder / repro.id / variant.name)
                     ending = (folder / repro.id / variant.name / ENDING).read_text()
@@ -127,8 +144,9 @@ def load(folder: Path) -> Recording:
     return Recording(folder, ending["code"], tuple(ending["failures"]), ending["whole"])
 
 
-def compare_variants(repro: Repro, failing: Variant, fixed: Variant, stack_name: str, folder: Path) -> dict[str, Any]:
+def compare_variants(failure: Failure, folder: Path) -> dict[str, Any]:
     """Return what the comparison of the two recordings of a failure gives."""
+    repro, failing, fixed, stack_name = failure
     runs = [load(folder / repro.id / variant.name) for variant in (fixed, failing)]
     line: dict[str, Any] = {"repro": repro.id, "stack": stack_name, "fixed": fixed.name, "failing": failing.name}
     line["exits"] = [run.code for run in runs]
@@ -139,7 +157,9 @@ def compare_variants(repro: Repro, failing: Variant, fixed: Variant, stack_name:
         return {**line, "status": "nothing to compare", "reason": str(error)}
     found = result.difference
     line |= {"status": "equal" if found is None else "different", "steps": result.steps}
-    if found is not None:
+    line["evaluations"] = result.evaluations
+    if found is not None and result.at is not None:
+        line |= {"where": result.at.where(), "notes": result.notes}
         line |= {"stage": found.stage, "text": found.text, "values": found.values, "rank": found.rank}
         line |= {"relative": found.relative, "equal": result.equal}
     return line
@@ -154,19 +174,22 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write the lines into tests/compare/catalogue.jsonl")
     parser.add_argument("repros", nargs="*")
     asked = parser.parse_args()
-    python = ensure(stack(asked.stack), lambda line: print(line, file=sys.stderr))
-    pairs = list(pairs_of(asked.stack, asked.repros))
+    failures = list(failures_of(asked.stack, asked.repros))
     if asked.action == "compare":
         there = [
-            pair for pair in pairs if all((asked.folder / pair[0].id / v.name / ENDING).exists() for v in pair[1:])
+            each
+            for each in failures
+            if all((asked.folder / each.repro.id / v.name / ENDING).exists() for v in (each.failing, each.fixed))
         ]
-        lines = [compare_variants(*pair, asked.stack, asked.folder) for pair in there]
+        lines = [compare_variants(each, asked.folder) for each in there]
         text = "".join(f"{json.dumps(line)}\n" for line in sorted(lines, key=lambda line: line["repro"]))
         print(text, end="")
         if asked.keep:
             KEPT.write_text(text, "utf-8")
         return
-    record_all(pairs, python, asked.folder.absolute())
+    for name in dict.fromkeys(each.stack for each in failures):
+        python = ensure(stack(name), lambda line: print(line, file=sys.stderr))
+        record_all([each for each in failures if each.stack == name], python, asked.folder.absolute())
 
 
 if __name__ == "__main__":

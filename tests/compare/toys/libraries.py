@@ -57,6 +57,9 @@ def with_lightning():
         def training_step(self, batch, _):
             return nn.functional.mse_loss(self.net(batch[0]), batch[1])
 
+        def validation_step(self, batch, _):
+            self.log("loss", nn.functional.mse_loss(self.net(batch[0]), batch[1]))
+
         def configure_optimizers(self):
             return torch.optim.AdamW(self.parameters(), lr=0.01)
 
@@ -71,7 +74,8 @@ def with_lightning():
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(Module(), DataLoader(Rows(), batch_size=BATCH // PASSES // RANKS))
+    validation = DataLoader(Rows(), batch_size=BATCH) if words.get("validate") else None
+    trainer.fit(Module(), DataLoader(Rows(), batch_size=BATCH // PASSES // RANKS), validation)
 
 
 def with_accelerate():
@@ -105,7 +109,10 @@ def with_trainer():
         remove_unused_columns=False,
         seed=0,
     )
-    Trainer(Net(), arguments, train_dataset=Rows()).train()
+    trainer = Trainer(Net(), arguments, train_dataset=Rows(), eval_dataset=Rows())
+    trainer.train()
+    if words.get("validate"):
+        trainer.evaluate()
 
 
 if __name__ == "__main__":

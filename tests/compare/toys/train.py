@@ -115,6 +115,18 @@ def batches(rank, world, begin):
         yield [next(loader) for _ in range(passes)]
 
 
+def evaluate(when, plain, net, rank, world):
+    """Call a model without gradients on rows of its own, of which each rank has its part, if it is time for that."""
+    if word("evaluate") not in when:
+        return
+    net = plain if word("evaluate") == "bare" else net
+    net.train(word("mode") == "train")
+    with torch.no_grad():
+        for inputs in Rows().inputs[: 2 * BATCH][rank::world].split(int(word("rows", "8"))):
+            net(inputs)
+    net.train()
+
+
 def main():
     if word("ranks"):
         distributed.init_process_group("gloo")
@@ -142,6 +154,7 @@ def main():
             nn.utils.clip_grad_norm_(net.parameters(), 0.5, foreach=word("clip") == "foreach")
         optimizer.step()
         scheduler.step()
+        evaluate({"yes", "bare"}, plain, net, rank, world)
         if word("save") == str(step + 1):
             states = {
                 "net": plain.state_dict(),
@@ -149,6 +162,7 @@ def main():
                 "scheduler": scheduler.state_dict(),
             }
             torch.save(states, word("file"))
+    evaluate({"end"}, plain, net, rank, world)
     if word("ranks"):
         distributed.destroy_process_group()
 

@@ -25,7 +25,7 @@ _MOST_OUTPUTS = 20_000
 _MOST_BATCHES = 1000
 """Batches of loaders that are recorded where no module takes them."""
 _MARK = "repros pass"
-_LOADER = "DataLoader"
+LOADER = "DataLoader"
 _numbers = itertools.count()
 
 
@@ -165,10 +165,10 @@ class Calls:
         tensors = [] if self._has_called or len(self.passes) > _MOST_BATCHES else list(_tensors(batch))
         rows = _attempt(lambda: rows_of(tensors)) if tensors else None
         if rows is not None:
-            if _LOADER in self.passes[-1].inputs:
+            if LOADER in self.passes[-1].inputs:
                 self.passes.append(Pass())
-            self.passes[-1].inputs[_LOADER] = rows
-            self.passes[-1].roots.add(_LOADER)
+            self.passes[-1].inputs[LOADER] = rows
+            self.passes[-1].roots.add(LOADER)
 
     def call(self, name: str, given: Any, returned: Any) -> None:
         """Record a call of something that is no module, in a pass that is not trained on."""
@@ -185,8 +185,8 @@ class Calls:
         if not self._has_called:
             self._has_called = True
             for each in self.passes:
-                each.inputs.pop(_LOADER, None)
-                each.roots.discard(_LOADER)
+                each.inputs.pop(LOADER, None)
+                each.roots.discard(LOADER)
         passes = self.passes if is_trained else self._untrained
         if not is_trained and self._outputs >= _MOST_OUTPUTS:
             self.is_cut, self._current = True, None
