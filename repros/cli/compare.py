@@ -97,13 +97,14 @@ def compare(
     """Run a training twice, unchanged, and name the first step and place at which the runs differ.
 
     The first run is the reference. Batches, learning rates and other options, parameters, the optimizer's state,
-    outputs of modules, losses and gradients are compared step by step, in the order of causes; what several ranks or
-    accumulated passes hold is joined. One COMMAND alone is run twice. Nothing is installed into its environment.
+    outputs of modules, losses and gradients are compared step by step, in the order of causes, and so are evaluations
+    between the steps and the state at the end; what several ranks or accumulated passes hold is joined. One COMMAND
+    alone is run twice. Nothing is installed into its environment.
 
     Differences that the number format explains do not count, and the tolerance is printed; with --exact, every bit
     does.
 
-    Exit code: 0 if all steps are equal, 1 if not, 2 if the request cannot be met or no step was made.
+    Exit code: 0 if all is equal, 1 if not, 2 if the request cannot be met or nothing can be compared.
     """
     if stack is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")

@@ -114,7 +114,15 @@ def _outputs_by_pass(one: Step, other: Step) -> list[Pair]:
             for place, pair in enumerate(zip(outputs, theirs["outputs"].get(name, ()), strict=False)):
                 if not any("unread" in each for each in pair):
                     pairs.append(_output_pair(name, place, pair, where, f"{name} {rank} {number} {place}"))
+        pairs += _lacking(mine["outputs"], theirs["outputs"], where)
     return pairs
+
+
+def _lacking(one: Mapping[str, Any], other: Mapping[str, Any], ranks: str | None) -> list[Pair]:
+    """Return a pair for each metric of an evaluation, such as `Trainer.evaluate()[eval_loss]`, of one run alone."""
+    names = [name for name in (*one, *other) if name.endswith("]") and (name in one) != (name in other)]
+    texts = {True: "computed", False: "none"}
+    return [Pair(name, ZERO, ZERO, ranks, values=(texts[name in one], texts[name in other])) for name in names]
 
 
 def _output_pair(name: str, place: int, pair: tuple[Summary, Summary], ranks: str | None, key: str) -> Pair:

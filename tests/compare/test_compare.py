@@ -115,7 +115,7 @@ def test_validations_shift_no_step(compare: Compare) -> None:
 @pytest.mark.parametrize(
     ("program", "kind", "what", "values"),
     [
-        ("loaded", "end", "learning rate of 5 parameters", ("0.1", "0.5")),
+        ("loaded", "end", "learning rate of 4 parameters", ("0.1", "0.5")),
         ("buffers", "end", "buffer scale", ("sum 1", "sum 2")),
         ("frozen", "end", "parameters that require a gradient in one run alone", None),
         ("merged", "evaluation", "output of module layers.2", None),

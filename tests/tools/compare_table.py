@@ -20,7 +20,7 @@ from tests.tools.compare_catalogue import KEPT
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/compare.md"
 JUDGED = ROOT / "tests/compare/judged.toml"
-"""For failures in which no step differs, why; for those whose first difference is only a consequence, of what."""
+"""Why failures show no difference, and of what a first difference is only a consequence."""
 
 
 def read_lines() -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def read_lines() -> list[dict[str, Any]]:
 
 
 def read_judged() -> dict[str, dict[str, str]]:
-    """Return the tables `no_difference` and `consequence`: a clause by the id of a failure."""
+    """Return the tables `no_numbers`, `no_difference` and `consequence`: a clause by the id of a failure."""
     found: dict[str, dict[str, str]] = tomllib.loads(JUDGED.read_text("utf-8"))
     return found
 
@@ -39,23 +39,34 @@ def catalogue() -> str:
     lines, judged = read_lines(), read_judged()
     different = [line for line in lines if line["status"] == "different"]
     others = [line for line in lines if line["status"] != "different"]
+    missed = [line for line in others if line["repro"] not in judged["no_numbers"]]
     at_cause = [line for line in different if line["repro"] not in judged["consequence"]]
     counts = (
-        f"Of {len(lines)} failures, {len(different)} have a first difference, {len(at_cause)} of these where the cause"
-        f" is; in {len(others)} no step differs.\n\n"
+        f"Of {len(lines)} failures, {len(different) + len(missed)} change numbers of a training or an evaluation:"
+        f" batches, rates, parameters, states, outputs, losses, gradients or metrics. Of these, {len(different)} have a"
+        f" first difference, {len(at_cause)} of them where the cause is, and {len(missed)} have none.\n\n"
     )
-    rows = ["| Repro | Step | First difference | Fixed | Failing | |", "|---|---|---|---|---|---|"]
+    rows = ["| Repro | Where | First difference | Fixed | Failing | |", "|---|---|---|---|---|---|"]
     rows += [_row(line, judged["consequence"].get(line["repro"], "")) for line in different]
-    without = ["", "| Repro | Why no step differs |", "|---|---|"]
-    without += [f"| {line['repro']} | {judged['no_difference'].get(line['repro'], '')} |" for line in others]
-    return counts + "\n".join(rows) + "\n" + "\n".join(without) + "\n"
+    reasons = judged["no_difference"] | judged["no_numbers"]
+    parts = [("Why no difference is seen", missed)]
+    parts.append(("Why there is none: it changes no such number", [line for line in others if line not in missed]))
+    for title, some in parts:
+        rows += ["", f"| Repro | {title} |", "|---|---|"]
+        rows += [f"| {_id(line)} | {reasons.get(line['repro'], '')} |" for line in some]
+    return counts + "\n".join(rows) + "\n"
+
+
+def _id(line: Mapping[str, Any]) -> str:
+    """Return the id, with the stack where that is not the usual one."""
+    return str(line["repro"]) if line["stack"] == "current" else f"{line['repro']} ({line['stack']})"
 
 
 def _row(line: Mapping[str, Any], consequence: str) -> str:
-    where = f"{line['text']}{', ' + line['rank'] if line['rank'] else ''}"
+    what = f"{line['text']}{', ' + line['rank'] if line['rank'] else ''}"
     values = [value.replace("|", "\\|") for value in line["values"]]
     note = f"a consequence: {consequence}" if consequence else ""
-    return f"| {line['repro']} | {line['steps'] + 1} | {where} | {values[0]} | {values[1]} | {note} |"
+    return f"| {_id(line)} | {line['where'].removeprefix('the ')} | {what} | {values[0]} | {values[1]} | {note} |"
 
 
 def fill(page: str) -> str:

@@ -31,7 +31,8 @@ class Names:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._modules: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._modules: dict[int, tuple[Any, str]] = {}
+        """By `id`, with a weak reference: the hash of a metric changes with its state, and its `==` makes a metric."""
         self._parameters: dict[int, tuple[Any, str]] = {}
         """By `id`, with a weak reference: another parameter may get the `id` of one that is gone."""
         self._roots: list[Any] = []
@@ -42,9 +43,9 @@ class Names:
 
     def of_module(self, module: Any) -> str:
         """Return a module's name; the class's for one that no other holds."""
-        if module not in self._modules and type(module).__name__ != _HELD_BY_NONE:
+        if self._known_module(module) is None and type(module).__name__ != _HELD_BY_NONE:
             self._scan(module)
-        return self._modules.setdefault(module, type(module).__name__)
+        return self._name_module(module, type(module).__name__)
 
     def of_parameters(self, parameters: list[Any]) -> list[str | None]:
         """Return the names of parameters; None for one that no module holds."""
@@ -64,13 +65,25 @@ class Names:
     def buffers(self, below: Any = None) -> dict[str, Any]:
         """Return the buffers of all modules that have a name, by theirs; or of those below a module alone."""
         found: dict[str, Any] = {}
-        chosen = None if below is None else set(below.modules())
-        for module, path in self._modules.items():
-            if chosen is None or module in chosen:
+        chosen = None if below is None else {id(module) for module in below.modules()}
+        for place, (reference, path) in self._modules.items():
+            module = reference()
+            if module is not None and (chosen is None or place in chosen):
                 for name, buffer in module._buffers.items():
                     if buffer is not None:
                         found.setdefault(f"{path}.{name}", buffer)
         return found
+
+    def _known_module(self, module: Any) -> str | None:
+        reference, name = self._modules.get(id(module), (lambda: None, ""))
+        return name if reference() is module else None
+
+    def _name_module(self, module: Any, name: str) -> str:
+        """Return a module's name: this one, unless it has one already."""
+        known = self._known_module(module)
+        if known is None:
+            self._modules[id(module)] = (weakref.ref(module), name)
+        return known or name
 
     def _known(self, parameter: Any) -> str | None:
         reference, name = self._parameters.get(id(parameter), (lambda: None, ""))
@@ -90,7 +103,7 @@ class Names:
 
     def _name(self, root: Any) -> None:
         for path, module in paths(root):
-            self._modules.setdefault(module, path or type(_unwrap(module)).__name__)
+            self._name_module(module, path or type(_unwrap(module)).__name__)
             for name, parameter in module._parameters.items():
                 if parameter is not None and self._known(parameter) is None:
                     self._parameters[id(parameter)] = (weakref.ref(parameter), f"{path}.{name}".lstrip("."))

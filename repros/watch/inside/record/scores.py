@@ -14,6 +14,7 @@ from repros.watch.inside.observe.compiling import unseen
 
 _CLASSES = {
     "torchmetrics.metric": "Metric",
+    "torchmetrics.wrappers.abstract": "WrapperMetric",
     "lightning.pytorch.trainer.connectors.logger_connector.result": "_ResultMetric",
     "pytorch_lightning.trainer.connectors.logger_connector.result": "_ResultMetric",
 }
@@ -37,9 +38,9 @@ def listen(watch: Any, record: Record) -> None:
 
 
 def _patch(name: str, record: Record, module: Any) -> None:
-    kind = getattr(module, name, None)
+    kind = getattr(module, name, object)
     for method in ("update", "compute"):
-        wrap = getattr(kind, f"_wrap_{method}", None)
+        wrap = vars(kind).get(f"_wrap_{method}")
         if wrap is not None:
             setattr(kind, f"_wrap_{method}", _observing(wrap, method, record))
 
