@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from repros.compare.differ import Difference
 from repros.compare.recording import EVALUATION, STEP, Step
-from repros.text.wording import count
 
 _RANDOM = {"batch", "parameter before the step", "parameter", "output of module"}
 """What differs first where random numbers do."""
@@ -49,7 +48,7 @@ class Notes:
         for which in (True, False):
             places = [step for step, is_first in self.alone if is_first is which]
             if places:
-                more = f" and at {count(len(places) - 1, 'other place')}" if len(places) > 1 else ""
+                more = f" and {len(places) - 1} more" if len(places) > 1 else ""
                 where = places[0].where(self._offset)
                 yield f"the {'first' if which else 'second'} run alone makes {where}{more}: these are not compared"
         if self.cut:

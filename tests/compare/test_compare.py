@@ -107,7 +107,7 @@ def test_validations_shift_no_step(compare: Compare) -> None:
     said = compare("evaluate=yes", "", code=0)
     assert (said["steps"], said["evaluations"]) == (8, 0)
     assert said["notes"] == [
-        "the first run alone makes the evaluation after step 1 and at 7 other places: these are not compared"
+        "the first run alone makes the evaluation after step 1 and 7 more: these are not compared"
     ]
 
 

@@ -200,7 +200,7 @@ def test_an_evaluation_of_one_run_alone_is_a_note_and_shifts_no_step(tmp_path: P
     result = compared(tmp_path, [step(), evaluation(), step(), evaluation()], [step(), step()])
     assert headline(result) == "equal through step 2: the same bits"
     assert result.notes == (
-        "the first run alone makes the evaluation after step 1 and at 1 other place: these are not compared",
+        "the first run alone makes the evaluation after step 1 and 1 more: these are not compared",
     )
 
 

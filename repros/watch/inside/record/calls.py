@@ -148,7 +148,9 @@ class Calls:
 
     def reach(self, tensors: list[Any]) -> None:
         """Note the passes in whose graph a backward begins."""
-        met, waiting, seen = set(), [each.grad_fn for each in tensors], set()
+        # A backward may begin at an edge of the graph, too, which has a node.
+        waiting = [getattr(each, "grad_fn", None) or getattr(each, "node", None) for each in tensors]
+        met, seen = set(), set()
         while waiting:
             node = waiting.pop()
             if node is None or node in seen:

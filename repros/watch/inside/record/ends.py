@@ -8,6 +8,7 @@ recorded of a module all of whose tensors a model has that goes at the same mome
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from repros.watch.inside.record.names import find_roots, paths
 from repros.watch.inside.record.summary import summarise
 
 _MOST = 64
-"""Models whose end is recorded, and optimizers."""
+"""Models whose end is recorded, the last ones, and optimizers."""
 
 
 class _Model(NamedTuple):
@@ -45,6 +46,7 @@ class Ends:
         """
         self._watch = watch
         self._describe = describe
+        self._counter = itertools.count()
         self._born: dict[int, int] = {}
         """By `id`, when a module or an optimizer was made."""
         self._models: list[_Model] = []
@@ -57,9 +59,17 @@ class Ends:
 
     def listen(self) -> None:
         """Observe what is made and deleted from now on."""
-        when_imported("torch.nn.modules.module", lambda module: self._patch(module.Module, self._take_model))
+        when_imported("torch.nn.modules.module", lambda module: self._patch_modules(module.Module))
         when_imported("torch.optim.optimizer", lambda module: self._patch(module.Optimizer, self._take_optimizer))
-        self._watch.listen("made", self._alive.add)
+        self._watch.listen("made", self._made)
+
+    def _made(self, optimizer: Any) -> None:
+        self._alive.add(optimizer)
+        self._make(optimizer)
+
+    def _patch_modules(self, kind: Any) -> None:
+        self._patch(kind, self._take_model)
+        around(kind, "__init__", before=lambda args, _: self._make(args[0]))
 
     def _patch(self, kind: Any, take: Callable[[Any], None]) -> None:
         finalizer = getattr(kind, "__del__", None)
@@ -79,10 +89,9 @@ class Ends:
                 finalizer(of)
 
         kind.__del__ = __del__
-        around(kind, "__init__", before=lambda args, _: self._make(args[0]))
 
     def _make(self, of: Any) -> None:
-        self._born[id(of)] = len(self._born)
+        self._born[id(of)] = next(self._counter)
         self.pass_moment()
 
     def pass_moment(self) -> None:
@@ -90,20 +99,21 @@ class Ends:
         self._moment.clear()
 
     def _take_model(self, root: Any) -> None:
-        if "_modules" not in root.__dict__ or len(self._models) >= _MOST:
+        if "_modules" not in root.__dict__:
             return
         found = {id(tensor) for tensor in _tensors(root)}
         if not found or any(found <= model.tensors for model in self._moment):
             return
-        model = _describe_model(root, self._born.get(id(root), len(self._born)), frozenset(found))
+        model = _describe_model(root, self._born.get(id(root), next(self._counter)), frozenset(found))
         parts = [each for each in self._moment if each.tensors <= found]
-        self._models = [each for each in self._models if all(each is not part for part in parts)] + [model]
+        kept = [each for each in self._models if all(each is not part for part in parts)]
+        self._models = [*kept, model][-_MOST:]
         self._moment.append(model)
 
     def _take_optimizer(self, optimizer: Any) -> None:
-        if "param_groups" in optimizer.__dict__ and len(self._optimizers) < _MOST:
-            born = self._born.get(id(optimizer), len(self._born))
-            self._optimizers.append((born, self._describe(optimizer)))
+        if "param_groups" in optimizer.__dict__:
+            born = self._born.get(id(optimizer), next(self._counter))
+            self._optimizers = [*self._optimizers, (born, self._describe(optimizer))][-_MOST:]
 
     def as_json(self) -> dict[str, Any]:
         """Return the last states, those of what is left taken now: by name, of each model that has it, the first first.
