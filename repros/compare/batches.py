@@ -65,26 +65,35 @@ def common_inputs(one: Step, other: Step) -> list[str]:
 def renamed(one: Step, other: Step) -> Step:
     """Return the second of two steps with the first's name for its outermost module, if that is of another class.
 
-    An outermost module is known by its class. Where each step calls one, and the modules below have the same names in
-    both, it counts as the same.
+    An outermost module is known by its class. Where each step calls one, or methods of one, and the modules below have
+    the same names in both, it counts as the same.
     """
-    sides = [{name for _, _, each in passes_of(step) for name in each["roots"]} for step in (one, other)]
-    if sides[0] == sides[1] or len(sides[0]) != 1 or len(sides[1]) != 1:
+    roots = [{_object(name) for _, _, each in passes_of(step) for name in each["roots"]} for step in (one, other)]
+    if roots[0] == roots[1] or len(roots[0]) != 1 or len(roots[1]) != 1:
         return other
-    (mine,), (theirs,) = sides
-    below = [{name for _, _, each in passes_of(step) for name in each["outputs"]} for step in (one, other)]
-    if below[0] - {mine} != below[1] - {theirs}:
+    (mine,), (theirs,) = roots
+    called = [{name for _, _, each in passes_of(step) for name in each["outputs"]} for step in (one, other)]
+    if called[0] != {_renamed(name, theirs, mine) for name in called[1]}:
         return other
-    ranks = [{**rank, "passes": [_renamed(each, theirs, mine) for each in rank["passes"]]} for rank in other.ranks]
+    ranks = [{**rank, "passes": [_with_names(each, theirs, mine) for each in rank["passes"]]} for rank in other.ranks]
     return replace(other, ranks=tuple(ranks))
 
 
-def _renamed(each: Mapping[str, Any], name: str, new: str) -> dict[str, Any]:
+def _object(name: str) -> str:
+    """Return whose call a name is of: the module's own, or that of a method such as `Accuracy.compute()`."""
+    return name.rpartition(".")[0] if name.endswith(")") else name
+
+
+def _renamed(name: str, old: str, new: str) -> str:
+    return new + name[len(old) :] if _object(name) == old else name
+
+
+def _with_names(each: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
     fields = {
-        field: {new if key == name else key: value for key, value in each[field].items()}
+        field: {_renamed(name, old, new): value for name, value in each[field].items()}
         for field in ("inputs", "outputs")
     }
-    return {**each, **fields, "roots": [new if root == name else root for root in each["roots"]]}
+    return {**each, **fields, "roots": [_renamed(name, old, new) for name in each["roots"]]}
 
 
 def rows_of(step: Step, name: str) -> list[Row]:

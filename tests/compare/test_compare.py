@@ -106,9 +106,7 @@ def test_a_validation_in_training_mode_is_named_and_so_is_the_step_that_it_chang
 def test_validations_shift_no_step(compare: Compare) -> None:
     said = compare("evaluate=yes", "", code=0)
     assert (said["steps"], said["evaluations"]) == (8, 0)
-    assert said["notes"] == [
-        "the first run alone makes the evaluation after step 1 and 7 more: these are not compared"
-    ]
+    assert said["notes"] == ["the first run alone makes the evaluation after step 1 and 7 more: these are not compared"]
 
 
 @pytest.mark.long(keep=3)

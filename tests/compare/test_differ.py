@@ -199,9 +199,7 @@ def test_a_step_that_differs_after_an_evaluation_does_is_a_note(tmp_path: Path) 
 def test_an_evaluation_of_one_run_alone_is_a_note_and_shifts_no_step(tmp_path: Path) -> None:
     result = compared(tmp_path, [step(), evaluation(), step(), evaluation()], [step(), step()])
     assert headline(result) == "equal through step 2: the same bits"
-    assert result.notes == (
-        "the first run alone makes the evaluation after step 1 and 1 more: these are not compared",
-    )
+    assert result.notes == ("the first run alone makes the evaluation after step 1 and 1 more: these are not compared",)
 
 
 def test_an_evaluation_is_one_however_its_rows_are_spread(tmp_path: Path) -> None:
@@ -272,3 +270,18 @@ def test_an_outermost_module_of_another_class_is_the_same_if_those_below_are(tmp
     assert headline(compared(tmp_path, [one], [evaluation(passes)])) == (
         "first difference: the evaluation before step 1, output of module Net: sum 1 against sum 2"
     )
+
+
+def test_a_metric_of_another_class_is_the_same(tmp_path: Path) -> None:
+    value = forward([1.0], **{"Mean.compute()": [0.5]}) | {"inputs": {}, "roots": ["Mean.compute()"]}
+    other = forward([1.0], **{"Fixed.compute()": [0.1]}) | {"inputs": {}, "roots": ["Fixed.compute()"]}
+    assert headline(compared(tmp_path, [evaluation(value)], [evaluation(other)])) == (
+        "first difference: the evaluation before step 1, output of Mean.compute(): sum 0.5 against sum 0.1"
+    )
+
+
+def test_a_metric_of_one_evaluation_alone_is_a_difference(tmp_path: Path) -> None:
+    name = "Trainer.evaluate()[eval_loss]"
+    found = compared(tmp_path, [evaluation(forward([1.0], **{name: [0.5]}))], [evaluation(forward([1.0]))]).difference
+    assert found is not None
+    assert (found.text, found.values) == (f"output of {name}", ("computed", "none"))
