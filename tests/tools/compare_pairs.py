@@ -113,10 +113,12 @@ def _row(pair: PairOfRuns, line: Mapping[str, Any]) -> str:
 def _seen(line: Mapping[str, Any]) -> str:
     if not line.get("equal"):
         return f"**{line.get('answer', 'no comparison')}**"
-    if line["same_bits"] == line["steps"]:
-        return f"{line['steps']} steps, the same bits"
+    # The answer is such as `equal through step 8 and in 8 evaluations: the same bits`.
+    how_far = line["answer"].partition(" (")[0].partition(":")[0]
+    if line["answer"].endswith("the same bits"):
+        return f"{how_far}, the same bits"
     largest = line["largest"]
-    return f"{line['steps']} steps, {largest['relative']:.1g} apart, tolerance {largest['allowed']:.1g}"
+    return f"{how_far}, {largest['relative']:.1g} apart, tolerance {largest['allowed']:.1g}"
 
 
 def chosen(words: list[str]) -> Iterator[PairOfRuns]:
