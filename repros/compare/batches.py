@@ -65,13 +65,14 @@ def common_inputs(one: Step, other: Step) -> list[str]:
 def renamed(one: Step, other: Step) -> Step:
     """Return the second of two steps with the first's name for its outermost module, if that is of another class.
 
-    An outermost module is known by its class. Where each step calls one, or methods of one, and the modules below have
-    the same names in both, it counts as the same.
+    An outermost module is known by its class. Where each step calls one, or methods of one, that the other does not,
+    and all other modules have the same names in both, it counts as the same.
     """
     roots = [{_object(name) for _, _, each in passes_of(step) for name in each["roots"]} for step in (one, other)]
-    if roots[0] == roots[1] or len(roots[0]) != 1 or len(roots[1]) != 1:
+    only = roots[0] - roots[1], roots[1] - roots[0]
+    if len(only[0]) != 1 or len(only[1]) != 1:
         return other
-    (mine,), (theirs,) = roots
+    (mine,), (theirs,) = only
     called = [{name for _, _, each in passes_of(step) for name in each["outputs"]} for step in (one, other)]
     if called[0] != {_renamed(name, theirs, mine) for name in called[1]}:
         return other

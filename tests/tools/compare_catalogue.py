@@ -121,7 +121,9 @@ def record_all(failures: list[Failure], python: Path, folder: Path) -> None:
     alone, several = ([each for each in light if (each.repro.processes > 1) is ranks] for ranks in (False, True))
     # The quick ones first; ranks import torch themselves.
     heavy.sort(key=lambda each: each.repro.processes)
-    for chosen, modules in ((alone, TORCH), (heavy, TORCH + LIBRARIES), (several, TORCH)):
+    [packages] = python.parents[1].glob("lib/python3*/site-packages")
+    libraries = tuple(name for name in LIBRARIES if (packages / name.partition(".")[0]).is_dir())
+    for chosen, modules in ((alone, TORCH), (heavy, TORCH + libraries), (several, TORCH)):
         if not chosen:
             continue
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_", "PYTHON"))}
