@@ -2,7 +2,7 @@
 
 What a function holds is gone when a program ends, so `torch.nn.Module` and `torch.optim.Optimizer` get a finalizer, to
 which Python hands an object that is about to go. The modules of a model go with it, before or after: nothing is
-recorded of a module all of whose tensors a model has that goes at the same moment.
+recorded of a module that is part of one that goes at the same moment.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ class _Model(NamedTuple):
     """The last state of a model."""
 
     born: int
-    tensors: frozenset[int]
-    """The `id` of each."""
+    place: int
+    """Its `id`."""
+    modules: frozenset[int]
+    """The `id` of each module in it, its own included."""
     parameters: dict[str, Any]
     buffers: dict[str, Any]
     trained: list[str]
@@ -101,11 +103,10 @@ class Ends:
     def _take_model(self, root: Any) -> None:
         if "_modules" not in root.__dict__:
             return
-        found = {id(tensor) for tensor in _tensors(root)}
-        if not found or any(found <= model.tensors for model in self._moment):
+        if any(id(root) in model.modules for model in self._moment) or next(_tensors(root), None) is None:
             return
-        model = _describe_model(root, self._born.get(id(root), next(self._counter)), frozenset(found))
-        parts = [each for each in self._moment if each.tensors <= found]
+        model = _describe_model(root, self._born.get(id(root), next(self._counter)))
+        parts = [each for each in self._moment if each.place in model.modules]
         kept = [each for each in self._models if all(each is not part for part in parts)]
         self._models = [*kept, model][-_MOST:]
         self._moment.append(model)
@@ -150,11 +151,12 @@ def _tensors(root: Any) -> Iterator[Any]:
         yield from (tensor for _, tensor in _named(root, field))
 
 
-def _describe_model(root: Any, born: int, tensors: frozenset[int]) -> _Model:
+def _describe_model(root: Any, born: int) -> _Model:
     parameters, buffers = dict(_named(root, "_parameters")), dict(_named(root, "_buffers"))
     return _Model(
         born,
-        tensors,
+        id(root),
+        frozenset(id(module) for _, module in paths(root)),
         {name: summarise(tensor) for name, tensor in parameters.items()},
         {name: summarise(tensor) for name, tensor in buffers.items()},
         [name for name, tensor in parameters.items() if tensor.requires_grad],
