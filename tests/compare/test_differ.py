@@ -273,8 +273,8 @@ def test_an_outermost_module_of_another_class_is_the_same_if_those_below_are(tmp
 
 
 def test_a_metric_of_another_class_is_the_same(tmp_path: Path) -> None:
-    value = forward([1.0], **{"Mean.compute()": [0.5]}) | {"inputs": {}, "roots": ["Mean.compute()"]}
-    other = forward([1.0], **{"Fixed.compute()": [0.1]}) | {"inputs": {}, "roots": ["Fixed.compute()"]}
+    value = forward([1.0], 1.0, **{"Mean.compute()": [0.5]}) | {"inputs": {}, "roots": ["Mean.compute()"]}
+    other = forward([1.0], 1.0, **{"Fixed.compute()": [0.1]}) | {"inputs": {}, "roots": ["Fixed.compute()"]}
     assert headline(compared(tmp_path, [evaluation(value)], [evaluation(other)])) == (
         "first difference: the evaluation before step 1, output of Mean.compute(): sum 0.5 against sum 0.1"
     )
@@ -282,6 +282,8 @@ def test_a_metric_of_another_class_is_the_same(tmp_path: Path) -> None:
 
 def test_a_metric_of_one_evaluation_alone_is_a_difference(tmp_path: Path) -> None:
     name = "Trainer.evaluate()[eval_loss]"
-    found = compared(tmp_path, [evaluation(forward([1.0], **{name: [0.5]}))], [evaluation(forward([1.0]))]).difference
+    found = compared(
+        tmp_path, [evaluation(forward([1.0], 1.0, **{name: [0.5]}))], [evaluation(forward([1.0]))]
+    ).difference
     assert found is not None
     assert (found.text, found.values) == (f"output of {name}", ("computed", "none"))
