@@ -21,6 +21,23 @@ from repros.settings import OWN_PREFIX
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
+def place_of(catalogue: Path, family: str, slug: str) -> Path:
+    """Return the path of a new script.
+
+    Raises:
+        ReprosError: an invalid name, an existing script, or a path that is not a folder.
+    """
+    for kind, name in (("slug", slug), ("family", family)):
+        if not _NAME.fullmatch(name):
+            raise ReprosError(f"{kind} {name!r} is not a name in lower case, such as 'resume_loses_momentum'.")
+    if not catalogue.is_dir():
+        raise ReprosError(f"{catalogue} is not a folder; go to a checkout, or name a folder with --catalogue.")
+    path = catalogue / family / f"{slug}.py"
+    if path.exists():
+        raise ReprosError(f"{path} already exists; choose another name, or edit that file.")
+    return path
+
+
 def write_script(
     catalogue: Path,
     family: str,
@@ -44,17 +61,10 @@ def write_script(
     Raises:
         ReprosError: an invalid name, an existing script, or a path that is not a folder.
     """
-    for kind, name in (("slug", slug), ("family", family)):
-        if not _NAME.fullmatch(name):
-            raise ReprosError(f"{kind} {name!r} is not a name in lower case, such as 'resume_loses_momentum'.")
-    if not catalogue.is_dir():
-        raise ReprosError(f"{catalogue} is not a folder; go to a checkout, or name a folder with --catalogue.")
-    path = catalogue / family / f"{slug}.py"
+    path = place_of(catalogue, family, slug)
     title = slug.replace("_", " ").capitalize()
     id_ = new_id(slug, taken_ids([catalogue, *other_catalogues]), prefix)
     text = fill(_compose(id_, title, SKELETONS[_choose(template, family)]))
-    if path.exists():
-        raise ReprosError(f"{path} already exists; choose another name, or edit that file.")
     try:
         path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

@@ -16,7 +16,7 @@ from repros.authoring.fill import fill_template
 from repros.authoring.form import FilledForm, parse_form
 from repros.authoring.measured import form_of
 from repros.authoring.skeletons import SKELETONS
-from repros.authoring.template import write_script
+from repros.authoring.template import place_of, write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
@@ -114,6 +114,7 @@ def new(
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     places = find_places([catalogue])
     if script is not None:
+        place_of(catalogue, family, slug)  # refuses, before minutes are spent
         form = _measure(script, slug, thread, stacks, way)
     path = write_script(
         catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form, places), prefix, template

@@ -121,6 +121,15 @@ def test_a_script_that_fails_nowhere_is_refused(repros: Run, write: Write, here:
     assert not (here / "toys").exists()
 
 
+def test_a_script_is_not_run_for_a_place_that_cannot_be(repros: Run, write: Write) -> None:
+    write("fails.py", "raise ValueError\n")
+    code, _, err = repros("new", "x", "--family", "toys", "--catalogue", "missing", "--from-script", "fails.py")
+    assert (code, err) == (
+        2,
+        "repros: missing is not a folder; go to a checkout, or name a folder with --catalogue.\n",
+    )
+
+
 def test_options_of_a_script_need_one(repros: Run) -> None:
     code, _, err = repros("new", "x", "--family", "toys", "--thread", THREAD)
     assert (code, err) == (2, "repros: --thread and --stack need --from-script FILE. (try 'repros new --help')\n")
