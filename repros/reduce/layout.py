@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from repros.attempt.source import PROBLEMS
-from repros.reduce.code import WIDTH, Block, Code, Edit, statements_of
+from repros.reduce.code import WIDTH, Block, Code, Edit, in_text, statements_of
 
 _BLOCK = re.compile(r"^# /// (?P<kind>[\w-]+)$\n(?:^#(?: .*)?$\n)+?^# ///$\n?", re.MULTILINE)
 """A block of PEP 723: the only comment that says something to a program."""
@@ -33,10 +33,12 @@ def tidy(source: str) -> str:
 def lay_out(source: str) -> str:
     """Return a tidy source with blank lines behind the imports and around functions and classes.
 
-    A statement whose lines fit into one is in one: what it had between them is gone.
+    A statement or a value whose lines fit into one is in one: what it had between them is gone.
     """
     code = Code(source)
-    code = Code(code.apply(filter(None, (_on_one_line(code, each) for each in statements_of(code.tree)))))
+    texts = in_text(code.tree)
+    nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.stmt | ast.expr) and node not in texts)
+    code = Code(code.apply(filter(None, (_on_one_line(code, node) for node in nodes))))
     source = code.source
     lines, blank = source.removesuffix("\n").split("\n"), dict[int, int]()
     for body, number in _bodies(code.tree):
@@ -81,19 +83,22 @@ def _without_comments(source: str) -> str:
     return "".join(f"{line}\n" for place, line in enumerate(lines, 1) if line.strip() or place in within)
 
 
-def _on_one_line(code: Code, statement: ast.stmt) -> Edit | None:
-    """Return the edit that puts a statement, or the head of one with a block, into one line, if it fits."""
-    begin, end = code.span(statement)
-    block = getattr(statement, "body", None)
+def _on_one_line(code: Code, node: ast.stmt | ast.expr) -> Edit | None:
+    """Return the edit that puts a statement, the head of one with a block, or a value into one line, if it fits."""
+    begin, end = code.span(node)
+    block = getattr(node, "body", None) if isinstance(node, ast.stmt) else None
     if block:
         end = code.lines(block[0])[0]
     text = code.text(begin, end).rstrip()
-    if "\n" not in text or (block and block[0].lineno == statement.lineno):
+    if "\n" not in text or (block and block[0].lineno == node.lineno):
         return None
-    rest = "\n    pass" * bool(block) + "\nexcept E: pass" * isinstance(statement, ast.Try)
+    end = begin + len(text.encode())
+    rest = "\n    pass" * bool(block) + "\nexcept E: pass" * isinstance(node, ast.Try)
+    around = "({})" if isinstance(node, ast.expr) else f"{{}}{rest}"
     for joined in _joined(text.splitlines()):
-        if len(code.indent(statement)) + len(joined) <= WIDTH and _is_same(joined + rest, text + rest):
-            return Edit(begin, begin + len(text.encode()), joined)
+        fits = code.columns(begin, end) - len(text) + len(joined) <= WIDTH
+        if fits and _is_same(around.replace("{}", joined), around.replace("{}", text)):
+            return Edit(begin, end, joined)
     return None
 
 

@@ -221,6 +221,8 @@ def test_lines_that_fit_into_one_are_one() -> None:
     assert lay_out(head) == "class A:\n    @b\n    def f(self, x):\n        pass\n"
     assert lay_out("with a(\n    b\n) as c:\n    d()\n") == "with a(b) as c:\n    d()\n"
     assert lay_out("try:\n    f(\n    )\nexcept (\n    E\n):\n    pass\n").startswith("try:\n    f()\n")
+    long = f"f(\n    {'a' * 50},\n    b=[\n        [1, 2],\n    ],\n    c={'c' * 50},\n)\n"
+    assert lay_out(long) == f"f(\n    {'a' * 50},\n    b=[[1, 2]],\n    c={'c' * 50},\n)\n"
     for kept in ('x = """a\n( b"""\n', "if a:\n    b()\n", f"f(\n    {'a' * 50},\n    {'b' * 50},\n)\n"):
         assert lay_out(kept) == kept
 
