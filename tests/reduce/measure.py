@@ -47,8 +47,9 @@ def measure(words: list[str], script: Mapping[str, Any], output: Path, minutes: 
     return {
         "thread": script["thread"],
         "public": script.get("public", False),
-        "stack": script["stack"],
+        "stack": report["stack"],
         "clean_on": report["clean_on"] or "",
+        "lost": script.get("lost", ""),
         "ranks": report["ranks"],
         "kept": " and ".join(report["texts"]) or report["signature"],
         "lines": [report["lines_before"], report["lines_after"]],

@@ -15,16 +15,22 @@ from tests.reduce.measure import read_figures
 
 PAGE = Path(__file__).parents[2] / "docs/own-script.md"
 _LONGEST = 70
+_LONG = 40
 
 
 def body(figures: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the sentence and the table."""
     rows = sorted(figures.items(), key=lambda item: (not item[1]["public"], item[0]))
     public = [row for row in figures.values() if row["public"]]
+    long = [row for row in public if row["lines"][0] >= _LONG]
+    lost = [f"{_thread(row['thread'])}: {row['lost']}" for row in public if row["lost"]]
     own = [row for row in figures.values() if not row["public"]]
     sentences = [
         f"Of {count(len(public), 'script')} of public issues as posted, {_parts(public)};",
+        f"of the {len(long)} of at least {_LONG} lines among them, {_parts(long)};",
         f"of {count(len(own), 'script')} of this project after public threads ({_FOLDER}), {_parts(own)}.",
+        f"Read afterwards, {len(public) - len(lost)} of the public ones have the cause that was reported, and",
+        f"{len(lost)} another ({'; '.join(lost)}).",
     ]
     lines = ["| After | Keeps | Stack | Lines | left | Tokens | left | Candidates | Seconds |", "|---" * 9 + "|"]
     for name, row in rows:
