@@ -18,11 +18,13 @@ Ranks get torchrun's environment variables, run the script as `__main__` and lea
 handlers. The leader is a child subreaper: a process that a rank leaves behind, even a daemon started by a double fork,
 becomes the leader's child, and the leader ends it. The server is a subreaper too, for leaders that are killed. The
 parent-death signal ends a leader with its server, and a rank with its leader. CUDA is never initialised here, since it
-does not survive a fork.
+does not survive a fork: a module whose import initialises it is left to the ranks.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
 import gc
 import importlib
@@ -38,6 +40,9 @@ from typing import Any
 from repros.inside.import_hooks import before_import
 from repros.inside.leader import lead, run_and_leave
 from repros.inside.processes import become_subreaper, kill_children, kill_session
+
+_NOT_INITIALISED = 3
+"""CUDA_ERROR_NOT_INITIALIZED in cuda.h."""
 
 
 def main() -> None:
@@ -65,6 +70,8 @@ def _import(names: list[str]) -> None:
     gc.disable()
     try:
         for name in names:
+            if _on_gpus() and not _leaves_cuda_alone(name):
+                continue
             try:
                 importlib.import_module(name)
             except Exception as error:
@@ -73,6 +80,41 @@ def _import(names: list[str]) -> None:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _on_gpus() -> bool:
+    """Return whether the ranks have real GPUs, which the engine names; simulated ones have no such variable."""
+    return bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def _leaves_cuda_alone(name: str) -> bool:
+    """Return whether CUDA is still uninitialised after a module's import, which a forked child tries.
+
+    bitsandbytes asks for the GPU's capability when it is imported: each rank that was forked afterwards could not use
+    the GPU. A child that crashes is one, too, that the ranks have to meet by themselves.
+    """
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+            status = int(cuda_is_initialised())
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def cuda_is_initialised() -> bool:
+    """Return whether this process has called `cuInit`, through whichever library.
+
+    Source: the CUDA driver API's `cuDeviceGetCount` returns CUDA_ERROR_NOT_INITIALIZED before `cuInit`.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return bool(driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != _NOT_INITIALISED)
 
 
 def _raise_when_imported(name: str, error: Exception) -> None:

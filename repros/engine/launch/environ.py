@@ -18,9 +18,12 @@ INSIDE = Path(inside.__file__).parent
 # Set by launchers and schedulers; a cell that inherited them would act as a rank of another job.
 _FOREIGN = re.compile(
     r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
-    r"|SLURM_.*|PMI_.*|OMPI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
+    r"|SLURM_.*|PMI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
     rf"|{'|'.join(contract.OF_A_CELL)}|{contract.SIM}|{contract.SIM}_[A-Z_]+"
     r"|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
+    # Of Open MPI what mpirun sets for a rank. The rest is how the machine's MPI starts: Lightning starts it wherever
+    # mpi4py is installed, and without its settings it ends the process.
+    r"|(OMPI|PMIX)_(?!MCA_|ALLOW_).*|OMPI_MCA_(ess|orte|pmix|initial|shmem_RUNTIME|num_procs)\w*"
     # PYTHONOPTIMIZE removes asserts, by which a script that documents a silent failure fails.
     r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
 )

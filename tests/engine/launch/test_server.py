@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import repros
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, patience, run
 from repros.engine.launch import server as launching
@@ -161,3 +165,28 @@ def test_the_end_of_a_server_is_noticed_although_a_daemon_keeps_its_channel(
         server._listener.join(10)
         assert not server._listener.is_alive()
         left.wait(10)
+
+
+_DRIVER = "static int on; int cuInit(void) { return !(on = 1); } int cuDeviceGetCount(int *count) { return 3 * !on; }"
+"""The two functions of CUDA's driver API, where there is no GPU: 3 is CUDA_ERROR_NOT_INITIALIZED."""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the stand-in for libcuda.so.1 needs a C compiler")
+@pytest.mark.parametrize(("gpus", "imported"), [("0", "cuda False, plain True"), ("", "cuda True, plain True")])
+def test_on_a_gpu_a_module_that_initialises_cuda_is_left_to_the_ranks(
+    gpus: str, imported: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", driver], input=_DRIVER, text=True, check=True)
+    tmp_path.joinpath("starts_cuda.py").write_text("import ctypes\nassert ctypes.CDLL('libcuda.so.1').cuInit() == 0\n")
+    tmp_path.joinpath("plain.py").write_text("")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(repros.__file__).parents[1])]))
+    script = (
+        "import sys; from repros.inside import warm; warm._import(['starts_cuda', 'plain']); "
+        "print('cuda', 'starts_cuda' in sys.modules, end=', '); print('plain', 'plain' in sys.modules); "
+        "assert warm.cuda_is_initialised() == ('starts_cuda' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.stdout.strip(), ended.returncode) == (imported, 0), ended.stderr
