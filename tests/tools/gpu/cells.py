@@ -33,7 +33,7 @@ def device_of_the_cells() -> Device:
 def record(out: Path) -> Counter[str]:
     """Run the cells, append each result to the file, print those that disagree; return the number of each verdict."""
     device = device_of_the_cells()
-    options = RunOptions(jobs=max(1, min(4, (os.cpu_count() or 1) // 2)), require=(device,))
+    options = RunOptions(jobs=max(1, min(8, (os.cpu_count() or 1) // 2)), require=(device,))
     found: Counter[str] = Counter()
     out.joinpath(NAME).unlink(missing_ok=True)
     selection, where = Selection(devices=(device,)), Where(python=Path(sys.executable))

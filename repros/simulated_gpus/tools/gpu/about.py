@@ -29,7 +29,7 @@ def describe() -> dict[str, Any]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}",
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": {
             distribution.metadata["Name"]: distribution.version for distribution in importlib.metadata.distributions()
