@@ -9,8 +9,10 @@ The file belongs into `observed/`. This needs torch and a machine with a GPU, be
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import platform
 import re
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,7 @@ def observe(line: Line, device: str) -> dict[str, Any]:
     try:
         code = compile(line.expression, line.name, "eval")
         result = eval(code, {"torch": torch}, Names(device))  # noqa: S307 # an expression of the table
+        getattr(torch, device).synchronize()  # or the next line would raise the error of this one's kernel
     except Exception as error:  # any error is an observation
         first = str(error).splitlines()[0] if str(error) else ""
         return {"error": without_device_name(f"{type(error).__name__}: {first}", device)}
@@ -123,9 +126,29 @@ def record(device: str) -> dict[str, Any]:
     module = getattr(torch, device)
     count = module.device_count()
     name = getattr(module, "get_device_name", lambda: device)()
-    lines = {line.name: observe(line, device) for line in LINES if devices_needed(line) <= count}
+    indices = [index for index, line in enumerate(LINES) if devices_needed(line) <= count]
     about = {"torch": torch.__version__, "device": device, "name": name, "devices": count}
-    return {**about, "python": platform.python_version(), "observed": lines}
+    return {**about, "python": platform.python_version(), "observed": _observe_all(indices, device)}
+
+
+def _observe_all(indices: list[int], device: str) -> dict[str, Any]:
+    """Return the outcomes of lines of the table, which a second process evaluates.
+
+    After an illegal access a process cannot use the device any more, so that the next line gets a new process.
+    """
+    found: dict[str, Any] = {}
+    while len(found) < len(indices):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            for index in indices[len(found) :]:
+                outcome = process.submit(_observe_line, index, device).result()
+                found[LINES[index].name] = outcome
+                if "CUDA error" in outcome.get("error", ""):
+                    break
+    return found
+
+
+def _observe_line(index: int, device: str) -> dict[str, Any]:
+    return observe(LINES[index], device)
 
 
 def main() -> None:
