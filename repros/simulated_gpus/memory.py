@@ -1,6 +1,6 @@
 """Memory statistics and limits, in the form of CUDA's caching allocator.
 
-The numbers come from the simulated allocator. It caches nothing, so the reserved bytes are the allocated ones.
+The numbers come from the simulated allocator, which keeps the books of CUDA's (csrc/runtime/segments.h).
 """
 
 from __future__ import annotations
@@ -73,39 +73,36 @@ def memory_stats(device: int) -> dict[str, Any]:
     """Return the statistics of a device, nested as `torch._C._cuda_memoryStats` does."""
     usage = extension.get().memory(device)
     blocks, sizes = _pools(usage["blocks"]), _pools(usage["bytes"])
-    nothing = _pools({"current": 0, "peak": 0, "allocated": 0})
-    freed = usage["blocks"]["allocated"] - usage["blocks"]["current"]
     return {
-        "num_alloc_retries": 0,
+        "num_alloc_retries": usage["retried"],
         "num_ooms": usage["refused"],
         "max_split_size": -1,
         "num_sync_all_streams": extension.get().cache_emptied(),
-        "num_device_alloc": usage["blocks"]["allocated"],
-        "num_device_free": freed,
+        "num_device_alloc": usage["taken"],
+        "num_device_free": usage["given"],
         "allocation": blocks,
-        "segment": blocks,
+        "segment": _pools(usage["segments"]),
         "active": blocks,
-        "inactive_split": nothing,
+        "inactive_split": _pools(usage["inactive"]),
         "allocated_bytes": sizes,
-        "reserved_bytes": sizes,
+        "reserved_bytes": _pools(usage["reserved"]),
         "active_bytes": sizes,
         "requested_bytes": _pools(usage["requested"]),
-        "inactive_split_bytes": nothing,
+        "inactive_split_bytes": _pools(usage["inactive_bytes"]),
         "oversize_allocations": dict(_ZERO),
         "oversize_segments": dict(_ZERO),
     }
 
 
 def _pools(counts: Any) -> dict[str, dict[str, int]]:
-    """Return a count for the pools of small and of large blocks, which are not kept apart, and for both."""
-    total = {**counts, "freed": counts["allocated"] - counts["current"]}
-    return {"all": dict(total), "small_pool": dict(_ZERO), "large_pool": dict(total)}
+    """Return a figure of all blocks, of the small ones and of the large ones by the names of their pools."""
+    return dict(zip(("all", "small_pool", "large_pool"), counts))  # `strict` is from Python 3.10
 
 
 def memory_info(device: int) -> tuple[int, int]:
     """Return a device's free bytes and its total bytes."""
-    usage = extension.get().memory(device)
-    return max(0, int(usage["limit"] - usage["bytes"]["current"])), int(extension.get().device_bytes())
+    reserved, total = extension.get().memory(device)["reserved"][0]["current"], int(extension.get().device_bytes())
+    return max(0, total - int(reserved)), total
 
 
 def _limit(device: int) -> int:

@@ -31,8 +31,8 @@ def _refusing(function: Any) -> Any:
 
 
 def _device_memory_used(device: Any = None) -> int:
-    """Return the bytes in use on a device."""
+    """Return the bytes that programs have taken of a device, used or cached."""
     import torch
 
     index = torch.cuda._utils._get_device_index(device, optional=True)
-    return int(extension.get().memory(index)["bytes"]["current"])
+    return int(extension.get().memory(index)["reserved"][0]["current"])

@@ -4,7 +4,8 @@ Capability, multiprocessors and caches are those of NVIDIA's data sheets and the
 memory is the capacity that a GPU reports, below the nominal size; it differs by some tens of MiB with the driver.
 PyTorch's out-of-memory messages in public threads state 14.75 GiB on a T4, 22.20 on an A10G, 23.65 on an RTX 4090,
 44.40 to 44.42 on an L40 and L40S, 79.11 on an H100, and `deviceQuery` 42298834944 bytes on an A100 of 40 GB, 178.35 GiB
-and 126.5 MiB of L2 cache on a B200. No such figure was found for the L4 and the H200.
+and 126.5 MiB of L2 cache on a B200. An H200 was asked for its own: 139.80 GiB, 60 MiB of L2 cache
+(tests/tools/gpu/observed). No such figure was found for the L4.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PLAIN = Profile("Simulated CUDA device", None, (8, 0), 108, 167936, 40)
 
 PROFILES = {
     "b200": Profile("Simulated NVIDIA B200", 178.35, (10, 0), 148, 233472, 126.5),
-    "h200": Profile("Simulated NVIDIA H200", 139.72, (9, 0), 132, 233472, 50),
+    "h200": Profile("Simulated NVIDIA H200", 139.80, (9, 0), 132, 233472, 60),
     "h100": Profile("Simulated NVIDIA H100 80GB HBM3", 79.10, (9, 0), 132, 233472, 50),
     "a100": Profile("Simulated NVIDIA A100-SXM4-80GB", 79.15, (8, 0), 108, 167936, 40),
     "a100-40gb": Profile("Simulated NVIDIA A100-SXM4-40GB", 39.39, (8, 0), 108, 167936, 40),

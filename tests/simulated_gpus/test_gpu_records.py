@@ -16,7 +16,7 @@ from repros.model import Device, Ending, Verdict
 from repros.simulated_gpus.tools.gpu import files, operators
 from tests import factories
 from tests.tools.gpu import __main__ as tool
-from tests.tools.gpu import cells, take
+from tests.tools.gpu import cells, compare, take
 
 ABOUT: dict[str, Any] = {
     "name": "NVIDIA H200",
@@ -101,3 +101,46 @@ def test_a_torn_record_of_operators_keeps_its_whole_parts(tmp_path: Path) -> Non
     path = tmp_path / operators.NAME
     path.write_bytes(whole + gzip.compress(b'{"operator": "mul"}\n')[:-9])
     assert [line["operator"] for line in operators.read(path)][:1] == ["add"]
+
+
+@pytest.mark.parametrize("folder", sorted((take.ROOT / take.RECORDS).iterdir()), ids=lambda folder: folder.name)
+def test_a_gpus_record_was_compared_and_each_difference_has_a_reason(folder: Path) -> None:
+    real = compare.read(folder, take.ROOT / take.TABLES / f"{folder.name}.json")
+    kept = files.read(folder / compare.KEPT)
+    assert {part: made["compared"] for part, made in kept.items()} == {part: len(seen) for part, seen in real.items()}
+    for part, made in kept.items():
+        assert made["same"] == made["compared"] - sum(made["different"].values())
+        assert made["different"].keys() <= compare.REASONS[part].keys()
+        names = {name.split(" ")[0] if part == "operators" else name for name in real[part]}
+        assert made["different"].keys() <= names
+
+
+def test_no_reason_is_left_that_no_difference_has() -> None:
+    kept = [files.read(folder / compare.KEPT) for folder in (take.ROOT / take.RECORDS).iterdir()]
+    different = {(part, name) for made in kept for part, one in made.items() for name in one["different"]}
+    assert {(part, name) for part, reasons in compare.REASONS.items() for name in reasons} == different
+
+
+def test_the_page_shows_the_comparisons() -> None:
+    text = (take.ROOT / compare.PAGE).read_text("utf-8")
+    assert compare.fill_page(text) == text, "the page is out of date; run: python -m tests.tools.gpu compare DIR"
+
+
+def test_what_belongs_to_one_card_is_no_difference() -> None:
+    real = {"surface": {"repr": {"value": "NVIDIA H200, uuid=b6e7c911-47bf, L2"}, "count": {"value": 1}}}
+    simulated = {"surface": {"repr": {"value": "Simulated NVIDIA H200, uuid=0000, L2"}, "count": {"value": 2}}}
+    made = compare.compare(real, simulated)
+    assert made == {"surface": {"compared": 2, "same": 1, "different": {"count": 1}}}
+
+
+def test_a_simulated_recording_of_another_torch_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files.write(tmp_path / "memory.json", {"torch": "1.0", "observed": {}})
+    with pytest.raises(SystemExit) as ended:
+        tool.main(["compare", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "has no GPU's record with torch 1.0" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_part_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(files.RefusedError, match="is no part of a recording"):
+        compare.read(tmp_path, tmp_path / "placement.json")

@@ -185,17 +185,27 @@ PYBIND11_MODULE(_sim, module) {
   module.def("device_count", [] { return static_cast<int>(sim::device_count()); });
   module.def("current_device", [] { return static_cast<int>(sim::current_device()); });
   module.def("memory", [](int index) {
-    const auto usage = sim::account_of(checked(index)).memory();
-    const auto to_dict = [](const sim::Count& count) {
-      return py::dict(
-          py::arg("current") = count.current, py::arg("peak") = count.peak, py::arg("allocated") = count.allocated);
+    const auto memory = sim::account_of(checked(index)).memory();
+    const auto to_list = [](const sim::Figures& figures) {
+      py::list pools;
+      for (const auto& count : figures) {
+        pools.append(
+            py::dict(
+                py::arg("current") = count.current, py::arg("peak") = count.peak,
+                py::arg("allocated") = count.allocated, py::arg("freed") = count.freed));
+      }
+      return pools;
     };
+    const auto& usage = memory.usage;
     return py::dict(
-        py::arg("bytes") = to_dict(usage.bytes), py::arg("requested") = to_dict(usage.requested),
-        py::arg("blocks") = to_dict(usage.blocks), py::arg("refused") = usage.refused, py::arg("limit") = usage.limit);
+        py::arg("bytes") = to_list(usage.bytes), py::arg("requested") = to_list(usage.requested),
+        py::arg("blocks") = to_list(usage.blocks), py::arg("reserved") = to_list(usage.reserved),
+        py::arg("segments") = to_list(usage.segments), py::arg("inactive_bytes") = to_list(usage.inactive_bytes),
+        py::arg("inactive") = to_list(usage.inactive), py::arg("taken") = usage.taken, py::arg("given") = usage.given,
+        py::arg("refused") = memory.refused, py::arg("retried") = memory.retried, py::arg("limit") = memory.limit);
   });
   module.def("reset_peak", [](int index) { sim::account_of(checked(index)).reset_peak(); });
-  module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).reset_allocated(); });
+  module.def("reset_accumulated", [](int index) { sim::account_of(checked(index)).reset_accumulated(); });
   module.def("empty_cache", &sim::empty_cache);
   module.def("cache_emptied", &sim::cache_emptied);
   module.def("set_limit", [](int index, uint64_t bytes) { sim::account_of(checked(index)).set_limit(bytes); });
@@ -204,7 +214,7 @@ PYBIND11_MODULE(_sim, module) {
 
   module.def("has_allocated", [] {
     for (c10::DeviceIndex index = 0; index < sim::device_count(); ++index) {
-      if (sim::account_of(index).memory().blocks.peak > 0) {
+      if (sim::account_of(index).memory().usage.blocks[0].peak > 0) {
         return true;
       }
     }

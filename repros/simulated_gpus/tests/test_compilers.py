@@ -98,8 +98,9 @@ def test_what_nvml_measures_is_refused(name: str) -> None:
 def test_the_memory_in_use_needs_no_nvml() -> None:
     if not hasattr(torch.cuda, "device_memory_used"):
         pytest.skip("torch.cuda.device_memory_used is there from 2.7 on")
+    torch.cuda.empty_cache()
     before = torch.cuda.device_memory_used(1)
-    held = torch.empty(4096, dtype=torch.uint8, device="cuda:1")
+    held = torch.empty(30 << 20, dtype=torch.uint8, device="cuda:1")
     assert torch.cuda.device_memory_used(1) - before == held.numel()
 
 

@@ -90,13 +90,9 @@ Placement check_where(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVal
   });
 }
 
-// CUDA's kernel copies the probabilities to the device, the CPU's does not.
-Placement check_bernoulli(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  const bool copies_probabilities = is_sim(arguments[0].toTensor());
-  check_iterator(schema, arguments, [&](const c10::Argument& argument, const at::Tensor&) {
-    return copies_probabilities && argument.name() == "p";
-  });
-  return arguments[0].toTensor().device();
+// The probabilities come first: they are copied to the result's device, on the CPU as well.
+Placement check_bernoulli_out(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
+  return arguments[2].toTensor().device();
 }
 
 // torchgen's check leaves out keyword-only arguments.
@@ -195,7 +191,8 @@ PlacementCheck kernel_check(const std::string& name) {
       {"aten::_nested_view_from_buffer", &check_first},
       {"aten::where.self", &check_where},
       {"aten::where.self_out", &check_where},
-      {"aten::bernoulli_.Tensor", &check_bernoulli},
+      {"aten::bernoulli.out", &check_bernoulli_out},
+      {"aten::bernoulli_.Tensor", &check_first},
       {"aten::searchsorted.Tensor", &check_searchsorted},
       {"aten::searchsorted.Tensor_out", &check_searchsorted},
       {"aten::searchsorted.Scalar", &check_searchsorted},

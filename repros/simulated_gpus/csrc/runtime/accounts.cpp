@@ -40,48 +40,21 @@ std::string format_bytes(uint64_t bytes) {
   return text.str();
 }
 
-void increase(Count& count, uint64_t amount) {
-  count.current += amount;
-  count.allocated += amount;
-  count.peak = std::max(count.peak, count.current);
-}
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-uint64_t round_up(uint64_t bytes, uint64_t multiple) {
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
-// What CUDA's allocator asks of the driver for a block (c10/cuda/CUDACachingAllocator.cpp, get_allocation_size): its
-// message names this size.
-uint64_t size_of_segment(uint64_t bytes) {
-  if (bytes <= kMiB) {
-    return 2 * kMiB;
-  }
-  return bytes < 10 * kMiB ? 20 * kMiB : round_up(bytes, 2 * kMiB);
-}
-
-// What an allocation takes of a new segment: a multiple of kMinBlockSize, and the rest of the segment where that is too
-// small to be split off (should_split in the same file).
-uint64_t size_of_block(uint64_t bytes) {
-  const auto block = round_up(bytes, 512), segment = size_of_segment(block);
-  return block > kMiB && segment - block <= kMiB ? segment : block;
-}
-
-// The message of c10/cuda/CUDACachingAllocator.cpp in this version. Nothing is reserved beyond what is allocated.
-std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t limit) {
-  const auto total = format_bytes(device_bytes()), free = format_bytes(limit - std::min(limit, in_use));
+// The message of c10/cuda/CUDACachingAllocator.cpp in this version.
+std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t reserved, uint64_t limit) {
+  const auto total = format_bytes(device_bytes());
+  const auto free = format_bytes(device_bytes() - std::min(device_bytes(), reserved));
   const auto allowed = limit < device_bytes() ? format_bytes(limit) + " allowed; " : std::string();
-  const auto used = format_bytes(in_use), gpu = std::to_string(device);
-  const auto tried = "CUDA out of memory. Tried to allocate " + format_bytes(size_of_segment(bytes));
+  const auto used = format_bytes(in_use), held = format_bytes(reserved), gpu = std::to_string(device);
+  const auto tried = "CUDA out of memory. Tried to allocate " + format_bytes(size_of_segment(size_of_block(bytes)));
 #if !SIM_TORCH_AT_LEAST(2, 1)
   return tried + " (GPU " + gpu + "; " + total + " total capacity; " + used + " already allocated; " + free +
-      " free; " + allowed + used +
+      " free; " + allowed + held +
       " reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
       "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF";
 #else
-  // The words of the releases that were read: 2.1.2, 2.2.2 to 2.9.1, 2.10.0, 2.15.0.
-#if SIM_TORCH_AT_LEAST(2, 15)
+  // The words of the releases that were read: 2.1.2, 2.2.2 to 2.9.1, 2.10.0, 2.11.0, 2.15.0.
+#if SIM_TORCH_AT_LEAST(2, 11)
   const std::string has = " has a total capacity of ", setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                     place =
                         " (https://docs.pytorch.org/docs/stable/notes/"
@@ -97,12 +70,10 @@ std::string cuda_words(int device, uint64_t bytes, uint64_t in_use, uint64_t lim
                     place = "and PYTORCH_CUDA_ALLOC_CONF";
 #endif
   return tried + ". GPU " + gpu + has + total + " of which " + free +
-      " is free. Including non-PyTorch memory, this process has " + used + " memory in use. " + allowed +
-      "Of the allocated memory " + used +
-      " is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. If reserved but unallocated "
-      "memory is large "
-      "try setting " +
-      setting + " to avoid fragmentation.  See documentation for Memory Management " + place;
+      " is free. Including non-PyTorch memory, this process has " + held + " memory in use. " + allowed +
+      "Of the allocated memory " + used + " is allocated by PyTorch, and " + format_bytes(reserved - in_use) +
+      " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting " + setting +
+      " to avoid fragmentation.  See documentation for Memory Management " + place;
 #endif
 }
 
@@ -122,82 +93,91 @@ uint64_t device_bytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-void empty_cache() {
-  ++times_emptied;
-}
-
 uint64_t cache_emptied() {
   return times_emptied;
 }
 
-Account::Account(c10::DeviceIndex index) : index_(index), memory_{{}, {}, {}, 0, device_bytes()} {}
+Account::Account(c10::DeviceIndex index) : index_(index), limit_(device_bytes()) {}
 
-void Account::throw_out_of_memory(uint64_t bytes, uint64_t in_use) {
-  ++memory_.refused;
-  TORCH_CHECK_WITH(OutOfMemoryError, false, cuda_words(index_, bytes, in_use, memory_.limit));
+void Account::throw_out_of_memory(uint64_t bytes) {
+  ++refused_;
+  const auto in_use = segments_.usage.bytes[0].current, reserved = segments_.reserved();
+  TORCH_CHECK_WITH(OutOfMemoryError, false, cuda_words(index_, bytes, in_use, reserved, limit_));
 }
 
-void Account::allocate(uint64_t bytes) {
+bool Account::fits(uint64_t more) {
+  const auto has_room = [&] { return segments_.reserved() + more <= limit_; };
+  if (has_room()) {
+    return true;
+  }
+  segments_.release();
+  ++retried_;
+  return has_room();
+}
+
+Piece* Account::allocate(uint64_t bytes) {
   constexpr uint64_t kExabyte = uint64_t{1} << 60;  // c10/cuda/CUDACachingAllocator.cpp, one_exa_bytes
   TORCH_CHECK_WITH(OutOfMemoryError, bytes < kExabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
-  const auto block = size_of_block(bytes);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes > 0 && memory_.bytes.current + block > memory_.limit) {
-    throw_out_of_memory(bytes, memory_.bytes.current);
+  if (bytes == 0) {
+    return nullptr;
   }
-  add_locked(bytes, block);
-}
-
-void Account::add(uint64_t bytes) {
-  const auto block = size_of_block(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  add_locked(bytes, block);
+  if (auto* piece = segments_.take(bytes)) {
+    return piece;
+  }
+  if (!fits(size_of_segment(size_of_block(bytes)))) {
+    throw_out_of_memory(bytes);
+  }
+  return segments_.take_new(bytes);
 }
 
-void Account::add_locked(uint64_t bytes, uint64_t block) {
-  increase(memory_.bytes, block);
-  increase(memory_.requested, bytes);
-  increase(memory_.blocks, bytes > 0 ? 1 : 0);
-}
-
-void Account::check_limit(uint64_t bytes) {
+Piece* Account::add(uint64_t bytes) {
+  if (bytes == 0) {
+    return nullptr;
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (memory_.bytes.current > memory_.limit) {
-    throw_out_of_memory(bytes, memory_.bytes.current - size_of_block(bytes));
+  auto* piece = segments_.take(bytes);
+  return piece != nullptr ? piece : segments_.take_new(bytes);
+}
+
+void Account::check_limit(const Piece* added) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (added != nullptr && added->is_new && !fits(0)) {
+    throw_out_of_memory(added->requested);
   }
 }
 
-void Account::free(uint64_t bytes) {
-  const auto block = size_of_block(bytes);
+void Account::free(Piece* piece) {
+  if (piece != nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    segments_.give_back(piece);
+  }
+}
+
+void Account::release() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.current -= block;
-  memory_.requested.current -= bytes;
-  memory_.blocks.current -= bytes > 0 ? 1 : 0;
+  segments_.release();
 }
 
 Memory Account::memory() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return memory_;
+  return {segments_.usage, refused_, retried_, limit_};
 }
 
 void Account::reset_peak() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.peak = memory_.bytes.current;
-  memory_.requested.peak = memory_.requested.current;
-  memory_.blocks.peak = memory_.blocks.current;
+  segments_.usage.reset_peak();
 }
 
-void Account::reset_allocated() {
+void Account::reset_accumulated() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.bytes.allocated = memory_.bytes.current;
-  memory_.requested.allocated = memory_.requested.current;
-  memory_.blocks.allocated = memory_.blocks.current;
-  memory_.refused = 0;
+  segments_.usage.reset_accumulated();
+  refused_ = retried_ = 0;
 }
 
 void Account::set_limit(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  memory_.limit = bytes;
+  limit_ = bytes;
 }
 
 namespace {
@@ -233,6 +213,13 @@ Account& account_of(c10::DeviceIndex index) {
     throw_cuda_error(kInvalidDevice);
   }
   return *(*accounts)[static_cast<size_t>(index)];
+}
+
+void empty_cache() {
+  for (c10::DeviceIndex each = 0; each < device_count(); ++each) {
+    account_of(each).release();
+  }
+  ++times_emptied;
 }
 
 }  // namespace sim

@@ -1,6 +1,8 @@
 // Accounting of every device's memory: what is in use, and the limit.
 #pragma once
 
+#include "runtime/segments.h"
+
 #include <c10/core/Device.h>
 
 #include <cstdint>
@@ -8,45 +10,43 @@
 
 namespace sim {
 
-struct Count {
-  uint64_t current;    // in use
-  uint64_t peak;       // most in use at once since the last `reset_peak`
-  uint64_t allocated;  // allocated since the start or the last `reset_allocated`
-};
-
+// A copy of what is known of a device's memory.
 struct Memory {
-  Count bytes;      // as the allocator counts them
-  Count requested;  // as they were asked for
-  Count blocks;
-  uint64_t refused;  // allocations that exceeded the limit
-  uint64_t limit;    // bytes that the device has
+  Usage usage;
+  uint64_t refused = 0;  // allocations that exceeded the limit
+  uint64_t retried = 0;  // allocations that had the cache released first
+  uint64_t limit = 0;    // bytes that this process may reserve
 };
 
 class Account {
  public:
   explicit Account(c10::DeviceIndex index);
 
-  // Counts `bytes`. Throws c10::OutOfMemoryError, and counts nothing, if they would exceed the limit.
-  void allocate(uint64_t bytes);
+  // Counts `bytes`, null for none. Throws c10::OutOfMemoryError, and counts nothing, if they would exceed the limit.
+  Piece* allocate(uint64_t bytes);
   // Counts `bytes` that a kernel has allocated already.
-  void add(uint64_t bytes);
-  // Throws c10::OutOfMemoryError if `bytes`, which are counted, exceed the limit: after a kernel resized its result,
-  // whose storage must be consistent before the error is raised.
-  void check_limit(uint64_t bytes);
-  void free(uint64_t bytes);
+  Piece* add(uint64_t bytes);
+  // Throws c10::OutOfMemoryError if what was added exceeds the limit: after a kernel resized its result, whose storage
+  // must be consistent before the error is raised.
+  void check_limit(const Piece* added);
+  void free(Piece* piece);
+  // Gives the driver what is cached.
+  void release();
 
   Memory memory();
   void reset_peak();
-  void reset_allocated();
+  void reset_accumulated();
   void set_limit(uint64_t bytes);
 
  private:
-  void add_locked(uint64_t bytes, uint64_t block);
-  [[noreturn]] void throw_out_of_memory(uint64_t bytes, uint64_t in_use);
+  // Whether so many bytes more may be reserved, if need be once the cache is released.
+  bool fits(uint64_t more);
+  [[noreturn]] void throw_out_of_memory(uint64_t bytes);
 
   std::mutex mutex_;
   c10::DeviceIndex index_;
-  Memory memory_;
+  Segments segments_;
+  uint64_t refused_ = 0, retried_ = 0, limit_;
 };
 
 Account& account_of(c10::DeviceIndex index);
@@ -63,7 +63,7 @@ class Uncounted {
   bool before_;
 };
 
-// Nothing is cached. CUDA's allocator waits for all streams when its cache is emptied, and counts how often.
+// Gives the driver what is cached of all devices. CUDA's allocator waits for all streams then, and counts how often.
 void empty_cache();
 uint64_t cache_emptied();
 

@@ -117,9 +117,9 @@ struct GeneratorImpl final : c10::GeneratorImpl {
 
 }  // namespace
 
+// Without an index it has none, as CUDA's: `torch.Generator("cuda").device` is "cuda".
 at::Generator make_generator(c10::DeviceIndex index) {
-  const auto real = index < 0 ? current_device() : index;
-  return at::make_generator<GeneratorImpl>(real, at::make_generator<at::CPUGeneratorImpl>(c10::default_rng_seed_val));
+  return at::make_generator<GeneratorImpl>(index, at::make_generator<at::CPUGeneratorImpl>(c10::default_rng_seed_val));
 }
 
 const at::Generator& default_generator(c10::DeviceIndex index) {

@@ -38,12 +38,12 @@ struct Block {
   c10::Storage host;
   Account& account;
   c10::DeviceIndex index;
-  uint64_t bytes;
+  Piece* piece;
   // The first two aliases, such as those of a parameter and of its transpose. Null until made; each holds a reference.
   std::array<std::atomic<c10::TensorImpl*>, 2> aliases{};
 
-  Block(c10::Storage host, Account& account, c10::DeviceIndex index)
-      : host(std::move(host)), account(account), index(index), bytes(this->host.nbytes()) {}
+  Block(c10::Storage host, Account& account, c10::DeviceIndex index, Piece* piece)
+      : host(std::move(host)), account(account), index(index), piece(piece) {}
   ~Block() {
     for (auto& each : aliases) {
       if (auto* alias = each.load(std::memory_order_acquire)) {
@@ -54,15 +54,15 @@ struct Block {
 
   static void release(void* context) {
     auto* block = static_cast<Block*>(context);
-    block->account.free(block->bytes);
+    block->account.free(block->piece);
     delete block;
   }
 };
 
 // A device's pointer to the memory of a host storage, whose bytes are counted already.
-c10::DataPtr pointer_to(c10::Storage host, Account& account, c10::DeviceIndex index) {
+c10::DataPtr pointer_to(c10::Storage host, Account& account, c10::DeviceIndex index, Piece* piece) {
   auto* address = const_cast<void*>(host.data_ptr().get());
-  return {address, new Block(std::move(host), account, index), &Block::release, c10::Device(kDevice, index)};
+  return {address, new Block(std::move(host), account, index, piece), &Block::release, c10::Device(kDevice, index)};
 }
 
 // Null for memory that another allocator made.
@@ -85,12 +85,13 @@ struct Allocator final : AllocatorInterface {
     const auto index = current_device();
     auto* cpu = c10::GetCPUAllocator();
     auto& account = account_of(index);
-    account.allocate(bytes);  // before host memory is: it may be more than there is
+    auto* piece = account.allocate(bytes);  // before host memory is: it may be more than there is
     try {
       return pointer_to(
-          {c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true}, account, index);
+          {c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true}, account, index,
+          piece);
     } catch (...) {
-      account.free(bytes);
+      account.free(piece);
       throw;
     }
   }
@@ -102,7 +103,7 @@ struct Allocator final : AllocatorInterface {
   }
 
 #if SIM_HAS_DEVICE_ALLOCATOR
-  // The statistics of `torch.accelerator`. Nothing is cached: reserved and active bytes are the allocated bytes.
+  // The statistics of `torch.accelerator`. Every call is done when it returns: active are the blocks in use.
   bool initialized() {
     return true;
   }
@@ -114,43 +115,45 @@ struct Allocator final : AllocatorInterface {
   }
   void recordStream(const c10::DataPtr& /*pointer*/, c10::Stream /*stream*/) {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) {
-    const Memory usage = account_of(index).memory();
+    const Memory memory = account_of(index).memory();
+    const Usage& usage = memory.usage;
     c10::CachingDeviceAllocator::DeviceStats stats;
-    for (auto* counts : {&stats.allocation, &stats.active, &stats.segment}) {
-      set(*counts, usage.blocks);
-    }
-    for (auto* bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.reserved_bytes}) {
-      set(*bytes, usage.bytes);
-    }
+    set(stats.allocation, usage.blocks);
+    set(stats.active, usage.blocks);
+    set(stats.segment, usage.segments);
+    set(stats.inactive_split, usage.inactive);
+    set(stats.allocated_bytes, usage.bytes);
+    set(stats.active_bytes, usage.bytes);
+    set(stats.reserved_bytes, usage.reserved);
+    set(stats.inactive_split_bytes, usage.inactive_bytes);
     set(stats.requested_bytes, usage.requested);
-    stats.num_device_alloc = static_cast<int64_t>(usage.blocks.allocated);
-    stats.num_device_free = static_cast<int64_t>(usage.blocks.allocated - usage.blocks.current);
-    stats.num_ooms = static_cast<int64_t>(usage.refused);
+    stats.num_alloc_retries = static_cast<int64_t>(memory.retried);
+    stats.num_device_alloc = static_cast<int64_t>(usage.taken);
+    stats.num_device_free = static_cast<int64_t>(usage.given);
+    stats.num_ooms = static_cast<int64_t>(memory.refused);
     stats.num_sync_all_streams = static_cast<int64_t>(cache_emptied());
     stats.max_split_size = -1;
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex index) {
-    account_of(index).reset_allocated();
+    account_of(index).reset_accumulated();
   }
   void resetPeakStats(c10::DeviceIndex index) {
     account_of(index).reset_peak();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
-    const Memory usage = account_of(index).memory();
-    return {usage.limit - std::min(usage.limit, usage.bytes.current), usage.limit};
+    const auto reserved = account_of(index).memory().usage.reserved[0].current, all = device_bytes();
+    return {all - std::min(all, reserved), all};
   }
 
  private:
   template <class Stats>
-  static void set(Stats& stats, const Count& count) {
-    constexpr size_t kBoth = 0,
-                     kLargePool = 2;  // CUDA pools small and large blocks separately; here all count as large
-    for (const size_t pool : {kBoth, kLargePool}) {
-      stats[pool].current = static_cast<int64_t>(count.current);
-      stats[pool].peak = static_cast<int64_t>(count.peak);
-      stats[pool].allocated = static_cast<int64_t>(count.allocated);
-      stats[pool].freed = static_cast<int64_t>(count.allocated - count.current);
+  static void set(Stats& stats, const Figures& figures) {
+    for (size_t pool = 0; pool < figures.size(); ++pool) {
+      stats[pool].current = static_cast<int64_t>(figures[pool].current);
+      stats[pool].peak = static_cast<int64_t>(figures[pool].peak);
+      stats[pool].allocated = static_cast<int64_t>(figures[pool].allocated);
+      stats[pool].freed = static_cast<int64_t>(figures[pool].freed);
     }
   }
 #endif
@@ -179,9 +182,10 @@ c10::Storage host_storage(const c10::Storage& device) {
 
 c10::Storage adopt(const c10::Storage& host, c10::DeviceIndex index) {
   auto& account = account_of(index);
-  account.allocate(host.nbytes());
+  auto* piece = account.allocate(host.nbytes());
   return {
-      c10::Storage::use_byte_size_t(), host.nbytes(), pointer_to(host, account, index), &allocator, /*resizable=*/true};
+      c10::Storage::use_byte_size_t(), host.nbytes(), pointer_to(host, account, index, piece), &allocator,
+      /*resizable=*/true};
 }
 
 void follow_host(const c10::Storage& device) {
@@ -192,10 +196,10 @@ void follow_host(const c10::Storage& device) {
   }
   const c10::Storage host = block->host;  // replacing the pointer below frees the old block
   auto& account = block->account;
-  account.add(host.nbytes());
-  device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, account, block->index));
+  auto* piece = account.add(host.nbytes());
+  device.unsafeGetStorageImpl()->set_data_ptr_noswap(pointer_to(host, account, block->index, piece));
   device.unsafeGetStorageImpl()->set_nbytes(host.nbytes());
-  account.check_limit(host.nbytes());
+  account.check_limit(piece);
 }
 
 void resize_storage(const c10::Storage& device, size_t bytes) {

@@ -16,7 +16,7 @@ from .line import (
 )
 
 PROBABILITIES = (
-    "aten/src/ATen/native/cuda/DistributionTemplates.h bernoulli_kernel: probabilities are copied to the device"
+    "bernoulli_kernel in aten/src/ATen/native/cpu and cuda/DistributionTemplates.h: probabilities are copied to the device"
 )
 RANDPERM = (
     "ATen/core/dispatch/DispatchKeyExtractor.h: a generator selects the kernel too; and "
