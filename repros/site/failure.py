@@ -145,10 +145,12 @@ def _outcome(record: Mapping[str, Any]) -> str:
 
 def _evidence_rows(repro: Repro, source: Source) -> list[dict[str, Any]]:
     order = [stack.name for stack in source.stacks]
-    found = sorted(
+    of_gpus = {unit: measurement for unit, measurement in source.gpus.items() if unit.repro == repro.id}
+    measured = sorted(
         source.measured.get(repro.id, {}).items(),
         key=lambda item: (order.index(item[0].stack) if item[0].stack in order else -1, item[0]),
     )
+    found = [*measured, *sorted(of_gpus.items())]
     return [
         {
             "unit": unit,

@@ -32,6 +32,8 @@ class Source:
     stacks: tuple[Stack, ...]
     """The oldest first, `current` last."""
     evidence: Evidence
+    gpus: Evidence
+    """What real GPUs showed; a GPU's environment takes the place of a stack."""
     bisections: Mapping[str, tuple[Mapping[str, Any], ...]]
     """The kept bisections of each repro, by id."""
     logs: Mapping[str, str]
@@ -79,6 +81,7 @@ def read_source(root: Path = ROOT) -> Source:
         catalogue=catalogue,
         stacks=tuple(load_stacks().values()),
         evidence=evidence.read(evidence.FOLDER),
+        gpus=evidence.read(evidence.FOLDER / "gpus"),
         bisections=bisections,
         logs=_read_logs(root / "tests/match/golden", catalogue),
         bench=json.loads((root / "tests/bench/kept.json").read_text(encoding="utf-8")),

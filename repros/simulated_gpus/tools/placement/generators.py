@@ -16,7 +16,7 @@ from .line import (
 )
 
 PROBABILITIES = (
-    "bernoulli_kernel in aten/src/ATen/native/cpu and cuda/DistributionTemplates.h: probabilities are copied to the device"
+    "bernoulli_kernel in aten/src/ATen/native/cpu and cuda/DistributionTemplates.h copies probabilities to the device"
 )
 RANDPERM = (
     "ATen/core/dispatch/DispatchKeyExtractor.h: a generator selects the kernel too; and "
