@@ -2,8 +2,8 @@
 
 Batch, optimizer, learning rate and other options, parameters and the optimizer's state before the step, outputs of
 modules in the order of their calls, buffers, loss, gradients, parameters after it. What follows is likely to differ in
-turn. Of an evaluation there are the batch, the parameters and buffers before it, and the outputs; of the end,
-parameters, buffers, which parameters are trained, and each optimizer's options and state.
+turn. Of an evaluation there are the batch, the parameters and buffers before it, the outputs, and what was logged; of
+the end, parameters, buffers, which parameters are trained, and each optimizer's options and state.
 """
 
 from __future__ import annotations
@@ -121,10 +121,13 @@ class Differ:
         names = common_inputs(one, other)
         yield self._compare_batch(names, one, other, tolerance)
         in_order = are_in_order(one, other, names)
+        is_alike = len(one.ranks) == len(other.ranks) and (in_order or not names)
         yield from self._tensors(
             ("parameters", "parameter", tensor_pairs(one, other, "parameters")),
             ("buffers", "buffer", tensor_pairs(one, other, "buffers") if self._is_alike else []),
             ("outputs of modules", "output of module", output_pairs(one, other, in_order=in_order)),
+            # By rank: what is logged may be a mean over a rank's batches.
+            ("logged values", "logged value", tensor_pairs(one, other, "logged") if is_alike else []),
         )
 
     def _stages_of_end(self, one: Step, other: Step, _: Tolerance) -> Iterator[Stage]:

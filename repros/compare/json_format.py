@@ -15,9 +15,9 @@ class DifferenceJson(TypedDict):
     """The first difference."""
 
     step: int
-    """Of an evaluation and of the end, the step before; 0 for none."""
+    """Of what is no step, the step before; 0 for none."""
     kind: str
-    """`step`, `evaluation` or `end`."""
+    """`step`, `evaluation`, `results` or `end`."""
     stage: str
     what: str
     first: str
@@ -35,6 +35,7 @@ class CompareJson(TypedDict):
     steps: int
     same_bits: int
     evaluations: int
+    results: int
     offset: int
     exact: bool
     difference: DifferenceJson | None
@@ -55,6 +56,7 @@ def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
         "steps": result.steps,
         "same_bits": result.same_bits,
         "evaluations": result.evaluations,
+        "results": result.results,
         "offset": result.offset,
         "exact": result.exact,
         "difference": None

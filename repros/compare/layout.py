@@ -68,12 +68,12 @@ def _pairs(name: str, one: list[Summary | None] | None, other: list[Summary | No
     for rank in range(number):
         mine, theirs = (side[min(rank, len(side) - 1)] for side in whole)
         ranks = f"rank {rank}" if several else None
-        values = None if ZERO in (mine, theirs) else _differing_kinds(mine, theirs)
+        values = None if ZERO in (mine, theirs) else differing_kinds(mine, theirs)
         pairs.append(Pair(name, mine, theirs, ranks, values=values, key=f"{name} {rank if several else ''}"))
     return pairs
 
 
-def _differing_kinds(one: Summary, other: Summary) -> tuple[str, str] | None:
+def differing_kinds(one: Summary, other: Summary) -> tuple[str, str] | None:
     """Return the shapes or the number formats of two tensors if these differ, which no rounding explains."""
     if one["shape"] != other["shape"]:
         return f"shape {one['shape']}", f"shape {other['shape']}"
@@ -127,7 +127,7 @@ def _lacking(one: Mapping[str, Any], other: Mapping[str, Any], ranks: str | None
 
 def _output_pair(name: str, place: int, pair: tuple[Summary, Summary], ranks: str | None, key: str) -> Pair:
     title = name if place == 0 else f"{name} (tensor {place + 1})"
-    return Pair(title, *pair, ranks=ranks, values=_differing_kinds(*pair), key=key)
+    return Pair(title, *pair, ranks=ranks, values=differing_kinds(*pair), key=key)
 
 
 def _outputs_joined(one: Step, other: Step) -> list[Pair]:

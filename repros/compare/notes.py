@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from repros.compare.differ import Difference
-from repros.compare.recording import EVALUATION, STEP, Step
+from repros.compare.recording import EVALUATION, RESULTS, STEP, Step
 
-_RANDOM = {"batch", "parameter before the step", "parameter", "output of module"}
+_RANDOM = {"batch", "parameter before the step", "parameter", "output of module", "result"}
 """What differs first where random numbers do."""
 
 
@@ -38,7 +38,7 @@ class Notes:
             at: where the first difference is.
             difference: that difference.
         """
-        if at is not None and at.kind == EVALUATION:
+        if at is not None and at.kind in {EVALUATION, RESULTS}:
             yield from self._of_steps()
         is_random = at is not None and difference is not None and difference.stage in _RANDOM and at.number < 2  # noqa: PLR2004
         if is_random and self._unseeded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,21 +18,21 @@ from repros.watch.inside.record.request import Request, write_request
 
 _HEAD = re.compile(
     rb'\{"event": "recorded", "rank": (null|\d+), "pid": (\d+), "time": ([\d.e+]+), '
-    rb'"kind": "(step|backward|evaluation|end)"'
+    rb'"kind": "(step|backward|evaluation|results|end)"'
 )
 _LONGEST_HEAD = 400
 
 
-STEP, EVALUATION, END = "step", "evaluation", "end"
-_ORDER = (STEP, EVALUATION, END)
+STEP, EVALUATION, RESULTS, END = "step", "evaluation", "results", "end"
+_ORDER = (STEP, EVALUATION, RESULTS, END)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a program, what it evaluated after it, or how it ended: what its ranks recorded, the lowest first."""
+    """One step of a program, what it evaluated or got after it, or how it ended: as its ranks recorded it, in order."""
 
     number: int
-    """From 1; of an evaluation and of the end, the number of the step before, 0 for none."""
+    """From 1; of what is no step, the number of the step before, 0 for none."""
     ranks: tuple[Mapping[str, Any], ...]
     """Of the ranks that have made it."""
     kind: str = STEP
@@ -50,6 +51,8 @@ class Step:
         number = self.number + offset
         if self.kind == END:
             return "the end"
+        if self.kind == RESULTS:
+            return f"after step {number}" if number else "before step 1"
         if self.kind == EVALUATION:
             return f"the evaluation after step {number}" if number else "the evaluation before step 1"
         return f"step {number}"
@@ -121,7 +124,7 @@ def _read(processes: Sequence[_Lines], kind: str) -> Iterator[Step]:
     number, found = 0, []
     for process in processes:
         for each, place in process.lines:
-            if each in {kind, EVALUATION, END}:
+            if each in {kind, EVALUATION, RESULTS, END}:
                 number += each == kind
                 found.append((number, STEP if each == kind else each, process.file, place))
     found.sort(key=lambda line: (line[0], _ORDER.index(line[1])))
@@ -135,14 +138,16 @@ def _read(processes: Sequence[_Lines], kind: str) -> Iterator[Step]:
 
 
 def _merged(records: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
-    """Return one record of what a rank evaluated between two steps, or of the ends of its processes."""
+    """Return one record of what a rank evaluated or got between two steps, or of the ends of its processes."""
     merged = dict(records[0])
     for record in records[1:]:
-        for field in ("passes", "trained", "optimizers"):
+        for field in ("passes", "trained", "optimizers", "results"):
             if field in record:
                 merged[field] = [*merged[field], *record[field]]
-        for field in ("parameters", "buffers"):
-            for name, found in record[field].items():
+        if "counts" in record:
+            merged["counts"] = dict(Counter(merged["counts"]) + Counter(record["counts"]))
+        for field in ("parameters", "buffers", "logged"):
+            for name, found in record.get(field, {}).items():
                 before = merged[field].get(name)
                 merged[field][name] = found if before is None else before + found if isinstance(found, list) else before
         merged["cut"] = merged.get("cut", False) or record.get("cut", False)

@@ -1,7 +1,8 @@
 """Two recordings, compared from their first common step to the first difference.
 
 Evaluations and the end are compared where both runs have them. A difference in an evaluation does not end the
-comparison of the steps: what comes of them is a note.
+comparison of the steps: what comes of them is a note. What the programs got besides is named only where nothing else
+differs, not even by rounding.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass, replace
 from repros.compare.differ import Compared, Differ, Difference
 from repros.compare.measure import Worst
 from repros.compare.notes import Notes
-from repros.compare.recording import END, EVALUATION, STEP, Recording, Step
+from repros.compare.recording import END, EVALUATION, RESULTS, STEP, Recording, Step
+from repros.compare.results import compare_results
 from repros.compare.tolerance import Tolerance
 from repros.errors import ReprosError
 
@@ -27,6 +29,8 @@ class Result:
     """How many of these, from the first on, have the same bits in all that was compared."""
     evaluations: int
     """How many evaluations are equal, up to the difference."""
+    results: int
+    """How many results of other calls are equal, up to the difference."""
     has_same_bits: bool
     """Whether all that is equal, evaluations and the end too, has the same bits."""
     offset: int
@@ -55,11 +59,11 @@ def compare(one: Recording, other: Recording, *, offset: int = 0, exact: bool = 
     Raises:
         ReprosError: they have nothing that can be compared.
     """
-    comparison = _Comparison(Differ(exact=exact), (one, other), offset)
+    comparison = _Comparison((one, other), offset, exact=exact)
     for mine, theirs in _in_pairs(one, other, offset):
         if not comparison.look(mine, theirs):
             break
-    return comparison.result(exact=exact)
+    return comparison.result()
 
 
 def _in_pairs(one: Recording, other: Recording, offset: int) -> Iterator[tuple[Step | None, Step | None]]:
@@ -83,16 +87,19 @@ def _in_pairs(one: Recording, other: Recording, offset: int) -> Iterator[tuple[S
 class _Comparison:
     """What has been found so far."""
 
-    def __init__(self, differ: Differ, runs: tuple[Recording, Recording], offset: int) -> None:
+    def __init__(self, runs: tuple[Recording, Recording], offset: int, *, exact: bool) -> None:
         """Begin before anything is compared."""
-        self._differ, self._runs, self._offset = differ, runs, offset
+        self._differ, self._exact = Differ(exact=exact), exact
+        self._runs, self._offset = runs, offset
         self._notes = Notes(offset)
         self._has = [False, False]
         """Whether each run has anything."""
-        self._counts = {STEP: 0, EVALUATION: 0, END: 0}
+        self._counts = {STEP: 0, EVALUATION: 0, RESULTS: 0, END: 0}
         """Of those that are equal, up to the difference."""
         self._same_bits, self._has_same_bits = 0, True
         self._found: tuple[Step, Difference, tuple[str, ...]] | None = None
+        self._effect: tuple[Step, Difference, tuple[str, ...]] | None = None
+        """The first difference in what the programs got."""
         self._last: Compared | None = None
 
     def look(self, mine: Step | None, theirs: Step | None) -> bool:
@@ -101,6 +108,9 @@ class _Comparison:
         if mine is None or theirs is None:
             return self._look_at_one(mine, theirs)
         if mine.kind != STEP and self._found is not None:
+            return True
+        if mine.kind == RESULTS:
+            self._look_at_results(mine, theirs)
             return True
         self._notes.look(mine, theirs)
         if mine.kind == EVALUATION and _is_cut(mine, theirs):
@@ -111,6 +121,13 @@ class _Comparison:
             return self._differs(compared.difference, theirs, compared)
         self._count(theirs, compared)
         return True
+
+    def _look_at_results(self, mine: Step, theirs: Step) -> None:
+        """Look at what the programs got, but for what one that resumes gets as it begins."""
+        if self._effect is None and (theirs.number or not self._offset):
+            found, compared = compare_results(mine, theirs, exact=self._exact)
+            self._counts[RESULTS] += compared - (found is not None)
+            self._effect = (theirs, found, ()) if found is not None else None
 
     def _look_at_one(self, mine: Step | None, theirs: Step | None) -> bool:
         there = theirs if mine is None else replace(mine, number=mine.number - self._offset)
@@ -142,12 +159,14 @@ class _Comparison:
         self._last = compared or self._last
         return at.kind == EVALUATION
 
-    def result(self, *, exact: bool) -> Result:
+    def result(self) -> Result:
         """Return what was found.
 
         Raises:
             ReprosError: nothing was compared.
         """
+        if self._found is None and self._has_same_bits:
+            self._found = self._effect
         if self._found is None and not any(self._counts.values()):
             raise ReprosError(self._why_nothing())
         at, difference, equal = self._found or (None, None, ())
@@ -155,9 +174,10 @@ class _Comparison:
             steps=self._counts[STEP],
             same_bits=self._same_bits,
             evaluations=self._counts[EVALUATION],
+            results=self._counts[RESULTS],
             has_same_bits=self._has_same_bits,
             offset=self._offset,
-            exact=exact,
+            exact=self._exact,
             difference=difference,
             at=at,
             equal=equal,

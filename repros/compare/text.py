@@ -57,6 +57,8 @@ def _through(result: Result) -> str:
         parts.append(f"through step {last}" if not result.offset else f"in steps {result.offset + 1} to {last}")
     if result.evaluations:
         parts.append(f"in {count(result.evaluations, 'evaluation')}")
+    if result.results and not parts:
+        parts.append(f"in {count(result.results, 'result')}")
     return f"equal {' and '.join(parts) or 'at the end'}"
 
 
@@ -69,6 +71,8 @@ def equal_before(result: Result) -> str:
         parts.append(f"{count(result.steps, 'step')}{exact}")
     if result.evaluations:
         parts.append(count(result.evaluations, "evaluation"))
+    if result.results:
+        parts.append(count(result.results, "result"))
     if result.equal:
         what = "step" if result.at is None else result.at.kind
         parts.append(f"{'at the end' if what == END else f'in this {what}'} {', '.join(result.equal)}")

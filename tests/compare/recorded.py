@@ -82,6 +82,17 @@ def evaluation(*passes: Mapping[str, Any], weight: Sequence[float] = (1.0, 2.0),
     }
 
 
+def results(**values: Sequence[float]) -> dict[str, Any]:
+    """Return what one rank got between two steps: by kind numbers, each from a call of its own in `main`."""
+    kept = [
+        {"kind": kind, "what": f"{kind}()", "in": "main", "values": {"": summary([value], [])}}
+        for kind, several in values.items()
+        for value in several
+    ]
+    counts = {kind: len(several) for kind, several in values.items()}
+    return {"kind": "results", "seeded": True, "compiled": False, "results": kept, "counts": counts}
+
+
 def end(*weights: Sequence[float], rate: float = 0.1, trained: Sequence[str] = ("weight",)) -> dict[str, Any]:
     """Return what one rank records at its end, of models with one parameter `weight` and of an optimizer."""
     group = {"options": {"lr": rate}, "names": ["weight"]}

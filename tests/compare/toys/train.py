@@ -127,6 +127,15 @@ def evaluate(when, plain, net, rank, world):
     net.train()
 
 
+def report(loss, world):
+    """Print the loss, on request as the mean of all ranks, and on request twice."""
+    for _ in range({"": 0, "yes": 1, "twice": 2}[word("log")]):
+        mean = loss.detach().clone()
+        if world > 1:
+            distributed.all_reduce(mean)
+        print(f"loss {mean.item() / world:.6f}")
+
+
 def main():
     if word("ranks"):
         distributed.init_process_group("gloo")
@@ -154,6 +163,7 @@ def main():
             nn.utils.clip_grad_norm_(net.parameters(), 0.5, foreach=word("clip") == "foreach")
         optimizer.step()
         scheduler.step()
+        report(loss, world)
         evaluate({"yes", "bare"}, plain, net, rank, world)
         if word("save") == str(step + 1):
             states = {

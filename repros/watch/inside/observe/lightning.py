@@ -1,7 +1,8 @@
 """What Lightning's Trainer and Fabric do, under both of its package names; and that accelerate is used.
 
 `fit_begins(trainer)`, `fit_ended(trainer)`, `epoch_ended(trainer, fit loop)`, `rate_found(trainer, rate)`,
-`validated(trainer)`, `scored(callback, trainer)`.
+`validated(trainer)`, `logged(trainer, values)` (what an evaluation has logged, by name, for each loader),
+`scored(callback, trainer)`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,12 @@ def _patch_fit_loop(watch: Watch, module: Any) -> None:
 
 
 def _patch_evaluation(watch: Watch, module: Any) -> None:
-    around(module._EvaluationLoop, "on_run_end", before=lambda args, _: watch.tell("validated", args[0].trainer))
+    around(
+        module._EvaluationLoop,
+        "on_run_end",
+        before=lambda args, _: watch.tell("validated", args[0].trainer),
+        returned=lambda args, _, logged: watch.tell("logged", args[0].trainer, logged),
+    )
 
 
 def _patch_checkpoint(watch: Watch, module: Any) -> None:

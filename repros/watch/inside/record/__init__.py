@@ -3,8 +3,8 @@
 A folder of events that holds a file `request.REQUEST` asks for a recording in the place of the checks. `recorder`
 listens to the observations of a process and writes one event `recorded` for each step, for what is evaluated between
 two, and for the end; `calls` observes the modules, `scores` the metrics, `ends` the last states of models and
-optimizers; `names` gives modules and parameters the names that they have without wrappers, `summary` makes numbers of
-tensors.
+optimizers, `returned` other calls, whose results `results` keeps; `names` gives modules and parameters the names that
+they have without wrappers, `summary` makes numbers of tensors.
 """
 
 from __future__ import annotations

@@ -78,15 +78,14 @@ class Ends:
 
         @unseen
         def gone(of: Any) -> None:
-            if self._is_over:
-                return
             try:
                 take(of)
             except Exception as error:
                 self._watch.events.failed(error, "the end of a model or an optimizer")
 
         def __del__(of: Any) -> None:  # noqa: N807 - it becomes this method
-            gone(of)
+            if not self._is_over:  # asked first: at the very end nothing says any longer whether a graph is traced
+                gone(of)
             if finalizer is not None:
                 finalizer(of)
 

@@ -40,6 +40,8 @@ class Names:
         self._scans = 0
         self._nameless: set[int] = set()
         """Parameters, by `id`, that were looked for already."""
+        self._placed: dict[int, tuple[Any, str]] = {}
+        """By `id`, with a weak reference: the names of those that no module holds."""
 
     def of_module(self, module: Any) -> str:
         """Return a module's name; the class's for one that no other holds."""
@@ -54,6 +56,14 @@ class Names:
             self._scan(None)
             self._nameless.update(id(parameter) for parameter in unknown)
         return list(map(self._known, parameters))
+
+    def of_nameless(self, parameter: Any, place: int) -> str:
+        """Return the name of a parameter that no module holds: its place in the first optimizer that has it."""
+        reference, name = self._placed.get(id(parameter), (lambda: None, ""))
+        if reference() is not parameter:
+            name = f"parameter {place}"
+            self._placed[id(parameter)] = (weakref.ref(parameter), name)
+        return name
 
     def parameters(self) -> list[Any]:
         """Return the trained parameters of all modules that have a name, each once, in the order of their modules."""

@@ -5,7 +5,8 @@ the names, the passes that led to it (`calls.Pass`), and by parameter's name the
 the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it. `kind` is
 `step` or `backward`: in a program that makes no step, each backward counts as one. An event of the kind `evaluation`
 has the passes that were not trained on since the event before, with the parameters and buffers of their modules at the
-first of them, and `end`, at the end of the process, what :mod:`.ends` has found.
+first of them, `results` what :mod:`.results` has kept since that event, and `end`, at the end of the process, what
+:mod:`.ends` has found.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any
 
 from repros.inside.import_hooks import when_imported
 from repros.watch.inside.observe.optimizers import parameters_of
-from repros.watch.inside.record import scores
+from repros.watch.inside.record import returned, scores
 from repros.watch.inside.record.calls import Calls
 from repros.watch.inside.record.ends import Ends
 from repros.watch.inside.record.names import Names
 from repros.watch.inside.record.request import Request
+from repros.watch.inside.record.results import Results
 from repros.watch.inside.record.summary import summarise
 
 _HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
@@ -38,8 +40,10 @@ class Recorder:
         self._names = Names()
         self._calls = Calls(self._names, watch.events.failed, self._evaluating)
         self._ends = Ends(watch, self._describe)
-        self._evaluated: dict[str, dict[str, Any]] = {"parameters": {}, "buffers": {}}
-        """Of the modules that were called without gradients since the last event, before the first call."""
+        self._results = Results(lambda: self._is_over(self._number))
+        self._evaluated: dict[str, dict[str, Any]] = {"parameters": {}, "buffers": {}, "logged": {}}
+        """Of the modules that were called without gradients since the last event, before the first call; and what
+        evaluations of Lightning have logged since then."""
         self._known: dict[int, dict[int, str]] = {}
         """The names of an optimizer's parameters when it was made, has loaded or has stepped last; both by `id`."""
         self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -56,10 +60,11 @@ class Recorder:
         """Listen to the observations of this process."""
         for name in ("before_backward", "differentiating", "after_backward", "before_step", "after_step"):
             self._watch.listen(name, getattr(self, f"_{name}"))
-        for name in ("compiles", "seeded", "handed", "made", "loaded"):
+        for name in ("compiles", "seeded", "handed", "made", "loaded", "logged"):
             self._watch.listen(name, getattr(self, f"_{name}"))
         self._watch.listen("ends", self._finish)
         scores.listen(self._watch, self._scored)
+        returned.listen(self._watch, self._results)
         self._ends.listen()
         when_imported("torch.nn.modules.module", self._calls.on)
 
@@ -70,7 +75,7 @@ class Recorder:
         """Write what comes after the last event: nothing, where there were more steps than are recorded."""
         if self._is_past or "torch.nn.modules.module" not in sys.modules:
             return
-        self._write_evaluation(is_end=True)
+        self._write_between(is_end=True)
         found = self._ends.as_json()
         if any(found.values()):
             self._write("end", self._number, found)
@@ -107,6 +112,15 @@ class Recorder:
         self._known[id(optimizer)] = {id(parameter): name for name, parameter in parameters.items()}
         return parameters
 
+    def _logged(self, _: Any, values: Any) -> None:
+        import torch
+
+        for metrics in values if isinstance(values, list) else ():  # one for each loader
+            for base, value in metrics.items():
+                if isinstance(value, (int, float, torch.Tensor)) and not base.endswith(scores.TIMES):
+                    tensor = torch.as_tensor(value, device=getattr(value, "device", "cpu"))
+                    self._evaluated["logged"][_unused(base, self._evaluated["logged"])] = summarise(tensor)
+
     def _evaluating(self, module: Any) -> None:
         self._ends.pass_moment()
         for name, parameter in self._named(list(module.parameters())).items():
@@ -133,7 +147,7 @@ class Recorder:
             parameters = self._named(self._names.parameters())
             passes = [each.as_json() for each in self._calls.passes if each.losses or each.roots]
             found = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
-            self._write_evaluation()
+            self._write_between()
             self._write("backward", self._backwards, {**found, "buffers": _summaries(self._names.buffers())})
 
     def _is_over(self, number: int) -> bool:
@@ -164,7 +178,7 @@ class Recorder:
         step["after"] = _summaries(parameters)
         step["buffers"] = _summaries(self._names.buffers())
         step["passes"] = self._calls.take()
-        self._write_evaluation()
+        self._write_between()
         # Numbered as they end a step: one that steps within another's, as ZeroRedundancyOptimizer's, is recorded alone.
         step["optimizer"] = self._optimizers.setdefault(optimizer, len(self._optimizers))
         self._number += 1
@@ -183,29 +197,36 @@ class Recorder:
             "state": _state(optimizer, found),
         }
 
-    def _write_evaluation(self, *, is_end: bool = False) -> None:
-        """Write what was called since the last event and not trained on."""
+    def _write_between(self, *, is_end: bool = False) -> None:
+        """Write what was called since the last event and not trained on, and what else gave the program results."""
         is_cut, passes = self._calls.is_cut, self._calls.take_untrained(is_end=is_end)
-        if passes:
+        if passes or self._evaluated["logged"]:
             self._write("evaluation", self._number, {"passes": passes, "cut": is_cut, **self._evaluated})
-        self._evaluated = {"parameters": {}, "buffers": {}}
+        self._evaluated = {"parameters": {}, "buffers": {}, "logged": {}}
+        found = self._results.as_json()
+        if found["counts"]:
+            self._write("results", self._number, found)
 
     def _named(self, parameters: list[Any]) -> dict[str, Any]:
         """Return parameters by their names, which are numbered where several have the same."""
         found: dict[str, Any] = {}
         names = self._names.of_parameters(parameters)
         for place, parameter in enumerate(parameters):
-            name = base = names[place] or f"parameter {place}"
-            repeated = 1
-            while name in found:
-                repeated += 1
-                name = f"{base} ({repeated})"
-            found[name] = parameter
+            found[_unused(names[place] or self._names.of_nameless(parameter, place), found)] = parameter
         return found
 
     def _write(self, kind: str, number: int, found: dict[str, Any]) -> None:
         facts = {"world": _world_size(), "seeded": self._seeds > 0, "compiled": self._is_compiled}
         self._watch.events.write("recorded", kind=kind, number=number, **facts, **found)
+
+
+def _unused(name: str, names: dict[str, Any]) -> str:
+    """Return a name, with a number where there is one already."""
+    repeated, found = 1, name
+    while found in names:
+        repeated += 1
+        found = f"{name} ({repeated})"
+    return found
 
 
 def _world_size() -> int:

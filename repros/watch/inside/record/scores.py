@@ -19,7 +19,7 @@ _CLASSES = {
     "pytorch_lightning.trainer.connectors.logger_connector.result": "_ResultMetric",
 }
 """The classes that wrap their methods in each object, by module."""
-_TIMES = ("_runtime", "_per_second", "_time")
+TIMES = ("_runtime", "_per_second", "_time")
 """Ends of the names of what the Trainer measures of itself."""
 
 Record = Callable[[Any, str, Any, Any], None]
@@ -71,5 +71,5 @@ def _observing(wrap: Any, method: str, record: Record) -> Any:
 def _record_metrics(record: Record, trainer: Any, metrics: Any) -> None:
     if isinstance(metrics, Mapping):
         for name, value in metrics.items():
-            if isinstance(value, (int, float)) and not name.endswith(_TIMES):
+            if isinstance(value, (int, float)) and not name.endswith(TIMES):
                 record(trainer, f"evaluate()[{name}]", None, value)

@@ -84,8 +84,11 @@ def _hash(tensors: list[Any]) -> str:
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for tensor in tensors:
         size = tensor.numel() * tensor.element_size()
+        place = tensor.data_ptr()
+        if size and not place:
+            raise ValueError("no memory")  # a compiler's stand-in for a tensor, up to torch 2.4
         if size:
-            digest.update((ctypes.c_char * size).from_address(tensor.data_ptr()))
+            digest.update((ctypes.c_char * size).from_address(place))
     return digest.hexdigest()
 
 
