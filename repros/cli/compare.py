@@ -98,7 +98,8 @@ def compare(
 
     The first run is the reference. Batches, learning rates and other options, parameters, the optimizer's state,
     outputs of modules, losses and gradients are compared step by step, in the order of causes, and so are evaluations
-    between the steps and the state at the end; what several ranks or accumulated passes hold is joined. One COMMAND
+    between the steps and the state at the end; what several ranks or accumulated passes hold is joined. What the
+    program itself reads, such as a metric that it computes by hand, is named where nothing else differs. One COMMAND
     alone is run twice. Nothing is installed into its environment.
 
     Differences that the number format explains do not count, and the tolerance is printed; with --exact, every bit

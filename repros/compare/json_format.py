@@ -68,8 +68,7 @@ def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
             "what": found.text,
             "first": found.values[0],
             "second": found.values[1],
-            # JSON has no infinity.
-            "relative": found.relative if found.relative is None or found.relative < float("inf") else None,
+            "relative": _finite(found.relative),
             "rank": found.rank,
         },
         "equal_in_step": list(result.equal),
@@ -88,3 +87,8 @@ def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
         "notes": list(result.notes),
         "exits": list(exits),
     }
+
+
+def _finite(number: float | None) -> float | None:
+    """Return a number unless it is infinite, which JSON cannot say."""
+    return number if number is None or number < float("inf") else None

@@ -42,16 +42,16 @@ def catalogue() -> str:
     missed = [line for line in others if line["repro"] not in judged["no_numbers"]]
     at_cause = [line for line in different if line["repro"] not in judged["consequence"]]
     counts = (
-        f"Of {len(lines)} failures, {len(different) + len(missed)} change numbers of a training or an evaluation:"
-        f" batches, rates, parameters, states, outputs, losses, gradients or metrics. Of these, {len(different)} have a"
-        f" first difference, {len(at_cause)} of them where the cause is, and {len(missed)} have none.\n\n"
+        f"Of {len(lines)} failures, {len(different) + len(missed)} change numbers of a training or an evaluation, or"
+        f" what a program reads. Of these, {len(different)} have a first difference, {len(at_cause)} of them where the"
+        f" cause is, and {len(missed)} have none.\n\n"
     )
     rows = ["| Repro | Where | First difference | Fixed | Failing | |", "|---|---|---|---|---|---|"]
     rows += [_row(line, judged["consequence"].get(line["repro"], "")) for line in different]
     reasons = judged["no_difference"] | judged["no_numbers"]
     parts = [("Why no difference is seen", missed)]
     parts.append(("Why there is none: it changes no such number", [line for line in others if line not in missed]))
-    for title, some in parts:
+    for title, some in ((title, some) for title, some in parts if some):
         rows += ["", f"| Repro | {title} |", "|---|---|"]
         rows += [f"| {_id(line)} | {reasons.get(line['repro'], '')} |" for line in some]
     return counts + "\n".join(rows) + "\n"
