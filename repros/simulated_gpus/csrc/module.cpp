@@ -62,7 +62,7 @@ PyObject* construct_generator(PyTypeObject* type, PyObject* arguments, PyObject*
     if (!device.is_none()) {
       const auto wanted = py::module_::import("torch").attr("device")(device).cast<at::Device>();
       if (wanted.type() == sim::kDevice) {
-        return THPGenerator_Wrap(sim::make_generator(checked(wanted.index())));
+        return THPGenerator_Wrap(sim::make_generator(wanted.has_index() ? checked(wanted.index()) : wanted.index()));
       }
     }
     return original_constructor(type, arguments, named);
