@@ -98,7 +98,8 @@ def read(folder: Path, placement: Path) -> dict[str, dict[str, Any]]:
     found = operators.read(folder / operators.NAME)
     if not found:
         raise _refused(folder / operators.NAME)
-    layouts = {f"{line['operator']} {line['dtype']} {line['form']}": line["layouts"] for line in found}
+    # Sorted: where PyTorch's samples are those of a set, their order is another in each process.
+    layouts = {f"{line['operator']} {line['dtype']} {line['form']}": sorted(line["layouts"]) for line in found}
     return {**parts, "operators": layouts}
 
 
