@@ -252,6 +252,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks if they were asked for."""
     if not _hooks:
         _hooks.append(calls.Calls())
+        when_imported("torch", _hooks[0].see_compiled)
         watch.observe("begins", _hooks[0].off)
     if watch.asks("nan"):
         _hooks[0].forget()

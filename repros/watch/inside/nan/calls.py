@@ -6,6 +6,7 @@ call of a compiled module as a whole is seen, since a compiler would trace the h
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import weakref
@@ -80,7 +81,6 @@ class Calls:
         self._unjudged: list[tuple[Any, ...]] = []
         self._held = 0
         self._handles: list[Any] = []
-        self._follows_compiled = False
         self._is_on = False
 
     def on(self, module: Any) -> None:
@@ -103,18 +103,27 @@ class Calls:
         was_on = self._is_on
         self.off()
         self._is_on = was_on
-        if not self._follows_compiled:
-            self._follows_compiled = True
-            kind = sys.modules["torch._dynamo.eval_frame"].OptimizedModule
-            around(kind, "__call__", before=self._compiled_calling, returned=self._compiled_called)
 
-    def _compiled_calling(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._is_on:
-            self._begin(args[0], (args[1:], kwargs))
+    def see_compiled(self, torch: Any) -> None:
+        """Look at the calls of each module that `torch.compile` makes from now on, once the program compiles."""
 
-    def _compiled_called(self, args: tuple[Any, ...], _: Any, output: Any) -> None:
+        def made(_: Any, __: Any, compiled: Any) -> None:
+            # Of this object alone: torch 2.1 and 2.2 make others of its class, of a graph each, and would trace the
+            # observer with them. In torch 2.0 it has no `forward` of its own.
+            if isinstance(compiled, torch.nn.Module) and "forward" in compiled.__dict__:
+                calling = functools.partial(self._compiled_calling, compiled)
+                around(compiled, "forward", before=calling, returned=functools.partial(self._compiled_called, compiled))
+
+        if hasattr(torch, "compile"):
+            around(torch, "compile", returned=made)
+
+    def _compiled_calling(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._is_on:
-            self._end(args[0], output)
+            self._begin(module, (args, kwargs))
+
+    def _compiled_called(self, module: Any, _: Any, __: Any, output: Any) -> None:
+        if self._is_on:
+            self._end(module, output)
 
     @property
     def _stack(self) -> list[_Call]:
