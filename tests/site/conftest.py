@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +26,14 @@ def source() -> Source:
 
 
 @pytest.fixture(scope="session")
-def build_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def build_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function that builds the site into a folder of this name, or returns it where another worker has.
 
     Nobody writes into it.
     """
     place = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    # A worker of this very run: one whose test runs pytest hands PYTEST_XDIST_WORKER down to that.
+    if hasattr(request.config, "workerinput"):
         place = place.parent
 
     def build_it(name: str, source: Source, of: Place, *, from_npm: bool = True) -> Path:

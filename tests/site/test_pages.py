@@ -135,7 +135,6 @@ def test_every_failure_has_what_a_reader_asks_for(source: Source, site: Path, pa
             assert section.lower() in page.ids, repro.id
 
 
-@pytest.mark.of_all_scripts
 def test_what_a_real_gpu_showed_is_beside_the_stacks(source: Source, site: Path) -> None:
     assert {unit.stack for unit in source.gpus} == {"nvidia-h200-torch-2.11.0"}
     of_gpus = {unit.repro for unit in source.gpus}
@@ -144,6 +143,7 @@ def test_what_a_real_gpu_showed_is_beside_the_stacks(source: Source, site: Path)
         assert (">nvidia-h200-torch-2.11.0</th><td>cuda</td>" in page) == (repro.id in of_gpus), repro.id
 
 
+@pytest.mark.of_all_scripts
 def test_the_fix_and_the_diff_come_first(source: Source, site: Path) -> None:
     for repro in source.catalogue:
         text = (site / f"failures/{repro.id}.html").read_text("utf-8")
