@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from repros.cli import main
+from tests.compare.changed import difference_of_changed
 from tests.tools.compare_pairs import read_kept, read_pairs
 
 TRAIN = Path(__file__).parent / "toys/train.py"
@@ -135,10 +136,7 @@ def test_what_no_step_follows_is_compared(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = [str(warm_python), str(TRAIN.with_name("states.py")), program]
-    assert main(["compare", "--json", "--", *words]) == 0, capfd.readouterr().err
-    assert "the same bits" in json.loads(capfd.readouterr().out)["answer"]
-    assert main(["compare", "--json", "--", *words, "--", *words, "changed"]) == 1, capfd.readouterr().err
-    found = json.loads(capfd.readouterr().out)["difference"]
+    found = difference_of_changed(words, capfd)
     assert found["kind"] == kind
     assert found["what"].startswith(what)
     assert values is None or (found["first"], found["second"]) == values

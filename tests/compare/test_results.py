@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,10 @@ import pytest
 from repros.cli import main
 from repros.compare.run import Result, compare
 from repros.compare.text import equal_before, headline
+from tests.compare.changed import difference_of_changed
 from tests.compare.recorded import end, evaluation, forward, recording, results, step, summary
 
 PROGRAMS = Path(__file__).parent / "toys/results.py"
-
-
-def said_of(python: Path, program: str, capfd: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
-    """Compare a program with itself, which is equal, and with a changed one, of which it returns what is said."""
-    words = [str(python), str(PROGRAMS), program]
-    assert main(["compare", "--json", *options, "--", *words]) == 0, capfd.readouterr().err
-    assert "the same bits" in json.loads(capfd.readouterr().out)["answer"]
-    assert main(["compare", "--json", *options, "--", *words, "--", *words, "changed"]) == 1, capfd.readouterr().err
-    said: dict[str, Any] = json.loads(capfd.readouterr().out)
-    return said
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +45,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_program_gets_is_compared(
     warm_python: Path, capfd: pytest.CaptureFixture[str], program: str, kind: str, what: str, values: tuple[str, str]
 ) -> None:
-    found = said_of(warm_python, program, capfd)["difference"]
+    found = difference_of_changed([str(warm_python), str(PROGRAMS), program], capfd)
     assert (found["kind"], found["step"], found["what"]) == (kind, int(kind == "end"), what)
     assert (found["first"], found["second"]) == values
 
@@ -80,7 +70,7 @@ def test_what_libraries_hand_to_a_program_is_compared(
     what: str,
     values: tuple[str, str] | None,
 ) -> None:
-    found = said_of(warm_python, program, capfd)["difference"]
+    found = difference_of_changed([str(warm_python), str(PROGRAMS), program], capfd)
     assert (found["kind"], found["what"]) == (kind, what)
     assert values is None or (found["first"], found["second"]) == values
 
@@ -89,7 +79,7 @@ def test_what_libraries_hand_to_a_program_is_compared(
 def test_what_ranks_gather_is_compared_and_texts_are_not(
     current_python: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = said_of(current_python, "gathered", capfd, "--ranks", "2,2")["difference"]
+    found = difference_of_changed([str(current_python), str(PROGRAMS), "gathered"], capfd, "--ranks", "2,2")
     assert (found["what"], found["rank"]) == ("result [0][rows] of all_gather_object() in gathered", "rank 0")
     assert (found["first"], found["second"]) == ("sum 2", "sum 3")
 
