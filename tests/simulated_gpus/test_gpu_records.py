@@ -107,6 +107,11 @@ def test_a_torn_record_of_operators_keeps_its_whole_parts(tmp_path: Path) -> Non
 def test_a_gpus_record_was_compared_and_each_difference_has_a_reason(folder: Path) -> None:
     real = compare.read(folder, take.ROOT / take.TABLES / f"{folder.name}.json")
     kept = files.read(folder / compare.KEPT)
+    found = evidence.read(take.ROOT / take.EVIDENCE)
+    measured = [each for unit, each in found.items() if unit.stack == folder.name]
+    of_both = kept.pop("cells")  # those that simulated GPUs have as well
+    assert not [seen for each in measured for seen in each.variants.values() if seen.verdict.disagrees]
+    assert 0 < of_both["same"] == of_both["compared"] <= sum(len(each.variants) for each in measured)
     assert {part: made["compared"] for part, made in kept.items()} == {part: len(seen) for part, seen in real.items()}
     for part, made in kept.items():
         assert made["same"] == made["compared"] - sum(made["different"].values())

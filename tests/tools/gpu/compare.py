@@ -8,17 +8,21 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from repros import evidence
+from repros.engine import record
 from repros.simulated_gpus.tools.gpu import files, operators
 from repros.simulated_gpus.tools.json_rows import dumps_by_row
 from repros.simulated_gpus.tools.page import fill_part
 
-from .take import RECORDS, ROOT, TABLES
+from . import cells
+from .take import EVIDENCE, RECORDS, ROOT, TABLES
 
 KEPT = "simulated.json"
 """The comparison, beside the GPU's record."""
 PAGE = Path("repros/simulated_gpus/README.md")
 
 PARTS = {
+    "cells": "verdicts and signatures of the catalogue's cells that are for both devices",
     "placement": "where tensors may be: results' devices, or the error",
     "generators": "states of generators after seeds and draws, refusals",
     "memory": "bytes allocated and reserved, peaks, refusals",
@@ -37,12 +41,13 @@ _STATISTICS = "the saved statistics of bfloat16, which CUDA's kernel keeps in fl
 _ROWS = "the strides of unique rows"
 
 REASONS: dict[str, dict[str, str]] = {
+    "cells": {},
     "placement": {},
     "generators": {},
     "memory": {
         "keys of the snapshot": "the history of a simulated GPU's memory is not kept",
-        "more than there is": "a simulated GPU has no CUDA context, which takes 518 MiB",
-        "more than the fraction": "a simulated GPU has no CUDA context, which takes 518 MiB",
+        "more than there is": "a simulated GPU has no CUDA context, which takes memory",
+        "more than the fraction": "a simulated GPU has no CUDA context, which takes memory",
         "memory of another device": "CUDA's allocator has words of its own, in which 99 is the letter c",
     },
     "surface": {},
@@ -103,6 +108,24 @@ def read(folder: Path, placement: Path) -> dict[str, dict[str, Any]]:
     return {**parts, "operators": layouts}
 
 
+def _cells_of_both(gpu: str, simulated: Path, root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return verdict and signature of the cells that a GPU's evidence and a recording have, by label: of each."""
+    if not (simulated / cells.NAME).exists():
+        raise _refused(simulated / cells.NAME)
+    real = {
+        f"{unit.repro} {unit.strategy} {name}": [seen.verdict.value, seen.signature]
+        for unit, measurement in evidence.read(root / EVIDENCE).items()
+        if unit.stack == gpu
+        for name, seen in measurement.variants.items()
+    }
+    shown = {
+        f"{line['repro']} {line['strategy']} {line['variant']}": [line["verdict"], line["signature"]]
+        for line in record.latest(record.read(simulated / cells.NAME))
+    }
+    both = sorted(real.keys() & shown.keys())
+    return {label: real[label] for label in both}, {label: shown[label] for label in both}
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         return files.read(path)
@@ -123,8 +146,9 @@ def keep(simulated: Path, root: Path = ROOT) -> None:
     torch = _read(simulated / "memory.json")["torch"]
     for folder in sorted((root / RECORDS).iterdir()):
         if files.read(folder / "about.json")["torch"] == torch:
-            real = read(folder, root / TABLES / f"{folder.name}.json")
-            made = compare(real, read(simulated, simulated / "placement.json"))
+            of_gpu, of_simulated = _cells_of_both(folder.name, simulated, root)
+            real = {"cells": of_gpu, **read(folder, root / TABLES / f"{folder.name}.json")}
+            made = compare(real, {"cells": of_simulated, **read(simulated, simulated / "placement.json")})
             (folder / KEPT).write_text(dumps_by_row(made), encoding="utf-8")
             break
     else:
