@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from repros.reduce.code import Code, Edit, statements_of
 
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _LEAVES_BY = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
 
 
@@ -26,7 +27,7 @@ class Unwrapped:
         return code.apply(chosen)
 
     def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
-        if code.of(node).startswith("elif"):
+        if _is_elif(code, node):
             return
         if isinstance(node, ast.If) and self._conditions:
             bodies = [node.body, node.orelse]
@@ -38,7 +39,7 @@ class Unwrapped:
             return
         begin, end = code.lines(node)
         for body in bodies:
-            if body and not code.of(body[0]).startswith("elif"):
+            if body and not _is_elif(code, body[0]):
                 yield Edit(begin, end, _moved(code, body, code.indent(node)))
 
 
@@ -48,6 +49,26 @@ class Guards(Unwrapped):
     def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
             yield from super()._edits(code, node)
+
+
+class Flattened(Unwrapped):
+    """Each `else` behind a block that leaves as what follows it; each `with` or `if` alone in another as one."""
+
+    def __init__(self) -> None:
+        """Take nothing: no condition is lost."""
+
+    def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
+        if _is_elif(code, node):
+            return
+        match node:
+            case ast.If(_, [*_, last], [first, *_]) if isinstance(last, _LEAVES) and not _is_elif(code, first):
+                yield Edit(code.lines(last)[1], code.lines(node)[1], _moved(code, node.orelse, code.indent(node)))
+            case ast.If(outer, [ast.If(inner, body, []) as only], []) if not _is_elif(code, only):
+                head = f"{code.indent(node)}if {_anded(outer)} and {_anded(inner)}:\n"
+                yield Edit(*code.lines(node), head + _moved(code, body, code.indent(only)))
+            case ast.With(outer, [ast.With(inner, body)]):
+                head = f"{code.indent(node)}with {', '.join(map(ast.unparse, [*outer, *inner]))}:\n"
+                yield Edit(*code.lines(node), head + _moved(code, body, code.indent(node.body[0])))
 
 
 class Called:
@@ -61,6 +82,16 @@ class Called:
     def render(self, code: Code, chosen: Sequence[tuple[Edit, ...]]) -> str:
         """Return the source with the functions' statements in the place of their calls."""
         return code.apply(edit for unit in chosen for edit in unit)
+
+
+def _is_elif(code: Code, node: ast.stmt) -> bool:
+    return code.of(node).startswith("elif")
+
+
+def _anded(condition: ast.expr) -> str:
+    """Return a condition as a part of an `and`."""
+    text = ast.unparse(condition)
+    return f"({text})" if isinstance(condition, ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr) else text
 
 
 def _inlined(code: Code, function: ast.FunctionDef) -> tuple[Edit, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -13,8 +14,11 @@ from repros.attempt.source import PROBLEMS, parse
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 BODIES = ("body", "orelse", "finalbody")
+ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp)
+"""Expressions that need no parentheses, wherever they stand."""
 WIDTH = 88
 """Columns of a line that passes and the layout make: the most that formatters of Python allow by default."""
+_COMMA = re.compile(rb"\s*,")
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,11 @@ class Code:
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self._begins[node.lineno - 1] + node.col_offset, self._begins[end_line - 1] + end
 
-    def lines(self, statement: ast.stmt) -> tuple[int, int]:
-        """Return the offsets of the whole lines of a statement, its decorators included."""
-        decorators = statement.decorator_list if isinstance(statement, Block) else []
-        first = min([statement.lineno, *(each.lineno for each in decorators)])
-        return self._begins[first - 1], self._begins[statement.end_lineno or first]
+    def lines(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+        """Return the offsets of the whole lines of a statement, its decorators included, or of one decorator."""
+        decorators = node.decorator_list if isinstance(node, Block) else []
+        first = min([node.lineno, *(each.lineno for each in decorators)])
+        return self._begins[first - 1], self._begins[node.end_lineno or first]
 
     def text(self, begin: int, end: int) -> str:
         """Return a piece of the source."""
@@ -92,15 +96,16 @@ class Code:
         return b"".join([*parts, self._data[at:]]).decode()
 
     def without(self, statements: Iterable[ast.stmt]) -> str:
-        """Return the source without statements; a block that would be empty gets a `pass`."""
+        """Return the source without statements."""
+        return self.apply(self.gone(statements))
+
+    def gone(self, statements: Iterable[ast.stmt]) -> Iterator[Edit]:
+        """Yield the edits that leave statements out; a block that would be empty gets a `pass`."""
         gone = set(statements)
-        edits = []
         for statement in gone:
-            begin, end = self.lines(statement)
             body = self._siblings(statement)
             is_needed = body is not None and statement is body[0] and gone.issuperset(body)
-            edits.append(Edit(begin, end, f"{self.indent(statement)}pass\n" if is_needed else ""))
-        return self.apply(edits)
+            yield Edit(*self.lines(statement), f"{self.indent(statement)}pass\n" if is_needed else "")
 
     def _siblings(self, statement: ast.stmt) -> list[ast.stmt] | None:
         """Return the block that a statement is in; None for the module's, which may be empty, and an `elif`."""
@@ -130,3 +135,40 @@ def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
 def in_text(tree: ast.AST) -> set[ast.AST]:
     """Return the nodes within f-strings: before Python 3.12 their places are wrong."""
     return {node for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
+
+
+def cut(code: Code, spans: Sequence[tuple[int, int]], gone: Collection[int]) -> Iterator[Edit]:
+    """Yield the edits that leave out elements with their commas.
+
+    Args:
+        code: the source.
+        spans: the places of all elements between two brackets, in the order of the text.
+        gone: the numbers of those to leave out.
+    """
+    kept = [place for place in range(len(spans)) if place not in gone]
+    for place in sorted(gone):
+        begin, end = spans[place]
+        if place + 1 < len(spans):
+            yield Edit(begin, spans[place + 1][0])
+        elif kept and kept[-1] < place:
+            yield Edit(spans[kept[-1]][1], end)
+        else:
+            comma = _COMMA.match(code.text(end, end + 200).encode())
+            yield Edit(begin, end + (comma.end() if comma else 0))
+
+
+def instead(code: Code, use: ast.expr, value: ast.expr, text: str | None = None) -> str:
+    """Return a value's source, or the text given for it, as it may stand in the place of a use of its name.
+
+    Args:
+        code: the source.
+        use: the name or attribute whose place it takes.
+        value: what it is, which decides on parentheses.
+        text: its source, if it is another than the value's own.
+    """
+    parent = code.parents[use]
+    is_alone = isinstance(value, ATOMS) or isinstance(parent, ast.keyword | ast.Assign | ast.Return | ast.Expr)
+    is_alone |= isinstance(parent, ast.Call) and use is not parent.func
+    own = code.of(value) if text is None else text
+    own = ast.unparse(ast.parse(own, mode="eval")) if "\n" in own else own
+    return own if is_alone else f"({own})"

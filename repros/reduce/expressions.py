@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from repros.reduce.code import Code, Edit, in_text
+from repros.reduce.code import Code, Edit, cut, in_text
 
-_COMMA = re.compile(rb"\s*,")
-_TYPES = (ast.Call, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.FunctionDef)
+_TYPES = (ast.Call, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.FunctionDef, ast.ClassDef)
 Element = tuple[int, int]
 """The number of a node that has elements, in the order of the tree, and the element's."""
 
 
 class Elements:
-    """Each argument of a call, element of a list, tuple, set or dict, and default parameter of a function."""
+    """Each argument of a call, element of a list, tuple, set or dict, default parameter, and base of a class."""
 
     def units(self, code: Code) -> list[Element]:
         """Return the elements, the last ones of a node first: they are more often optional."""
@@ -33,14 +31,18 @@ class Elements:
 
 
 class Values:
-    """Each call, operator and choice as one of the values that it takes: `relu(x)` as `x`, `x.to(d)` as `x`."""
+    """Each call, operator and choice as one of the values that it takes: `relu(x)` as `x`, `x.to(d)` as `x`.
+
+    What a function of a module returns may be `None`, rather than the module.
+    """
 
     def units(self, code: Code) -> list[Edit]:
         """Return an edit for each value."""
         texts = in_text(code.tree)
         nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.expr) and node not in texts)
+        modules = _modules(code.tree)
         return [
-            Edit(*code.span(node), code.of(value))
+            Edit(*code.span(node), "None" if isinstance(value, ast.Name) and value.id in modules else code.of(value))
             for node in nodes
             for value in _values(node)
             if value not in texts and not isinstance(value, ast.Starred | ast.Constant)
@@ -94,6 +96,12 @@ def _values(node: ast.expr) -> Iterator[ast.expr]:
             yield value
 
 
+def _modules(tree: ast.AST) -> set[str]:
+    """Return the names of the modules that a tree imports as such."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import))
+    return {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+
+
 def _nodes(code: Code) -> list[ast.AST]:
     texts = in_text(code.tree)
     return [node for node in ast.walk(code.tree) if isinstance(node, _TYPES) and node not in texts]
@@ -113,6 +121,8 @@ def _spans(code: Code, node: ast.AST) -> list[tuple[int, int]]:
             return [(code.span(key)[0], code.span(value)[1]) for key, value in pairs if key is not None]
         case ast.FunctionDef():
             return _defaults(code, node.args)
+        case ast.ClassDef():
+            return sorted([*map(code.span, node.bases), *map(code.span, node.keywords)])
     return []
 
 
@@ -126,16 +136,13 @@ def _defaults(code: Code, arguments: ast.arguments) -> list[tuple[int, int]]:
 
 
 def _cut(code: Code, node: ast.AST, gone: set[int]) -> Iterator[Edit]:
-    """Yield the edits that leave out elements with their commas."""
+    """Yield the edits that leave out elements of a node; a class without bases has no brackets."""
     spans = _spans(code, node)
-    kept = [place for place in range(len(spans)) if place not in gone]
-    for place in sorted(gone):
-        begin, end = spans[place]
-        if place + 1 < len(spans):
-            yield Edit(begin, spans[place + 1][0])
-        elif kept and kept[-1] < place:
-            yield Edit(spans[kept[-1]][1], end)
-        else:
-            rest = code.text(end, end + 200).encode()
-            comma = _COMMA.match(rest)
-            yield Edit(begin, end + (comma.end() if comma else 0))
+    if isinstance(node, ast.ClassDef) and len(gone) == len(spans):
+        head = code.text(code.span(node)[0], spans[0][0])
+        begin = spans[0][0] - len(head[head.rindex("(") :].encode())
+        body = min(code.lines(node.body[0])[0], code.span(node.body[0])[0])
+        tail = code.text(spans[-1][1], body)
+        yield Edit(begin, spans[-1][1] + len(tail[: tail.index(")") + 1].encode()))
+    else:
+        yield from cut(code, spans, gone)

@@ -6,12 +6,11 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from repros.reduce.code import WIDTH, Code, Edit, in_text, statements_of
+from repros.reduce.code import WIDTH, Code, Edit, in_text, instead, statements_of
 
 _LONGEST = 40
 """Characters of a constant."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp)
 _FLAGS = {"store_true": "False", "store_false": "True"}
 
 
@@ -39,28 +38,25 @@ class Constants(Replacements):
                     uses = [node for node in names if node.id == name and isinstance(node.ctx, ast.Load)]
                     if not texts.intersection(uses):
                         edits = (Edit(*code.span(node), code.of(value)) for node in uses)
-                        units.append((*edits, Edit(*code.lines(statement))))
+                        units.append((*edits, *code.gone([statement])))
         return units
 
 
 class Once(Replacements):
-    """Each value whose name is bound once and read once, in the place where it is read, if the line stays short."""
+    """Each value whose name is read once before it is bound anew, where it is read, if the line stays short."""
 
     def units(self, code: Code) -> list[tuple[Edit, ...]]:
-        """Return for each such name the edits of its use and of its assignment."""
+        """Return for each such value the edits of its use and of its assignment."""
         names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
-        bound = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
-        bound.update(node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg))
-        read = {name: [node for node in names if node.id == name and isinstance(node.ctx, ast.Load)] for name in bound}
+        parameters = {node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg)}
         texts = in_text(code.tree)
         units: list[tuple[Edit, ...]] = []
         for statement in statements_of(code.tree):
             match statement:
-                case ast.Assign([ast.Name(name)], value) if bound[name] == len(read[name]) == 1:
-                    use = read[name][0]
-                    text = "" if use in texts else _in_place(code, statement, value, use)
-                    if text:
-                        units.append((Edit(*code.span(use), text), Edit(*code.lines(statement))))
+                case ast.Assign([ast.Name(name)], value) if name not in parameters:
+                    uses = _reads(code, statement, [node for node in names if node.id == name])
+                    if len(uses) == 1 and uses[0] not in texts and (text := _in_place(code, statement, value, uses[0])):
+                        units.append((Edit(*code.span(uses[0]), text), *code.gone([statement])))
         return units
 
 
@@ -87,7 +83,7 @@ class CommandLine(Replacements):
             ]
             if not texts.intersection(uses):
                 edits = (Edit(*code.span(node), value) for node in uses)
-                units.append((*edits, Edit(*code.lines(statement))))
+                units.append((*edits, *code.gone([statement])))
         return units
 
 
@@ -130,16 +126,25 @@ def _added(code: Code) -> Iterator[tuple[ast.stmt, str, str]]:
                 yield statement, str(name).replace("-", "_"), value
 
 
+def _reads(code: Code, statement: ast.Assign, names: Sequence[ast.Name]) -> list[ast.Name]:
+    """Return the names that read what a statement binds: all of a name bound once, else those until the next time."""
+    stores = [node for node in names if not isinstance(node.ctx, ast.Load)]
+    reads = [node for node in names if isinstance(node.ctx, ast.Load)]
+    if len(stores) == 1:
+        return reads
+    begin = code.span(statement)[1]
+    # An assignment reads what its value names, and binds then.
+    ends = (next(code.span(each)[1] for each in code.above(node) if isinstance(each, ast.stmt)) for node in stores)
+    end = min((each for each in ends if each > begin), default=len(code.source.encode()))
+    return [node for node in reads if begin < code.span(node)[0] < end]
+
+
 def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -> str:
     """Return a value as it stands in the place of a name; empty if it cannot stand there, or the line would be long."""
     scopes = [next((each for each in code.above(node) if isinstance(each, _SCOPES)), None) for node in (statement, use)]
     if scopes[0] is not scopes[1] or statement in code.above(use):
         return ""
-    (begin, end), parent = code.span(use), code.parents[use]
-    is_alone = isinstance(value, _ATOMS) or isinstance(parent, ast.keyword | ast.Assign | ast.Return | ast.Expr)
-    is_alone |= isinstance(parent, ast.Call) and use is not parent.func
-    text = ast.unparse(value) if len(code.of(value).splitlines()) > 1 else code.of(value)
-    text = text if is_alone else f"({text})"
+    (begin, end), text = code.span(use), instead(code, use, value)
     return text if code.columns(begin, end) + len(text) - (end - begin) <= WIDTH else ""
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from repros.reduce.code import Block
 
 _BUILTINS = frozenset({*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"})
 
@@ -16,13 +19,21 @@ class Names:
     undefined: frozenset[str]
     """Read somewhere and bound nowhere."""
     own: frozenset[str]
-    """Attributes that are set on `self`, and methods."""
+    """Attributes that are set on `self` or in a class, and methods."""
     read: frozenset[str]
     """Attributes that are read from `self`."""
 
     def lacks(self, origin: Names) -> bool:
         """Return whether something that the origin defines is read here and defined no longer."""
         return bool(self.undefined - origin.undefined or (self.read & origin.own) - self.own)
+
+
+def attributes_of(block: Block) -> Iterator[tuple[str, ast.Assign]]:
+    """Yield the attributes that the statements of a class itself set, with these; none for a function."""
+    for statement in block.body if isinstance(block, ast.ClassDef) else ():
+        match statement:
+            case ast.Assign([ast.Name(name)]):
+                yield name, statement
 
 
 def names_of(tree: ast.AST) -> Names:
@@ -40,7 +51,7 @@ def names_of(tree: ast.AST) -> Names:
                 own.add(attr)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 bound.add(node.name)
-                own.add(node.name)
+                own |= {node.name, *(name for name, _ in attributes_of(node))}
             case ast.arg():
                 bound.add(node.arg)
             case ast.alias():

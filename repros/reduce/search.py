@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from repros.reduce import numbers
-from repros.reduce.blocks import Called, Guards, Unwrapped
+from repros.reduce.attributes import OfClass, SelfValues, Subclasses
+from repros.reduce.blocks import Called, Flattened, Guards, Unwrapped
 from repros.reduce.code import Code, read
 from repros.reduce.expressions import Annotations, Elements, Values
+from repros.reduce.imports import Merged, Paths
 from repros.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.reduce.layout import count_lines, tidy
 from repros.reduce.modules import Chains, Parts
 from repros.reduce.names import names_of
+from repros.reduce.parameters import Parameters, Returned
 from repros.reduce.passes import Pass
-from repros.reduce.statements import Elses, Mentions, Statements, Unread
+from repros.reduce.statements import Decorators, Elses, Mentions, Statements, Unbound, Unread
 
 Unit = TypeVar("Unit")
 _DEEPEST = 6
@@ -80,24 +83,13 @@ class Search:
         self._fewer_ranks()
         self._take(tidy(self.source))
         before = None
-        passes: list[Pass[Any]] = [
-            CommandLine(),
-            Guards(),
-            Annotations(),
-            Called(),
-            Statements(0),
-            Mentions(),
-            Unread(),
-        ]
-        passes += [Statements(depth) for depth in range(1, _DEEPEST)]
-        passes += [Elses(), Unwrapped(conditions=not self.keeps_conditions), Unread(), Elements(), Unread()]
-        values: list[Pass[Any]] = [Constants(), Defaults(), Parts(), Chains(), Unread(), Values(), Once(), Unread()]
+        structure = _structure(conditions=not self.keeps_conditions)
         while before != self.source:
             before = self.source
-            for each in passes:
+            for each in structure:
                 self._reduce(each)
             self._smaller_numbers()
-            for each in values:
+            for each in _values():
                 self._reduce(each)
             self.say(f"{count_lines(self.source)} lines after {self.tried} candidates")
 
@@ -184,3 +176,27 @@ class Search:
         """Return whether a source compiles and defines what it uses."""
         code = read(source)
         return code is not None and not names_of(code.tree).lacks(names_of(Code(self.source).tree))
+
+
+def _structure(*, conditions: bool) -> list[Pass[Any]]:
+    """Return the passes that leave out, in their order: what leaves out much first.
+
+    Args:
+        conditions: whether an `if` may lose its condition.
+    """
+    unread = Unread()
+    return [
+        *(CommandLine(), Guards(), Annotations(), Called(), Statements(0), Mentions(), unread),
+        *(Statements(depth) for depth in range(1, _DEEPEST)),
+        *(Elses(), Decorators(), Unwrapped(conditions=conditions), Flattened(), unread),
+        *(Elements(), Parameters(), unread),
+    ]
+
+
+def _values() -> list[Pass[Any]]:
+    """Return the passes that write something else where a name stood, in their order; smaller numbers come before."""
+    unread = Unread()
+    return [
+        *(Constants(), Defaults(), Parts(), Chains(), SelfValues(), OfClass(), Subclasses(), unread),
+        *(Values(), Returned(), Once(), Unbound(), unread, Paths(), Merged()),
+    ]

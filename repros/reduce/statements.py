@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from repros.reduce.code import Code, Edit, statements_of
+from repros.reduce.code import Block, Code, Edit, statements_of
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
 
@@ -83,6 +83,48 @@ class Elses:
         return code.apply(chosen)
 
 
+class Decorators:
+    """Each decorator."""
+
+    def units(self, code: Code) -> list[Edit]:
+        """Return an edit for each decorator."""
+        blocks = (node for node in ast.walk(code.tree) if isinstance(node, Block))
+        return [Edit(*code.lines(each)) for node in blocks for each in node.decorator_list]
+
+    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
+        """Return the source without them."""
+        return code.apply(chosen)
+
+
+class Unbound:
+    """Each name that nothing reads of the result of a call, of a `with`, or of the numbers of an `enumerate`."""
+
+    def units(self, code: Code) -> list[Edit]:
+        """Return an edit for each such name."""
+        nodes = [*ast.walk(code.tree)]
+        names = [node for node in nodes if isinstance(node, ast.Name) and _is_read(node)]
+        read = {node.id: code.span(node)[0] for node in sorted(names, key=code.span)}
+        return [edit for node in nodes if (edit := _unbound(code, node, read))]
+
+    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
+        """Return the source without the names."""
+        return code.apply(chosen)
+
+
+def _unbound(code: Code, node: ast.AST, read: Mapping[str, int]) -> Edit | None:
+    """Return the edit that leaves out a name that is read nowhere behind a node."""
+    match node:
+        case ast.Assign([ast.Name(name)], ast.Call() as value) if read.get(name, 0) < code.span(node)[1]:
+            return Edit(*code.span(node), code.of(value))
+        case ast.withitem(context, ast.Name(name) as target) if name not in read:
+            return Edit(code.span(context)[1], code.span(target)[1])
+        case ast.For(ast.Tuple([ast.Name(number), item]) as target, ast.Call(ast.Name("enumerate"), [items])) if (
+            number not in read
+        ):
+            return Edit(code.span(target)[0], code.span(node.iter)[1], f"{code.of(item)} in {code.of(items)}")
+    return None
+
+
 def _parts(code: Code, node: ast.stmt) -> Iterator[Edit]:
     if isinstance(node, ast.If | ast.For | ast.While | ast.Try) and node.orelse:
         last = (node.handlers[-1].body if isinstance(node, ast.Try) and node.handlers else node.body)[-1]
@@ -97,8 +139,8 @@ def _parts(code: Code, node: ast.stmt) -> Iterator[Edit]:
             yield Edit(*code.span(node), f"{begin}import {', '.join(kept)}")
 
 
-def _is_read(node: ast.Attribute) -> bool:
-    """Return whether an attribute is read, of whatever object."""
+def _is_read(node: ast.Attribute | ast.Name) -> bool:
+    """Return whether a name, or an attribute of whatever object, is read."""
     return isinstance(node.ctx, ast.Load)
 
 
