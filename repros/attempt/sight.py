@@ -107,8 +107,7 @@ def see(result: Result, folder: Path | None) -> Sight:
     if result.signature is None:
         if result.verdict is not Verdict.GONE:
             return Sight(Status.INCOMPLETE, None, places=places, note=result.reason)
-        written = _written(ranks[0].log or observation.folder / "main.log")
-        return Sight(Status.CLEAN, None, places=places, last_lines=written)
+        return Sight(Status.CLEAN, None, places=places, last_lines=_printed(ranks, observation.folder))
     expected = result.cell.expectation.signature
     failed = [process for process in ranks if process.ending is not Ending.RETURNED]
     witnesses = [process for process in failed if describe(process, expected) == result.signature]
@@ -123,6 +122,14 @@ def see(result: Result, folder: Path | None) -> Sight:
         _written(first.log) if status in {Status.EXIT, Status.SIGNAL} else (),
         _note(result, first),
     )
+
+
+def _printed(ranks: Sequence[Process], folder: Path) -> tuple[str, ...]:
+    """Return the end of what the first process wrote, and before it that of rank 0, where a script starts its ranks."""
+    first = ranks[0]
+    started = ranks[1:] if first.rank is None else ()
+    of_ranks = (written for process in started if (written := _written(process.log)))
+    return (*next(of_ranks, ()), *_written(first.log or folder / "main.log"))[-_LAST_LINES:]
 
 
 def _written(log: Path | None) -> tuple[str, ...]:

@@ -77,6 +77,28 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+def test_a_clean_script_shows_what_the_ranks_that_it_starts_print(try_real: Try, write: Write) -> None:
+    write(
+        "prints.py",
+        """
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def run(rank):
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:29641", rank=rank, world_size=2)
+    print("rank", dist.get_rank())
+
+if __name__ == "__main__":
+    mp.spawn(run, nprocs=2)
+    print("both have ended")
+""",
+    )
+    ended = try_real("prints.py", "--own-ranks", "2", "--json")
+    assert ended.stack["status"] == "clean", ended.stack
+    assert ended.stack["last_lines"][-2:] == ["rank 0", "both have ended"], "c10d may have warned before"
+
+
+@pytest.mark.slow
 def test_simulated_gpus(try_real: Try, write: Write) -> None:
     write(
         "devices.py",
