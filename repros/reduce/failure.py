@@ -13,6 +13,8 @@ from repros.reduce.code import Code, read, statements_of
 
 _FRAME = re.compile(r"(?P<file>.+):(?P<line>\d+) (?P<function>.+)")
 _TRACEBACK = "Traceback (most recent call last)"
+_USER_CODE = re.compile(r" from user code: .*?(?= Set TORCH|$)")
+"""What torch.compile quotes of the script: the lines around the failure, with their numbers."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ def failure_of(sight: Sight, script: str, source: str, output: str, texts: Seque
 
 
 def _signature(sight: Sight) -> str:
-    """Return the signature; of a message that holds another process's traceback, what that ends with."""
+    """Return the signature without lines of the script; of another process's traceback, what that ends with."""
     raised = sight.chain[0] if sight.chain else None
     if raised is not None and _TRACEBACK in raised.message:
         lines = [line for line in raised.message.splitlines() if line.strip() and not line.startswith(" ")]
         return f"{raised.type}: {normalise(lines[-1])}"
-    return sight.signature or ""
+    return _USER_CODE.sub("", sight.signature or "")
 
 
 def _function(call: str) -> str:

@@ -73,3 +73,9 @@ def _roots(code: Code, statement: ast.stmt) -> Iterator[tuple[str, str]]:
         if isinstance(other, ast.Import) and other is not statement:
             for alias in other.names:
                 yield (alias.name, alias.asname) if alias.asname else (alias.name.partition(".")[0],) * 2
+
+
+def imports_of(source: str) -> list[str]:
+    """Return the import statements of a source, in its order."""
+    nodes = ast.walk(Code(source).tree)
+    return [ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]

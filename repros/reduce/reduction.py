@@ -124,6 +124,7 @@ def _search(question: Question, until: float, options: Options, say: Callable[[s
         task.options.ranks,
         lambda source, ranks: question.answer(source, ranks) is not None,
         until,
+        lambda source, ranks: not question.oracle.is_warm or question.answer(source, ranks, warm=False) is not None,
         question.stop,
         options.jobs,
         keeps_conditions=bool(options.texts),

@@ -13,7 +13,7 @@ from repros.reduce.attributes import OfClass, SelfValues, Subclasses
 from repros.reduce.blocks import Called, Flattened, Guards, Unwrapped
 from repros.reduce.code import Code, read
 from repros.reduce.expressions import Annotations, Elements, Values
-from repros.reduce.imports import Merged, Paths
+from repros.reduce.imports import Merged, Paths, imports_of
 from repros.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.reduce.layout import count_lines, tidy
 from repros.reduce.modules import Chains, Parts
@@ -31,6 +31,10 @@ Fails = Callable[[str, int], bool]
 """Runs a source on a number of ranks; returns whether it fails as the script does."""
 
 
+def _always(_source: str, _ranks: int) -> bool:
+    return True
+
+
 class OutOfTimeError(Exception):
     """The time for the search is up."""
 
@@ -45,6 +49,8 @@ class Search:
     fails: Fails
     until: float
     """The end of its time, by `time.monotonic`."""
+    confirms: Fails = _always
+    """Runs a source with its own imports, rather than in a process that has imported the script's."""
     stop: Callable[[], None] = lambda: None
     """Ends the candidates that run."""
     jobs: int = 2
@@ -63,6 +69,7 @@ class Search:
     is_complete: bool = False
     """Whether nothing smaller is left to try."""
     _answers: dict[tuple[str, int], bool] = field(default_factory=dict)
+    _confirmed: dict[tuple[str, int], bool] = field(default_factory=dict)
     _pool: ThreadPoolExecutor = field(init=False)
 
     def run(self) -> None:
@@ -121,7 +128,7 @@ class Search:
             passing = [chunk for chunk, ok in zip(batch, self._ask(sources), strict=True) if ok]
             for number, chunk in enumerate(passing):
                 source = pass_.render(code, [*done, *chunk])
-                if number == 0 or self._answer(source, self.ranks):
+                if (number == 0 or self._answer(source, self.ranks)) and self._can_import(source):
                     done += chunk
                     self._keep(source)
 
@@ -141,6 +148,17 @@ class Search:
             return False
         self._keep(source)
         return True
+
+    def _can_import(self, source: str) -> bool:
+        """Return whether a source that imports less than the smallest one so far fails with its own imports, too.
+
+        `import torch` is enough for `torch.distributed.checkpoint` where another line imported that once.
+        """
+        if imports_of(source) == imports_of(self.source):
+            return True
+        if (source, self.ranks) not in self._confirmed:
+            self._confirmed[source, self.ranks] = self.confirms(source, self.ranks)
+        return self._confirmed[source, self.ranks]
 
     def _keep(self, source: str) -> None:
         self.kept.append(source)

@@ -64,6 +64,17 @@ def test_of_another_processes_traceback_its_end_counts() -> None:
     assert found.signature == "RuntimeError: ValueError: bad"
 
 
+def test_the_lines_that_torch_compile_quotes_do_not_count() -> None:
+    def compiled(line: int, code: str) -> Sight:
+        quoted = f'from user code: File "{{path}}", line {line}, in forward {code}'
+        return raised(f"False != True {quoted} Set TORCH_LOGS=+dynamo for more", LIBRARY)
+
+    assert failure(compiled(17, "self.op(**inputs)")) == failure(compiled(3, "op(x)"))
+    found = failure(compiled(17, "self.op(**inputs)"))
+    assert found is not None
+    assert found.signature == "RuntimeError: False != True Set TORCH_LOGS=+dynamo for more"
+
+
 @pytest.mark.parametrize(
     "sight", [Sight(Status.CLEAN, None), Sight(Status.NOT_JUDGED, None), Sight(Status.TIME_LIMIT, "hang")]
 )

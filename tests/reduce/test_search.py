@@ -158,6 +158,20 @@ def test_fewer_ranks_are_tried_first() -> None:
     assert set(asked[2:]) <= {2}
 
 
+def test_an_import_that_only_another_process_can_do_without_stays() -> None:
+    source = "import a.b\nimport a\nimport c\na.b.f()\n"
+    confirmed: list[str] = []
+
+    def confirms(candidate: str, _: int) -> bool:
+        confirmed.append(candidate)
+        return "import a.b" in candidate
+
+    found = Search(source, 1, lambda candidate, _: "a.b.f()" in candidate, time.monotonic() + 10, confirms)
+    found.run()
+    assert found.source == "import a.b\na.b.f()\n"
+    assert len(confirmed) == len(set(confirmed)), "each is confirmed once"
+
+
 def test_tidy_and_layout() -> None:
     source = '''\
         # /// script
