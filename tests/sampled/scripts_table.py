@@ -69,7 +69,7 @@ class ReportedScript:
 
 
 def read_scripts(drawing: str = "scripts") -> tuple[ReportedScript, ...]:
-    """Return the reported scripts of a drawing, `scripts` or `long`, in the order in which they were drawn."""
+    """Return the reported scripts of a drawing, `scripts`, `long` or `third`, in the order in which they were drawn."""
     tables = tomllib.loads(FILE.read_text("utf-8"))[drawing]
     return tuple(_script(one) for one in tables)
 
@@ -79,7 +79,7 @@ def _script(one: dict[str, Any]) -> ReportedScript:
     return ReportedScript(**{key: types.get(key, lambda value: value)(value) for key, value in one.items()})
 
 
-def body(scripts: Sequence[ReportedScript], long: Sequence[ReportedScript]) -> str:
+def body(scripts: Sequence[ReportedScript], long: Sequence[ReportedScript], third: Sequence[ReportedScript]) -> str:
     """Return the sentences and the table, and what long scripts showed."""
     shown = [script for script in scripts if script.can_be_shown]
     reproduced = [script for script in shown if script.answer is Answer.REPRODUCED]
@@ -102,7 +102,8 @@ def body(scripts: Sequence[ReportedScript], long: Sequence[ReportedScript]) -> s
     rows = ["| Reported | scripts | can be shown | " + " | ".join(Answer) + " |", "|---|" + "--:|" * (2 + len(Answer))]
     rows += [_row(kind.value, [script for script in scripts if script.kind is kind]) for kind in Kind]
     rows.append(_row("**all**", scripts))
-    return "\n".join([textwrap.fill(sentences, 120), "", *rows, "", textwrap.fill(_of_long(long), 120)]) + "\n"
+    later = [part for text in (_of_long(long), _of_third(third)) for part in ("", textwrap.fill(text, 120))]
+    return "\n".join([textwrap.fill(sentences, 120), "", *rows, *later]) + "\n"
 
 
 def _of_long(scripts: Sequence[ReportedScript]) -> str:
@@ -117,6 +118,20 @@ def _of_long(scripts: Sequence[ReportedScript]) -> str:
         f" {len(reproduced)} ({again} with `--with`, once the first answer was known; one has an id, {known})."
         f" {development} need a development version that the index does not have, {compilers} the kernels that Inductor"
         " generates for CUDA, which simulated GPUs do not run."
+    )
+
+
+def _of_third(scripts: Sequence[ReportedScript]) -> str:
+    shown = [script for script in scripts if script.can_be_shown]
+    reproduced = [script for script in shown if script.answer is Answer.REPRODUCED]
+    packages = sum("--with" in script.options for script in reproduced)
+    libraries = len({script.url.split("/")[4] for script in scripts})
+    known = " and ".join(script.id for script in reproduced if script.id)
+    return (
+        f"Two more readers drew {len(scripts)} scripts of at least 40 lines, of {libraries} projects. A CPU or"
+        f" simulated GPUs can show {len(shown)} of them. `try` showed what was reported of {len(reproduced)}"
+        f" ({len(reproduced) / len(shown):.0%}), {packages} of these with packages that the thread names, given by"
+        f" `--with`. The catalogue has some of them, which the readers did not know: {known}."
     )
 
 
@@ -136,7 +151,7 @@ def _row(name: str, scripts: Sequence[ReportedScript]) -> str:
 
 def fill(page: str) -> str:
     """Return the page with its part made anew."""
-    return fill_part(page, "scripts", body(read_scripts(), read_scripts("long")))
+    return fill_part(page, "scripts", body(*map(read_scripts, ("scripts", "long", "third"))))
 
 
 if __name__ == "__main__":
