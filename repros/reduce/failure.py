@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from repros.attempt.sight import Sight, Status
 from repros.engine.signature import normalise
@@ -15,6 +15,10 @@ _FRAME = re.compile(r"(?P<file>.+):(?P<line>\d+) (?P<function>.+)")
 _TRACEBACK = "Traceback (most recent call last)"
 _USER_CODE = re.compile(r" from user code: .*?(?= Set TORCH|$)")
 """What torch.compile quotes of the script: the lines around the failure, with their numbers."""
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?!\w)")
+"""A size, an index, a value: not a part of a name, as in `float16` and `layers.0.weight`."""
+_NUMBERS = re.compile(r"\{n\}(?:\s+\{n\})+")
+"""The values of a tensor, of which a smaller one has fewer."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,10 @@ class Failure:
     """How a script fails, the same for it and for all smaller scripts that fail alike."""
 
     status: Status
-    signature: str
+    signature: str = field(compare=False)
     """The class and the message of an exception, `exit 3`, `signal SIGSEGV`, `hang`; empty for a clean end."""
+    pattern: str
+    """The signature without what a smaller script may change: the numbers of a message, and lines that it quotes."""
     places: tuple[str, ...] = ()
     """The innermost function, `torch/nn/functional.py layer_norm`, where each rank waits, or what the script raises."""
     texts: tuple[str, ...] = ()
@@ -41,7 +47,7 @@ def failure_of(sight: Sight, script: str, source: str, output: str, texts: Seque
         texts: what the output must have, where a wrong number is the failure.
     """
     if texts:
-        return Failure(sight.status, "", (), tuple(texts)) if all(text in output for text in texts) else None
+        return Failure(sight.status, "", "", (), tuple(texts)) if all(text in output for text in texts) else None
     if sight.signature is None or sight.status is Status.TIME_LIMIT:
         return None
     places: tuple[str, ...] = ()
@@ -49,16 +55,23 @@ def failure_of(sight: Sight, script: str, source: str, output: str, texts: Seque
         places = tuple(sorted(f"{each.ending} {_function(each.call or '')}" for each in sight.places))
     elif sight.chain and sight.chain[0].frames:
         places = tuple(_innermost(sight.chain[0].frames[-1], script, source))
-    return Failure(sight.status, _signature(sight), places)
+    signature = _signature(sight)
+    return Failure(sight.status, signature, _pattern(signature, sight.status), places)
 
 
 def _signature(sight: Sight) -> str:
-    """Return the signature without lines of the script; of another process's traceback, what that ends with."""
+    """Return the signature; of a message that holds another process's traceback, what that ends with."""
     raised = sight.chain[0] if sight.chain else None
     if raised is not None and _TRACEBACK in raised.message:
         lines = [line for line in raised.message.splitlines() if line.strip() and not line.startswith(" ")]
         return f"{raised.type}: {normalise(lines[-1])}"
-    return _USER_CODE.sub("", sight.signature or "")
+    return sight.signature or ""
+
+
+def _pattern(signature: str, status: Status) -> str:
+    if status is not Status.EXCEPTION:
+        return signature
+    return _NUMBERS.sub("{n}", _NUMBER.sub("{n}", _USER_CODE.sub("", signature)))
 
 
 def _function(call: str) -> str:

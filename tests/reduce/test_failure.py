@@ -72,7 +72,27 @@ def test_the_lines_that_torch_compile_quotes_do_not_count() -> None:
     assert failure(compiled(17, "self.op(**inputs)")) == failure(compiled(3, "op(x)"))
     found = failure(compiled(17, "self.op(**inputs)"))
     assert found is not None
-    assert found.signature == "RuntimeError: False != True Set TORCH_LOGS=+dynamo for more"
+    assert found.pattern == "RuntimeError: False != True Set TORCH_LOGS=+dynamo for more"
+
+
+def test_numbers_in_a_message_may_change_and_parts_of_names_may_not() -> None:
+    sizes = "size of tensor a ({}) must match {}, [{}, 2] at layers.0.weight of float16"
+    assert failure(raised(sizes.format(64, 10, 5))) == failure(raised(sizes.format(1, 2, 1)))
+    assert failure(raised("Tensor: 0.83 -7.5e-01 0 1.1")) == failure(raised("Tensor: 1"))
+    for one, other in (
+        ("layers.0.weight", "layers.1.weight"),
+        ("float16", "float32"),
+        ("[1]", "[1, 1]"),
+        ("a 1", "b 1"),
+    ):
+        assert failure(raised(one)) != failure(raised(other))
+    found = failure(raised("size 64"))
+    assert found is not None
+    assert found.signature == "RuntimeError: size 64", "it is shown as it is"
+
+
+def test_another_exit_code_is_another_failure() -> None:
+    assert failure(Sight(Status.EXIT, "exit 3")) != failure(Sight(Status.EXIT, "exit 4"))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +104,8 @@ def test_these_are_no_failures(sight: Sight) -> None:
 
 def test_a_text_is_looked_for_in_the_output() -> None:
     clean = Sight(Status.CLEAN, None)
-    assert failure(clean, output="loss: nan\n", texts=("loss: nan",)) == Failure(Status.CLEAN, "", (), ("loss: nan",))
+    assert failure(clean, output="loss: nan\n", texts=("loss: nan",)) == Failure(
+        Status.CLEAN, "", "", (), ("loss: nan",)
+    )
     assert failure(clean, output="loss: 1\n", texts=("loss: nan",)) is None
     assert failure(clean, output="loss: nan\n", texts=("loss: nan", "step 2")) is None
