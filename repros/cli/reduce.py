@@ -17,7 +17,7 @@ from repros.cli.shared.output import console, show_text, write_new
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_task, running_options, words_argument
 from repros.cli.shared.streams import echo_json
-from repros.cli.shared.where import choose_where, extend_stacks, with_option
+from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.errors import ReprosError
 from repros.reduce.json_format import reduction_to_json
@@ -44,6 +44,12 @@ _SECONDS = 60
     metavar="NAME",
     help="Stack on which it ends clean, without the texts; what is left does, too, and so shows what the releases "
     "differ in.",
+)
+@requirement_option(
+    "--clean-with",
+    "cleaning",
+    "On the stack where it ends clean, replace or add this package, such as the release that repaired it; without "
+    "--clean-on, on the stack where it fails; repeatable.",
 )
 @click.option(
     "--text",
@@ -78,6 +84,7 @@ def reduce(
     stack: str,
     wanted: tuple[Requirement, ...],
     clean_on: str | None,
+    cleaning: tuple[Requirement, ...],
     texts: tuple[str, ...],
     minutes: float,
     jobs: int | None,
@@ -96,7 +103,7 @@ def reduce(
     same walls, in a process that is forked from one with the libraries. The result is confirmed by a run of its own.
 
     A smaller script has the same symptom, and may have another cause: read it before you post it. With --text this is
-    likely, unless --clean-on names a stack without the failure.
+    likely, unless --clean-on names a stack without the failure, or --clean-with a release.
 
     Exit code: 0 if a script that fails in the same way was written, 2 if SCRIPT does not fail or the request cannot be
     met.
@@ -112,7 +119,8 @@ def reduce(
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, say)
         show_text(err, format_warning(task, err.width), "yellow")
-        clean = choose_where((clean_on,), None, places) if clean_on else None
+        clean = choose_where((clean_on or stack,), None, places) if clean_on or cleaning else None
+        clean = extend_stacks(clean, cleaning, say) if clean else None
         options = Options(minutes * _SECONDS, jobs, texts, clean)
         found = reduce_script(task, where, new_log_folder(LOGS), options, say)
     write_new(output, found.source, force=force)

@@ -49,7 +49,7 @@ class Parameters:
             (number, place)
             for number, called in enumerate(_called(code))
             for place in reversed(range(len(called.names)))
-            if _value(code, called, called.names[place]) is not None
+            if _may_go(code, called, called.names[place])
         ]
 
     def render(self, code: Code, chosen: Sequence[Removal]) -> str:
@@ -112,15 +112,17 @@ def _uses(function: Function, name: str) -> list[ast.Name]:
     return [node for each in body for node in ast.walk(each) if isinstance(node, ast.Name) and node.id == name]
 
 
-def _value(code: Code, called: _Called, name: str) -> ast.expr | str | None:
-    """Return what a parameter may be written as: nothing if unread, else what all calls give; None if it must stay."""
+def _may_go(code: Code, called: _Called, name: str) -> bool:
+    """Return whether a parameter is unread, or may be written as what all calls give."""
     uses = _uses(called.function, name)
-    if not uses:
-        return ""
+    is_only_read = all(isinstance(use.ctx, ast.Load) for use in uses) and not in_text(code.tree).intersection(uses)
+    return not uses or (is_only_read and _argument(code, called, name) is not None)
+
+
+def _argument(code: Code, called: _Called, name: str) -> ast.expr | None:
+    """Return the constant or the global that all calls give for a parameter; None if they give anything else."""
     values = [(called.given(call) or {}).get(name) for call in called.calls]
-    if not values or in_text(code.tree).intersection(uses) or not all(isinstance(use.ctx, ast.Load) for use in uses):
-        return None
-    first = values[0]
+    first = values[0] if values else None
     if first is None or any(each is None or code.of(each) != code.of(first) for each in values):
         return None
     is_global = isinstance(first, ast.Name) and first.id in _global_names(code.tree)
@@ -149,9 +151,8 @@ def _without(code: Code, called: _Called, gone: set[int]) -> Iterator[Edit]:
     spans = [(code.span(each)[0], code.span(end)[1]) for each, end in zip(arguments.args, ends, strict=True)]
     yield from cut(code, spans, {place + called.is_method for place in gone})
     for place in gone:
-        value = _value(code, called, names[place])
-        if isinstance(value, ast.expr):
-            for use in _uses(called.function, names[place]):
+        for use in _uses(called.function, names[place]):
+            if value := _argument(code, called, names[place]):
                 yield Edit(*code.span(use), instead(code, use, value))
     for call in called.calls:
         given: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=code.span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -20,6 +21,14 @@ from tests.tiny_stack import write_wheel
 PRINTS = (
     "from importlib.metadata import version\nprint('tinylib', version('tinylib'), 'tinyextra', version('tinyextra'))\n"
 )
+
+
+REPAIRED = """
+from importlib.metadata import version
+print('unrelated')
+if version('tinylib') < '1.5':
+    print('it is wrong')
+"""
 
 
 @pytest.fixture
@@ -133,6 +142,23 @@ def test_affected_is_judged_by_the_versions_that_ran(try_tiny: Try, write: Write
         (candidate,) = ended.stack["match"]["candidates"]
         states[ended.stack["versions"]["tinylib"]] = candidate["affected"]["state"]
     assert states == {"1.4": "not affected", "1.3": "affected"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("try_tiny")
+def test_what_a_release_has_repaired_stays_of_a_reduced_script(
+    write: Write, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("wrong.py", REPAIRED)
+    words = ["reduce", "wrong.py", "--text", "it is wrong", "--minutes", "0.5", "--json"]
+    assert main([*words, "--stack", "tiny", "--with", "tinylib==1.3", "--clean-with", "tinylib==1.6"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["stack"], found["clean_on"]) == ("tiny with tinylib==1.3", "tiny with tinylib==1.6")
+    source = (here / "wrong.reduced.py").read_text()
+    assert "version('tinylib') <" in source
+    assert "unrelated" not in source
+    assert main([*words, "--force", "--clean-with", "tiny lib"]) == 2
+    assert capsys.readouterr().err.startswith("repros: --clean-with 'tiny lib' is no requirement")
 
 
 EXPECTED = "expected one such as torchmetrics==1.0.3."

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import statistics
 import textwrap
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from repros.docs.generator import run_generator
 from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
-from tests.reduce.measure import read_figures
+from tests.reduce.measure import SCRIPTS, read_figures
 
 PAGE = Path(__file__).parents[2] / "docs/own-script.md"
 _LONGEST = 70
 _LONG = 40
 
 
-def body(figures: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the sentence and the table."""
+def body(figures: Mapping[str, Mapping[str, Any]], unseen: Collection[str]) -> str:
+    """Return the sentence and the table.
+
+    Args:
+        figures: what was measured, by script.
+        unseen: the scripts that were drawn when the passes stood.
+    """
     rows = sorted(figures.items(), key=lambda item: (not item[1]["public"], item[0]))
-    public = [row for row in figures.values() if row["public"]]
-    long = [row for row in public if row["lines"][0] >= _LONG]
-    lost = [f"{_thread(row['thread'])}: {row['lost']}" for row in public if row["lost"]]
+    public = {name: row for name, row in figures.items() if row["public"]}
+    drawn = [row for name, row in public.items() if name in unseen]
+    known = [row for name, row in public.items() if name not in unseen]
+    long = [row for row in known if row["lines"][0] >= _LONG]
+    lost = [f"{_thread(row['thread'])}: {row['lost']}" for row in public.values() if row["lost"]]
     own = [row for row in figures.values() if not row["public"]]
     sentences = [
-        f"Of {count(len(public), 'script')} of public issues as posted, {_parts(public)};",
-        f"of the {len(long)} of at least {_LONG} lines among them, {_parts(long)};",
+        f"Of {count(len(drawn), 'script')} of public issues, as posted, with at least {_LONG} lines, drawn when the",
+        f"passes stood, {_parts(drawn)};",
+        f"of {len(known)} of any length, drawn before, {_parts(known)},",
+        f"and of the {len(long)} of at least {_LONG} lines among these, {_parts(long)};",
         f"of {count(len(own), 'script')} of this project after public threads ({_FOLDER}), {_parts(own)}.",
         f"Read afterwards, {len(public) - len(lost)} of the public ones have the cause that was reported, and",
         f"{len(lost)} another ({'; '.join(lost)}).",
@@ -69,7 +79,9 @@ def _thread(address: str) -> str:
 
 def fill(page: str) -> str:
     """Return the page with its part made anew."""
-    return fill_part(page, "reduced", body(read_figures()))
+    scripts = tomllib.loads(SCRIPTS.read_text("utf-8"))
+    unseen = [name for name, script in scripts.items() if script.get("unseen")]
+    return fill_part(page, "reduced", body(read_figures(), unseen))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.cli.shared.inputs import choose_interpreter
+from repros.cli.shared.options import F
 from repros.engine.environment import Where
 from repros.engine.plan import HOME
 from repros.environments.extended import extend
@@ -34,31 +35,33 @@ def choose_where(
     return Where(python=choose_interpreter(python))
 
 
-def _read_requirements(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> tuple[Requirement, ...]:
-    return tuple(map(_read_requirement, texts))
+def _read_requirements(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[Requirement, ...]:
+    return tuple(_read_requirement(option.opts[0], text) for text in texts)
 
 
-def _read_requirement(text: str) -> Requirement:
+def _read_requirement(option: str, text: str) -> Requirement:
     expected = "expected one such as torchmetrics==1.0.3"
     try:
         found = Requirement(text)
     except InvalidRequirement as error:
-        raise ReprosError(f"--with {text!r} is no requirement ({str(error).splitlines()[0]}); {expected}.") from error
+        raise ReprosError(f"{option} {text!r} is no requirement ({str(error).splitlines()[0]}); {expected}.") from error
     if found.url is not None:
-        raise ReprosError(f"--with {text!r} is an address and no release; {expected}.")
+        raise ReprosError(f"{option} {text!r} is an address and no release; {expected}.")
     return found
 
 
-with_option = click.option(
+def requirement_option(name: str, parameter: str, about: str) -> Callable[[F], F]:
+    """Return the decorator that adds a repeatable option, whose requirements :func:`extend_stacks` takes."""
+    return click.option(name, parameter, multiple=True, metavar="REQUIREMENT", callback=_read_requirements, help=about)
+
+
+with_option = requirement_option(
     "--with",
     "wanted",
-    multiple=True,
-    metavar="REQUIREMENT",
-    callback=_read_requirements,
-    help="Run on each stack with this package replaced or added, such as peft==0.13.0, in an environment made for it "
-    "and kept; repeatable.",
+    "Run on each stack with this package replaced or added, such as peft==0.13.0, in an environment made for it and "
+    "kept; repeatable.",
 )
-"""Add `--with`, whose requirements :func:`extend_stacks` takes."""
+"""Add `--with`."""
 
 
 def extend_stacks(where: Where, wanted: Sequence[Requirement], say: Say) -> Where:
