@@ -11,7 +11,6 @@ from typing import Any
 
 from repros.docs.generator import run_generator
 from repros.simulated_gpus.tools.page import fill_part
-from repros.text.wording import count
 from tests.reduce.measure import SCRIPTS, read_figures
 
 PAGE = Path(__file__).parents[2] / "docs/own-script.md"
@@ -20,7 +19,7 @@ _LONG = 40
 
 
 def body(figures: Mapping[str, Mapping[str, Any]], unseen: Collection[str]) -> str:
-    """Return the sentence and the table.
+    """Return the medians, what reading the results showed, and the table.
 
     Args:
         figures: what was measured, by script.
@@ -30,18 +29,21 @@ def body(figures: Mapping[str, Mapping[str, Any]], unseen: Collection[str]) -> s
     public = {name: row for name, row in figures.items() if row["public"]}
     drawn = [row for name, row in public.items() if name in unseen]
     known = [row for name, row in public.items() if name not in unseen]
-    long = [row for row in known if row["lines"][0] >= _LONG]
     lost = [f"{_thread(row['thread'])}: {row['lost']}" for row in public.values() if row["lost"]]
     own = [row for row in figures.values() if not row["public"]]
-    sentences = [
-        f"Of {count(len(drawn), 'script')} of public issues, as posted, with at least {_LONG} lines, drawn when the",
-        f"passes stood, {_parts(drawn)};",
-        f"of {len(known)} of any length, drawn before, {_parts(known)},",
-        f"and of the {len(long)} of at least {_LONG} lines among these, {_parts(long)};",
-        f"of {count(len(own), 'script')} of this project after public threads ({_FOLDER}), {_parts(own)}.",
-        f"Read afterwards, {len(public) - len(lost)} of the public ones have the cause that was reported, and",
-        f"{len(lost)} another ({'; '.join(lost)}).",
-    ]
+    groups = {
+        f"public, as posted, at least {_LONG} lines, drawn when the passes stood": drawn,
+        "of these, with the reported cause": [row for row in drawn if not row["lost"]],
+        "public, as posted, of any length, drawn before": known,
+        f"of these, at least {_LONG} lines": [row for row in known if row["lines"][0] >= _LONG],
+        f"of this project, after public threads ({_FOLDER})": own,
+    }
+    summary = ["| Scripts (medians) | Number | Lines | left | Tokens left | Seconds |", "|---" + "|--:" * 5 + "|"]
+    summary += [f"| {name} | {_medians(group)} |" for name, group in groups.items() if group]
+    read = (
+        f"Read afterwards, {len(public) - len(lost)} of the public ones have the cause that was reported, and"
+        f" {len(lost)} another ({'; '.join(lost)})."
+    )
     lines = ["| After | Keeps | Stack | Lines | left | Tokens | left | Candidates | Seconds |", "|---" * 9 + "|"]
     for name, row in rows:
         where = f", {row['ranks']} ranks" if row["ranks"] > 1 else ""
@@ -53,22 +55,18 @@ def body(figures: Mapping[str, Mapping[str, Any]], unseen: Collection[str]) -> s
             f"| [{_thread(row['thread'])}]({row['thread']}){'' if row['public'] else f' (`{name}.py`)'} "
             f"| `{kept}` | {row['stack']}{where} | {sizes} | {row['candidates']} | {time} |"
         )
-    return "\n".join([textwrap.fill(" ".join(sentences), 120, break_on_hyphens=False), "", *lines]) + "\n"
+    return "\n".join([*summary, "", textwrap.fill(read, 120, break_on_hyphens=False), "", *lines]) + "\n"
 
 
 _FOLDER = "[tests/reduce/toys](../tests/reduce/toys)"
 
 
-def _parts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return how much stays of scripts, on the median."""
-    if not rows:
-        return "none was measured"
+def _medians(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the cells of a group: how many, their lines, which parts of lines and tokens stay, and seconds."""
     lines, tokens = (statistics.median(row[key][1] / row[key][0] for row in rows) for key in ("lines", "tokens"))
-    before, seconds = (
-        statistics.median(row["lines"][0] for row in rows),
-        statistics.median(row["seconds"] for row in rows),
-    )
-    return f"{lines:.0%} of {before:.0f} lines and {tokens:.0%} of the tokens stay, in {seconds:.0f} s (medians)"
+    before = statistics.median(row["lines"][0] for row in rows)
+    seconds = statistics.median(row["seconds"] for row in rows)
+    return f"{len(rows)} | {before:.0f} | {lines:.0%} | {tokens:.0%} | {seconds:.0f}"
 
 
 def _thread(address: str) -> str:
