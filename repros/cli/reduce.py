@@ -99,8 +99,9 @@ def reduce(
 
     Statements, arguments, layers, wrapping calls, steps, sizes and ranks are left out or made smaller, as long as the
     script ends with the same exception (its class, its message without numbers, and the innermost function of the
-    library), in the same hang, or with each --text in its output. Each candidate runs as `repros try` runs a stranger's script, within the
-    same walls, in a process that is forked from one with the libraries. The result is confirmed by a run of its own.
+    library), in the same hang, or with each --text in its output. Each candidate runs as `repros try` runs a stranger's
+    script, within the same walls, in a process that is forked from one with the libraries. The result is confirmed by a
+    run of its own.
 
     A smaller script has the same symptom, and may have another cause: read it before you post it. With --text this is
     likely, unless --clean-on names a stack without the failure, or --clean-with a release.
