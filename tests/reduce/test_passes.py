@@ -175,6 +175,7 @@ def test_what_is_read_once_stands_where_it_is_read() -> None:
     assert whole(Once(), "x = a + b\nh(x.t, c * x)\n") == "x = a + b\nh(x.t, c * x)\n"
     assert whole(Once(), "x = a + b\nh(c * x)\n") == "h(c * (a + b))\n"
     assert whole(Once(), "x = f(\n    1,\n)\nfor i in x:\n    pass\n") == "for i in f(1):\n    pass\n"
+    assert whole(Once(), "x = (a +\n    b)\nh(x)\n") == "h(a + b)\n", "its lines are one in brackets alone"
     assert whole(Once(), "x = f(1)\nx = g(x)\nh(x, x)\n") == "x = g(f(1))\nh(x, x)\n", "the first x is read once"
     for kept in (
         "x = 1\nf(x, x)\nx = 2\nf(x, x)\n",
