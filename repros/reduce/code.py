@@ -70,6 +70,11 @@ class Code:
         """Return a piece of the source."""
         return self._data[begin:end].decode()
 
+    def behind(self, pattern: re.Pattern[bytes], at: int) -> int:
+        """Return the offset behind what a pattern matches at an offset; this one if it does not match."""
+        found = pattern.match(self._data, at)
+        return found.end() if found else at
+
     def of(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
         """Return a node's source."""
         return self.text(*self.span(node))
@@ -153,8 +158,7 @@ def cut(code: Code, spans: Sequence[tuple[int, int]], gone: Collection[int]) -> 
         elif kept and kept[-1] < place:
             yield Edit(spans[kept[-1]][1], end)
         else:
-            comma = _COMMA.match(code.text(end, end + 200).encode())
-            yield Edit(begin, end + (comma.end() if comma else 0))
+            yield Edit(begin, code.behind(_COMMA, end))
 
 
 def instead(code: Code, use: ast.expr, value: ast.expr, text: str | None = None) -> str:

@@ -95,7 +95,7 @@ class Defaults(Replacements):
         texts = in_text(code.tree)
         units = []
         for function in ast.walk(code.tree):
-            if not isinstance(function, ast.FunctionDef) or not function.args.defaults:
+            if not isinstance(function, ast.FunctionDef) or not function.args.defaults or not function.args.args:
                 continue
             name, value = function.args.args[-1], function.args.defaults[-1]
             inside = [node for statement in function.body for node in ast.walk(statement)]

@@ -90,13 +90,13 @@ class Search:
         self._fewer_ranks()
         self._take(tidy(self.source))
         before = None
-        structure = _structure(conditions=not self.keeps_conditions)
+        passes = structure(conditions=not self.keeps_conditions)
         while before != self.source:
             before = self.source
-            for each in structure:
+            for each in passes:
                 self._reduce(each)
             self._smaller_numbers()
-            for each in _values():
+            for each in values():
                 self._reduce(each)
             self.say(f"{count_lines(self.source)} lines after {self.tried} candidates")
 
@@ -196,7 +196,7 @@ class Search:
         return code is not None and not names_of(code.tree).lacks(names_of(Code(self.source).tree))
 
 
-def _structure(*, conditions: bool) -> list[Pass[Any]]:
+def structure(*, conditions: bool) -> list[Pass[Any]]:
     """Return the passes that leave out, in their order: what leaves out much first.
 
     Args:
@@ -211,7 +211,7 @@ def _structure(*, conditions: bool) -> list[Pass[Any]]:
     ]
 
 
-def _values() -> list[Pass[Any]]:
+def values() -> list[Pass[Any]]:
     """Return the passes that write something else where a name stood, in their order; smaller numbers come before."""
     unread = Unread()
     return [
