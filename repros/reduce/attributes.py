@@ -6,9 +6,9 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from repros.reduce.code import WIDTH, Code, Edit, in_text, instead
-from repros.reduce.inlining import Replacements
+from repros.reduce.code import Code, Edit, in_text, instead
 from repros.reduce.names import attributes_of
+from repros.reduce.passes import Replacements
 
 
 class SelfValues(Replacements):
@@ -66,7 +66,7 @@ def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tu
         match stores:
             case [ast.Assign([_], value) as statement] if reads and not texts.intersection(nodes):
                 edits = tuple(Edit(*code.span(read), instead(code, read, value)) for read in reads)
-                if _may_stand(code, statement, value, reads) and _fit(code, edits):
+                if _may_stand(code, statement, value, reads) and all(map(code.fits, edits)):
                     yield (*edits, *code.gone([statement]))
 
 
@@ -94,10 +94,6 @@ def _locals(function: ast.AST | None) -> set[str]:
     nodes = [*ast.walk(function)]
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return bound | {node.arg for node in nodes if isinstance(node, ast.arg)}
-
-
-def _fit(code: Code, edits: tuple[Edit, ...]) -> bool:
-    return all(code.columns(each.begin, each.end) + len(each.text) - (each.end - each.begin) <= WIDTH for each in edits)
 
 
 def _of_class(code: Code, statement: ast.stmt, self_name: str, indent: str) -> str | None:

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from repros.reduce.code import Code, Edit, statements_of
+from repros.reduce.passes import Edits, Replacements
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _LEAVES_BY = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
 
 
-class Unwrapped:
+class Unwrapped(Edits):
     """Each compound statement as what it contains."""
 
     def __init__(self, *, conditions: bool = True) -> None:
@@ -21,10 +22,6 @@ class Unwrapped:
     def units(self, code: Code) -> list[Edit]:
         """Return an edit for each block that may stand alone."""
         return [edit for node in statements_of(code.tree) for edit in self._edits(code, node)]
-
-    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
-        """Return the source with the blocks in place of the statements; of nested ones, the outer."""
-        return code.apply(chosen)
 
     def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
         if _is_elif(code, node):
@@ -71,17 +68,13 @@ class Flattened(Unwrapped):
                 yield Edit(*code.lines(node), head + _moved(code, body, code.indent(node.body[0])))
 
 
-class Called:
+class Called(Replacements):
     """Each function that is called once, by a statement of its own, in the place of that statement."""
 
     def units(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such function the edit of its call and that of its definition."""
         functions = [node for node in code.tree.body if isinstance(node, ast.FunctionDef)]
         return [edits for node in functions if (edits := _inlined(code, node))]
-
-    def render(self, code: Code, chosen: Sequence[tuple[Edit, ...]]) -> str:
-        """Return the source with the functions' statements in the place of their calls."""
-        return code.apply(edit for unit in chosen for edit in unit)
 
 
 def _is_elif(code: Code, node: ast.stmt) -> bool:

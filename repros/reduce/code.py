@@ -91,6 +91,10 @@ class Code:
         after = self._data[end:].partition(b"\n")[0]
         return len((before + self._data[begin:end] + after).decode())
 
+    def fits(self, edit: Edit) -> bool:
+        """Return whether the lines that an edit begins and ends in are, with it, no longer than :data:`WIDTH`."""
+        return self.columns(edit.begin, edit.end) - (edit.end - edit.begin) + len(edit.text) <= WIDTH
+
     def apply(self, edits: Iterable[Edit]) -> str:
         """Return the source with edits; one within another one is left out."""
         parts, at = [], 0

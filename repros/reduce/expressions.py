@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from repros.reduce.code import Code, Edit, cut, in_text
+from repros.reduce.passes import Edits
 
 _TYPES = (ast.Call, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.FunctionDef, ast.ClassDef)
 Element = tuple[int, int]
@@ -30,7 +31,7 @@ class Elements:
         return code.apply(edit for number, places in gone.items() for edit in _cut(code, nodes[number], places))
 
 
-class Values:
+class Values(Edits):
     """Each call, operator and choice as one of the values that it takes: `relu(x)` as `x`, `x.to(d)` as `x`.
 
     What a function of a module returns may be `None`, rather than the module.
@@ -48,21 +49,13 @@ class Values:
             if value not in texts and not isinstance(value, ast.Starred | ast.Constant)
         ]
 
-    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
-        """Return the source with the values; of nested ones, the outer."""
-        return code.apply(chosen)
 
-
-class Annotations:
+class Annotations(Edits):
     """Each annotation of a name, a parameter or a result."""
 
     def units(self, code: Code) -> list[Edit]:
         """Return an edit for each annotation."""
         return [edit for node in ast.walk(code.tree) for edit in _annotation(code, node)]
-
-    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
-        """Return the source without the annotations."""
-        return code.apply(chosen)
 
 
 def _annotation(code: Code, node: ast.AST) -> Iterator[Edit]:

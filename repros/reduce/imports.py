@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from repros.reduce.code import WIDTH, Code, Edit, in_text
-from repros.reduce.inlining import Replacements
+from repros.reduce.passes import Replacements
 
 
 class Paths(Replacements):
@@ -23,8 +23,7 @@ class Paths(Replacements):
             if not paths or texts.intersection(uses) or any(not isinstance(node.ctx, ast.Load) for node in uses):
                 continue
             edits = tuple(Edit(*code.span(node), paths[node.id]) for node in uses)
-            added = [code.columns(each.begin, each.end) + len(each.text) - (each.end - each.begin) for each in edits]
-            if all(columns <= WIDTH for columns in added):
+            if all(map(code.fits, edits)):
                 units.append((*edits, *code.gone([statement])))
         return units
 

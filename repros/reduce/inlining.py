@@ -6,20 +6,13 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from repros.reduce.code import WIDTH, Code, Edit, in_text, instead, statements_of
+from repros.reduce.code import Code, Edit, in_text, instead, statements_of
+from repros.reduce.passes import Replacements
 
 _LONGEST = 40
 """Characters of a constant."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _FLAGS = {"store_true": "False", "store_false": "True"}
-
-
-class Replacements:
-    """Passes whose units are the edits of the uses of something, and that of its definition."""
-
-    def render(self, code: Code, chosen: Sequence[tuple[Edit, ...]]) -> str:
-        """Return the source with the values."""
-        return code.apply(edit for unit in chosen for edit in unit)
 
 
 class Constants(Replacements):
@@ -55,8 +48,8 @@ class Once(Replacements):
             match statement:
                 case ast.Assign([ast.Name(name)], value) if name not in parameters:
                     uses = _reads(code, statement, [node for node in names if node.id == name])
-                    if len(uses) == 1 and uses[0] not in texts and (text := _in_place(code, statement, value, uses[0])):
-                        units.append((Edit(*code.span(uses[0]), text), *code.gone([statement])))
+                    if len(uses) == 1 and uses[0] not in texts and (edit := _in_place(code, statement, value, uses[0])):
+                        units.append((edit, *code.gone([statement])))
         return units
 
 
@@ -139,13 +132,13 @@ def _reads(code: Code, statement: ast.Assign, names: Sequence[ast.Name]) -> list
     return [node for node in reads if begin < code.span(node)[0] < end]
 
 
-def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -> str:
-    """Return a value as it stands in the place of a name; empty if it cannot stand there, or the line would be long."""
+def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -> Edit | None:
+    """Return the edit that writes a value in the place of a name; None if it cannot, or the line would be long."""
     scopes = [next((each for each in code.above(node) if isinstance(each, _SCOPES)), None) for node in (statement, use)]
     if scopes[0] is not scopes[1] or statement in code.above(use):
-        return ""
-    (begin, end), text = code.span(use), instead(code, use, value)
-    return text if code.columns(begin, end) + len(text) - (end - begin) <= WIDTH else ""
+        return None
+    edit = Edit(*code.span(use), instead(code, use, value))
+    return edit if code.fits(edit) else None
 
 
 def _is_short(code: Code, value: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from repros.reduce.code import WIDTH, Code, Edit
-from repros.reduce.inlining import Replacements
+from repros.reduce.passes import Replacements
 
 _ORDERED = "from collections import OrderedDict\n"
 

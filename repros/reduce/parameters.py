@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from repros.reduce.code import WIDTH, Code, Edit, cut, in_text, instead
-from repros.reduce.inlining import Replacements
+from repros.reduce.code import Code, Edit, cut, in_text, instead
+from repros.reduce.passes import Replacements
 
 _LONGEST = 40
 """Characters of a value that may stand in the place of several calls."""
@@ -180,11 +180,10 @@ def _as_value(code: Code, called: _Called) -> tuple[Edit, ...]:
     edits = []
     for call in called.calls:
         given = called.given(call) or {}
-        text = instead(code, call, value, _filled(code, called, value, given))
-        begin, end = code.span(call)
-        if set(given) != set(called.names) or code.columns(begin, end) - (end - begin) + len(text) > WIDTH:
+        edit = Edit(*code.span(call), instead(code, call, value, _filled(code, called, value, given)))
+        if set(given) != set(called.names) or not code.fits(edit):
             return ()
-        edits.append(Edit(begin, end, text))
+        edits.append(edit)
     statement = function if isinstance(function, ast.FunctionDef) else code.parents[function]
     return (*edits, *code.gone([statement])) if isinstance(statement, ast.stmt) else ()
 

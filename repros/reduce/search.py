@@ -128,7 +128,7 @@ class Search:
             passing = [chunk for chunk, ok in zip(batch, self._ask(sources), strict=True) if ok]
             for number, chunk in enumerate(passing):
                 source = pass_.render(code, [*done, *chunk])
-                if (number == 0 or self._answer(source, self.ranks)) and self._can_import(source):
+                if (number == 0 or self._answer(source, self.ranks)) and self._holds_alone(source):
                     done += chunk
                     self._keep(source)
 
@@ -149,10 +149,10 @@ class Search:
         self._keep(source)
         return True
 
-    def _can_import(self, source: str) -> bool:
-        """Return whether a source that imports less than the smallest one so far fails with its own imports, too.
+    def _holds_alone(self, source: str) -> bool:
+        """Return whether a source with other imports than the smallest one so far fails with its own imports, too.
 
-        `import torch` is enough for `torch.distributed.checkpoint` where another line imported that once.
+        In a process that has imported the script's, `import torch` is enough for `torch.distributed.checkpoint`.
         """
         if imports_of(source) == imports_of(self.source):
             return True

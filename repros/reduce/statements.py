@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from repros.reduce.code import Block, Code, Edit, statements_of
+from repros.reduce.passes import Edits
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
 
@@ -71,19 +72,15 @@ class Unread:
         return code.without(chosen)
 
 
-class Elses:
+class Elses(Edits):
     """The `else`, `except` and `finally` of a statement, and the names of an import."""
 
     def units(self, code: Code) -> list[Edit]:
         """Return what may be left out."""
         return [edit for node in statements_of(code.tree) for edit in _parts(code, node)]
 
-    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
-        """Return the source without them."""
-        return code.apply(chosen)
 
-
-class Decorators:
+class Decorators(Edits):
     """Each decorator."""
 
     def units(self, code: Code) -> list[Edit]:
@@ -91,12 +88,8 @@ class Decorators:
         blocks = (node for node in ast.walk(code.tree) if isinstance(node, Block))
         return [Edit(*code.lines(each)) for node in blocks for each in node.decorator_list]
 
-    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
-        """Return the source without them."""
-        return code.apply(chosen)
 
-
-class Unbound:
+class Unbound(Edits):
     """Each name that nothing reads of the result of a call, of a `with`, or of the numbers of an `enumerate`."""
 
     def units(self, code: Code) -> list[Edit]:
@@ -105,10 +98,6 @@ class Unbound:
         names = [node for node in nodes if isinstance(node, ast.Name) and _is_read(node)]
         read = {node.id: code.span(node)[0] for node in sorted(names, key=code.span)}
         return [edit for node in nodes if (edit := _unbound(code, node, read))]
-
-    def render(self, code: Code, chosen: Sequence[Edit]) -> str:
-        """Return the source without the names."""
-        return code.apply(chosen)
 
 
 def _unbound(code: Code, node: ast.AST, read: Mapping[str, int]) -> Edit | None:
