@@ -19,3 +19,8 @@ def whole(pass_: Any, source: str) -> str:
     code = Code(dedent(source))
     rendered: str = pass_.render(code, pass_.units(code))
     return rendered
+
+
+def changed(pass_: Any, *sources: str) -> list[str]:
+    """Return those of the sources that a pass changes."""
+    return [source for source in sources if whole(pass_, source) != dedent(source)]
