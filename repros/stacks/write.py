@@ -48,8 +48,9 @@ def format_stack(stack: Stack) -> str:
     document = tomlkit.document()
     document["about"] = stack.about
     document["python"] = stack.python
-    document["requirements"] = [_pin_first(requirement) for requirement in stack.requirements]
-    document.item("requirements").multiline(multiline=True)
+    pins = tomlkit.array().multiline(multiline=True)
+    pins.extend(_pin_first(requirement) for requirement in stack.requirements)
+    document["requirements"] = pins
     document["until"] = stack.until
     document.add(tomlkit.nl())
     if stack.cuda is None:
