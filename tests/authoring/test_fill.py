@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from repros.authoring.fill import fill_template
-from repros.authoring.form import parse_form
-from repros.authoring.template import write_script
+from repros.authoring.new.fill import fill_template
+from repros.authoring.new.form import parse_form
+from repros.authoring.new.template import write_script
 from repros.engine import header
 from repros.model import Device, End, Outcome, Repro, Signature
 from tests.authoring.test_form import ANSWERS, FIELDS, rendered

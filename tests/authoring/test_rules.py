@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.rules import RULES, Script, find_unnamed_rivals
-from repros.authoring.template import remove_comments, write_script
+from repros.authoring.check.rules import RULES, Script, find_unnamed_rivals
+from repros.authoring.new.template import remove_comments, write_script
 from repros.engine import header
 from repros.engine.catalogue import load
 

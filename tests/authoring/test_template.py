@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from repros.authoring.families import FAMILIES
-from repros.authoring.ids import is_provisional
-from repros.authoring.skeletons import SKELETONS
-from repros.authoring.template import write_script
+from repros.authoring.new.ids import is_provisional
+from repros.authoring.new.skeletons import SKELETONS
+from repros.authoring.new.template import write_script
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.header.keys import REPRO
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
-from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Outcome, Verdict
+from repros.model.errors import ReprosError
 from tests.factories import VALID
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import RAISES, Command, read_verdicts
-from tests.match.hang.made import STACK, content, entry, write
+from tests.diagnose.match.hang.made import STACK, content, entry, write
 
 LOG = """\
 Traceback (most recent call last):

@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from repros import environments
 from repros.cli import matrix
-from repros.evidence import read
-from repros.evidence.timings import timings
+from repros.engine import environments
+from repros.engine.evidence import read
+from repros.engine.evidence.timings import timings
 from repros.model import Stack
 from tests.cli.command import Command
 

@@ -21,10 +21,10 @@ INSIDE = PACKAGE / "inside"
 SIM = PACKAGE / "simulated_gpus"
 """The simulated accelerator; only its own cells depend on it."""
 
-WATCH = PACKAGE / "watch/inside"
+WATCH = PACKAGE / "diagnose/watch/inside"
 """What `repros watch` runs inside a program; no cell does."""
 
-INSTALLER = PACKAGE / "environments"
+INSTALLER = PACKAGE / "engine/environments"
 """What installs, holds and removes environments; the versions that it installs count by themselves."""
 
 ROOTS = ("engine/catalogue.py", "engine/plan.py", "engine/environment.py", "engine/cells.py")

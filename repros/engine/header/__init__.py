@@ -18,7 +18,7 @@ from typing import Any
 from repros.engine.header.block import Block, HeaderError
 from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
 from repros.model.repro import Kind, Outcome, Repro, Signature, Upstream, Variant
-from repros.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, Places
 
 __all__ = ["HeaderError", "has_header", "read"]
 

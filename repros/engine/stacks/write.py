@@ -1,0 +1,113 @@
+"""A stack written as data: the text of its TOML file, the names it may have, and both of its files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from repros.model.errors import ReprosError
+from repros.model.settings import STACKS, Places
+from repros.model.stack import Size, Stack
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_RESERVED = ("home", "bisections")
+"""`--stack home` is each repro's own, and `evidence/bisections` holds what no stack measured."""
+
+
+def folder_for_new(places: Places) -> Path:
+    """Return the folder for a new stack: that of the first private catalogue, or the package's own."""
+    return next((folder / "stacks" for folder in places.private_folders), STACKS)
+
+
+def check_new_name(name: str, folder: Path, taken: tuple[str, ...]) -> None:
+    """Refuse a name that a new stack cannot have.
+
+    Args:
+        name: the name.
+        folder: where the stack is to be written.
+        taken: the names of the stacks in use.
+
+    Raises:
+        ReprosError: it is taken, or reserved, or no name of a file and an option.
+    """
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        expected = "expected letters, digits, '.', '_' and '-', such as '2026-11', and neither 'home' nor 'bisections'"
+        raise ReprosError(f"{name!r} cannot be the name of a stack; {expected}.")
+    if name in taken or any(file.exists() for file in _files(folder, name)):
+        raise ReprosError(f"the stack {name!r} exists already; choose another name.")
+
+
+def format_stack(stack: Stack) -> str:
+    """Return the text of a stack's TOML file."""
+    pins = "".join(f"    {json.dumps(_pin_first(requirement))},\n" for requirement in stack.requirements)
+    lines = [
+        f"about = {json.dumps(stack.about, ensure_ascii=False)}",
+        f"python = {json.dumps(stack.python)}",
+        f"requirements = [\n{pins}]",
+        f"until = {stack.until}",
+        "",
+        *_size_lines(stack),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_stack(stack: Stack, lock: str) -> Path:
+    """Write a stack's lock and then its TOML file, both or none, and return the latter.
+
+    Raises:
+        ReprosError: the folder cannot be written.
+    """
+    file, locked = _files(stack.lock.parent, stack.name)
+    with _removing_halves(file, locked):
+        locked.parent.mkdir(parents=True, exist_ok=True)
+        locked.write_text(lock, encoding="utf-8")
+        file.write_text(format_stack(stack), encoding="utf-8")
+    return file
+
+
+def remove_stack(stack: Stack) -> None:
+    """Remove both files of a stack."""
+    for file in _files(stack.lock.parent, stack.name):
+        file.unlink(missing_ok=True)
+
+
+def _files(folder: Path, name: str) -> tuple[Path, Path]:
+    return folder / f"{name}.toml", folder / f"{name}.lock.txt"
+
+
+@contextlib.contextmanager
+def _removing_halves(*files: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:  # Ctrl-C leaves no half either
+        for file in files:
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            way_out = "name a catalogue that you can write with --catalogue"
+            raise ReprosError(f"{files[0]} cannot be written ({error.strerror}); {way_out}.") from error
+        raise
+
+
+def _pin_first(requirement: Requirement) -> str:
+    """Return `torch==2.15.0,<2.16`; packaging itself keeps no order."""
+    bounds = sorted(requirement.specifier, key=lambda bound: (bound.operator not in {"==", "==="}, str(bound)))
+    return requirement.name + ",".join(map(str, bounds))
+
+
+def _size_lines(stack: Stack) -> list[str]:
+    if stack.cuda is None:
+        return ["# Its size has not been measured; 2023-05.toml says how."]
+    lines = ["# Measured as in 2023-05.toml.", *_table("cuda", stack.cuda)]
+    if stack.cpu is None:
+        return [*lines, "# torch's CPU build is on a separate index and has not been measured."]
+    return [*lines, "", "# The same with torch's CPU build.", *_table("cpu", stack.cpu)]
+
+
+def _table(name: str, size: Size) -> list[str]:
+    return [f"[{name}]", f"download = {size.download:_}", f"unpacked = {size.unpacked:_}"]
