@@ -20,7 +20,7 @@ BARE = {
 MEASURE = """\
 import datetime, sys
 from pathlib import Path
-from repros import evidence
+from repros.engine import evidence
 from repros.authoring.check.golden import Golden, capture, golden_folder
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
@@ -45,14 +45,14 @@ for name in variants:
 """What `repros check` keeps of a run, for a script whose cells have run."""
 FRESH = """\
 import sys
-from repros import evidence
+from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
 from repros.engine.stacks import stack
 
 for slug in sys.argv[1:]:
     repro = load().find(slug)
-    (known,) = [one for unit, one in evidence.read(EVIDENCE).items() if unit.repro == repro.id]
+    (known,) = [one for unit, one in evidence.read().items() if unit.repro == repro.id]
     assert known.inputs == inputs(repro, stack("current"), known.unit.device), slug
 """
 

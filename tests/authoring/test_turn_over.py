@@ -27,13 +27,13 @@ ROOT = Path(__file__).parents[2]
 KNOWN = evidence.read(EVIDENCE)
 COPY = """
 from dataclasses import replace
-from repros import evidence
+from repros.engine import evidence
 from repros.engine.stacks import stack
 from repros.engine.stacks.write import write_stack
 former = stack("current")
 lock = former.lock.read_text().replace("stack current on", "stack next on")
 write_stack(replace(former, name="next", about="x", lock=former.lock.with_name("next.lock.txt")), lock)
-measured = [found for unit, found in evidence.read(EVIDENCE).items() if unit.stack == "current"]
+measured = [found for unit, found in evidence.read().items() if unit.stack == "current"]
 evidence.write([replace(found, unit=replace(found.unit, stack="next")) for found in measured])
 """
 TURN = """

@@ -195,8 +195,8 @@ def test_no_module_keeps_what_a_command_chose() -> None:
         "cli/new.py",
         "cli/shared/completion.py",
         "cli/shared/options.py",
-        "environments/__main__.py",
-        "environments/resolve.py",
+        "engine/environments/__main__.py",
+        "engine/environments/resolve.py",
+        "model/settings.py",
         "pytest_plugin/places.py",
-        "settings.py",
     ]

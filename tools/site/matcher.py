@@ -22,8 +22,8 @@ PYODIDE = npm.Package(
 )
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 """What a page needs of Pyodide to run Python without further packages."""
-NEEDED = ("catalogue", "engine", "errors.py", "__init__.py", "match", "model", "settings.py")
-"""What the matcher needs of this package, by the names at its top."""
+NEEDED = ("__init__.py", "catalogue", "diagnose/__init__.py", "diagnose/match", "engine", "model")
+"""Files and folders of this package that the matcher imports or reads."""
 
 
 def add_matcher(folder: Path, package: Path) -> None:

@@ -198,7 +198,7 @@ def test_an_interruption_leaves_no_process(number: int, two_stacks: None, write:
 import sys
 from pathlib import Path
 sys.path.insert(0, {str(ROOT)!r})
-from repros import environments
+from repros.engine import environments
 from repros.cli.main import main
 from repros.engine import environment
 from repros.model import Device, Environment
