@@ -54,8 +54,9 @@ STRATEGIES = sorted(
         for names in re.findall(r"^# strategies = (\[.*\])$", file.read_text("utf-8"), re.MULTILINE)
         for name in json.loads(names)
     }
+    | {"auto"}
 )
-"""Those that the scripts name, so that a new one has its session."""
+"""Those that the scripts name, so that a new one has its session, and the default of those that name none."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 

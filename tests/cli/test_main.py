@@ -71,7 +71,7 @@ def test_a_refused_header_has_its_place(repros: Command, tmp_path: Path) -> None
     script.write_text(Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1"))
     code, _, err = repros("list", "--catalogue", str(script))
     assert code == 2
-    assert err.startswith(f"repros: {script}:12: unknown key 'hme' in [tool.repro]; expected one of: id, title")
+    assert err.startswith(f"repros: {script}:10: unknown key 'hme' in [tool.repro]; expected one of: id, title")
     assert err.count("\n") == 1
 
 

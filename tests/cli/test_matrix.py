@@ -25,7 +25,6 @@ def no_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 AGREEING = dedent('''\
     # /// script
-    # requires-python = ">=3.9"
     # dependencies = ["torch"]
     #
     # [tool.repro]
@@ -37,17 +36,13 @@ AGREEING = dedent('''\
     # affected = ["torch>=2.1"]
     # home = "2023-12"
     # strategies = ["plain"]
-    # devices = ["cpu"]
-    # processes = 1
     #
     # [tool.repro.variants.failing]
-    # outcome = "fails"
     # about = "fails"
     # raises = "ValueError"
     # match = "as documented"
     #
     # [tool.repro.variants.fixed]
-    # outcome = "passes"
     # about = "passes"
     # ///
     """Symptom: it fails."""

@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 from repros.authoring.families import FAMILIES
 from repros.engine.difference import difference
+from repros.engine.header import restated_keys
 from repros.engine.signature import normalise
 from repros.engine.stacks import load_stacks
 from repros.model import Outcome, Repro
@@ -248,6 +249,12 @@ def runs_bare(script: Script) -> Iterator[str]:
         yield "end the script with: if __name__ == '__main__': main(*sys.argv[1:])"
 
 
+def states_what_differs(script: Script) -> Iterator[str]:
+    """Check that the header repeats no default, and no variant what it inherits."""
+    for table, key in restated_keys(script.path):
+        yield f"leave {key} out of [{table}]: the header means the same without it"
+
+
 def dispatches_every_variant(script: Script) -> Iterator[str]:
     """Check that the code mentions every variant of the header."""
     code = script.source.partition("# ///\n")[2]
@@ -270,6 +277,7 @@ RULES: tuple[Rule, ...] = (
     names_its_dependencies,
     knows_what_exists,
     runs_bare,
+    states_what_differs,
     dispatches_every_variant,
 )
 """All rules about one script alone."""

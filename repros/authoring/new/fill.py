@@ -8,6 +8,7 @@ import reprlib
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement
 
@@ -84,7 +85,8 @@ def fill_template(template: str, form: FilledForm, report: Report, places: Place
     """
     values = _valid_values(template, form, report, load_stacks(places))
     text = _set_sections(_set_code(template, form, values, report), form.sections)
-    return "\n".join(_set_values(text.splitlines(), values)) + "\n"
+    restated = {place for place in values if _states_default(place, values, template)}
+    return "\n".join(_set_values(text.splitlines(), values, restated)) + "\n"
 
 
 def _valid_values(
@@ -118,8 +120,7 @@ def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -
 
 def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tuple[HeaderKey, str]]:
     """Yield each value that contradicts another one of the form or of the template, with the problem."""
-    repro = dict(Block(Path("template.py"), template).table(REPRO_TABLE))
-    repro |= {key: value for (table, key), value in values.items() if table == REPRO_TABLE}
+    repro = _repro_table(template, values)
     if repro["kind"] != Kind.BUG and "documented" not in repro:
         problem = f"a failure that is {repro['kind']!r} lacks 'documented'; expected the address that documents it"
         yield HeaderKey(REPRO_TABLE, "kind"), problem
@@ -138,8 +139,17 @@ def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tup
             yield frames, f"[{FAILING_TABLE}] has frames without an exception; expected 'raises' beside them"
 
 
-def _set_values(lines: list[str], values: Mapping[HeaderKey, Value]) -> list[str]:
-    """Return the script with the header's keys set."""
+def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, Any]:
+    """Return the values of the repro's table: the form's, else the template's, else the defaults."""
+    return {
+        **{key: rule.default for key, rule in REPRO.items() if rule.default is not None},
+        **Block(Path("template.py"), template).table(REPRO_TABLE),
+        **{key: value for (table, key), value in values.items() if table == REPRO_TABLE},
+    }
+
+
+def _set_values(lines: list[str], values: Mapping[HeaderKey, Value], restated: Collection[HeaderKey]) -> list[str]:
+    """Return the script with the header's keys set, and without those whose value is the default."""
     if any(place.table == CLAIMED_TABLE for place in values):
         end = lines.index("# ///")
         claimed = [f"# [{CLAIMED_TABLE}]", '# outcome = "fails"', '# about = "the documented solution"']
@@ -150,10 +160,18 @@ def _set_values(lines: list[str], values: Mapping[HeaderKey, Value]) -> list[str
         lines = [*lines[:start], *remaining, *lines[end:]]
     for (table, key), value in values.items():
         start, end = _table_span(lines, table)
-        line = f"# {key} = {toml_value(value)}"
+        written = [] if (table, key) in restated else [f"# {key} = {toml_value(value)}"]
         at = next((n for n in range(start, end) if lines[n].startswith(f"# {key} = ")), None)
-        lines = [*lines[:end], line, *lines[end:]] if at is None else [*lines[:at], line, *lines[at + 1 :]]
+        lines = [*lines[:end], *written, *lines[end:]] if at is None else [*lines[:at], *written, *lines[at + 1 :]]
     return lines
+
+
+def _states_default(place: HeaderKey, values: Mapping[HeaderKey, Value], template: str) -> bool:
+    """Return whether the header means the same without a value of the form."""
+    rule = _RULES[place.table][place.key]
+    if place == HeaderKey(REPRO_TABLE, "minimum"):
+        return bool(values[place] == _repro_table(template, values)["processes"])
+    return not rule.required and rule.parse(values[place]) == rule.default
 
 
 def _table_span(lines: Sequence[str], table: str) -> tuple[int, int]:

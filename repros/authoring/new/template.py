@@ -15,6 +15,7 @@ from repros.authoring.new.ids import new_id
 from repros.authoring.new.skeleton import Skeleton
 from repros.authoring.new.skeletons import SKELETONS
 from repros.engine.header import has_header, read
+from repros.engine.header.keys import REPRO
 from repros.model.errors import ReprosError
 from repros.model.settings import OWN_PREFIX
 
@@ -88,12 +89,19 @@ def _compose(id_: str, title: str, skeleton: Skeleton) -> str:
         dependencies=json.dumps(skeleton.dependencies),
         package=Requirement(skeleton.dependencies[-1]).name,
         home=skeleton.home,
-        strategy=skeleton.strategy,
-        processes=skeleton.processes,
+        differing=_differing_lines(skeleton),
         match=json.dumps(skeleton.match),
         code=skeleton.code,
+        defaults=_DEFAULTS,
         remark=_REMARK,
     )
+
+
+def _differing_lines(skeleton: Skeleton) -> str:
+    """Return the header's lines for what the skeleton has in the place of a default."""
+    values = {"strategies": (skeleton.strategy,), "processes": skeleton.processes}
+    differing = {key: value for key, value in values.items() if value != REPRO[key].default}
+    return "".join(f"# {key} = {json.dumps(value)}\n" for key, value in differing.items())
 
 
 def remove_comments(script: Path) -> bool:
@@ -101,7 +109,7 @@ def remove_comments(script: Path) -> bool:
     comments = {found["comment"] for found in _COMMENT.finditer(_TEMPLATE.template)}
     before = script.read_text(encoding="utf-8")
     after = _COMMENT.sub(lambda found: found["key"] if found["comment"] in comments else found[0], before)
-    after = after.replace(_REMARK, "")
+    after = after.replace(_DEFAULTS, "").replace(_REMARK, "")
     if after != before:
         script.write_text(after, encoding="utf-8")
     return after != before
@@ -114,9 +122,20 @@ def taken_ids(catalogues: Iterable[Path]) -> set[str]:
 
 
 _COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.MULTILINE)
+_DEFAULTS = """\
+# # These keys have a default. Write one above where it does not hold:
+# #   upstream.fixed_by = []   also introduced_by, unreleased_fix (merged), related
+# #   affected = []            releases measured to fail, such as ["lightning>=2.1,<2.4"]; [] means all
+# #   requires = []            releases that the script needs to run; elsewhere nothing is known
+# #   strategies = ["auto"]    or ddp, ddp_spawn, fused_adamw, ...: those that matter
+# #   devices = ["cpu"]        or cuda, sim; two ranks on sim need requires = ["torch>=2.1"]
+# #   processes = 1            ranks; minimum: the fewest devices that show it, by default one for each rank
+# #   deadline = 120           seconds; cold = ["ddp"]: strategies whose launcher matters
+"""
 _REMARK = """\
 # # Further variants may have strategies, devices, affected and requires of their own. A documented fix that does
 # # not work is one, too: outcome = "fails" and `claim`, what it promises. `frames` names functions on the stack.
+# # `failing` has the outcome "fails" and `fixed` "passes"; every other variant states its own.
 # # Only releases in `exists = ["torch>=2.4"]` have what fails; `exists_source` is the address where upstream says so.
 # # A variant that passes without being a fix, such as one on a single rank, has `contrast = true`.
 """
@@ -124,7 +143,6 @@ _REMARK = """\
 # The comments are for the author; `repros check` removes them.
 _TEMPLATE = Template('''\
 # /// script
-# requires-python = ">=3.9"
 # dependencies = $dependencies              # what the script imports
 #
 # [tool.repro]
@@ -132,25 +150,16 @@ _TEMPLATE = Template('''\
 # title = "$title"  # what goes wrong, in one sentence
 # kind = "bug"                               # "by design", "misuse", "limitation": with `documented`, an address
 # upstream.reports = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # users who met it; [] if none
-# upstream.fixed_by = []                     # also introduced_by, unreleased_fix (merged), related
 # packages = ["$package"]                       # the packages with the failure
-# affected = []                              # releases measured to fail: ["lightning>=2.1,<2.4"]; [] means all
-# requires = []                              # releases that the script needs to run; elsewhere nothing is known
 # home = "$home"                           # the stack on which it fails as documented: see `repros stacks`
-# strategies = ["$strategy"]                       # ddp, ddp_spawn, fused_adamw, ...: those that matter
-# devices = ["cpu"]                          # cuda, sim, cpu; two ranks on sim need requires = ["torch>=2.1"]
-# processes = $processes                              # ranks; minimum = 1: the fewest devices that show it
-# deadline = 120                             # seconds; cold = ["ddp"]: strategies whose launcher matters
 # silent = true                              # a wrong result without an error: the script asserts on it
-#
+$differing$defaults#
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "what this variant does, in one line"
 # raises = "AssertionError"                  # or ends = "hang", "exit 3", "signal SIGSEGV"
 # match = $match            # part of the message, copied from a real run; `repros check` shows it
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "what it does differently"
 # source = "https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"      # where this fix is documented
 #

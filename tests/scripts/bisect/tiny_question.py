@@ -20,7 +20,6 @@ from tests.tiny_stack import write_wheel
 
 SCRIPT = dedent('''\
     # /// script
-    # requires-python = ">=3.9"
     # dependencies = ["torch", "tinylib>=1.1"]
     #
     # [tool.repro]
@@ -32,17 +31,13 @@ SCRIPT = dedent('''\
     # affected = ["tinylib<9"]
     # home = "current"
     # strategies = ["plain"]
-    # devices = ["cpu"]
-    # processes = 1
     #
     # [tool.repro.variants.failing]
-    # outcome = "fails"
     # about = "fails"
     # raises = "ValueError"
     # match = "as documented"
     #
     # [tool.repro.variants.fixed]
-    # outcome = "passes"
     # about = "passes"
     # ///
     """Symptom: it fails."""

@@ -69,10 +69,7 @@ def test_what_was_seen_is_in_the_header(made: Path) -> None:
     for line in (
         '# title = "Mean of no weights"',
         f'# upstream.reports = ["{THREAD}"]',
-        "# affected = []",
         '# home = "2023-12"',
-        '# strategies = ["auto"]',
-        "# silent = false",
         '# raises = "statistics.StatisticsError"',
         '# match = "sum of weights must be non-zero"',
         '# frames = ["fmean"]',

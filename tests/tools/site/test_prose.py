@@ -19,7 +19,6 @@ HOSTILE = (
 )
 """Tags, a link and an image, none of which is the site's own."""
 HEADER = f"""\
-requires-python = ">=3.9"
 dependencies = ["torch>=2.1"]
 
 [tool.{"repro"}]
@@ -29,22 +28,16 @@ kind = "misuse"
 documented = 'https://e.org/"><img'
 upstream.reports = ["https://e.org/'><img", "https://e.org/<img>"]
 packages = ["torch"]
-affected = []
 home = "2023-12"
 strategies = ["ddp"]
-processes = 1
-minimum = 1
 deadline = 60
-devices = ["cpu"]
 
 [tool.{"repro"}.variants.failing]
-outcome = "fails"
 about = "{HOSTILE}"
 raises = "RuntimeError"
 match = "{HOSTILE}"
 
 [tool.{"repro"}.variants.fixed]
-outcome = "passes"
 about = "{HOSTILE}"
 source = "https://e.org/<img>"
 

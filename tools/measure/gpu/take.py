@@ -15,7 +15,7 @@ from repros.engine import evidence, record
 from repros.engine.catalogue import load
 from repros.engine.digest import inputs
 from repros.engine.digest.sources import sha256
-from repros.model import Device, Verdict
+from repros.model import Device, Repro, Verdict
 from repros.simulated_gpus.tools.gpu import files
 
 OPERATORS = "operators.jsonl.gz"
@@ -90,13 +90,13 @@ def _take_cells(path: Path, name: str, about: dict[str, Any], into: Path) -> int
     measurements = []
     for key, group in groupby(sorted(shown, key=unit), key=unit):
         if key.repro in repros:
-            digest = _digest(repros[key.repro].path, about)
+            digest = _digest(repros[key.repro], about)
             measurements.append(evidence.Measurement.from_lines(key, digest, day, list(group)))
     evidence.write(measurements, into)
     return len(measurements)
 
 
-def _digest(script: Path, about: dict[str, Any]) -> str:
+def _digest(repro: Repro, about: dict[str, Any]) -> str:
     """Return the digest of what a GPU's measurement depends on: script, engine, Python, and all versions installed."""
-    parts = [inputs.script(script), inputs.engine(), about["python"], json.dumps(about["versions"], sort_keys=True)]
+    parts = [inputs.script(repro), inputs.engine(), about["python"], json.dumps(about["versions"], sort_keys=True)]
     return sha256(part.encode() for part in parts)[:16]
