@@ -29,10 +29,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tests.sessions import (
     APART,
     HERE,
+    LOCK,
     PYTEST,
-    SIM_TOOLS,
     begun,
     cells_of,
+    compile_lock,
     install,
     make_stack,
     repros,
@@ -42,7 +43,7 @@ from tests.sessions import (
 )
 
 nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 
 # nox's own Python, unless it is too old; then uv provides one.
@@ -185,20 +186,20 @@ def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
     # What hangs may hang in C++, where no signal gets through.
     options = ["-n", "2", "--timeout", "300", "--timeout-method", "thread"]
-    run_inside(session, stack, SIM_TOOLS, "pytest", *options, "repros/simulated_gpus/tests", *session.posargs)
+    run_inside(session, stack, "sim", "pytest", *options, "repros/simulated_gpus/tests", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
 @nox.parametrize("stack", [nox.param(stack, id=stack) for stack in STACKS])
 def conformance(session: nox.Session, stack: str) -> None:
     """Compare the simulated accelerator with the CPU on PyTorch's own samples, minutes [-- --against cuda ...]."""
-    run_inside(session, stack, ["expecttest"], "repros.simulated_gpus.tools.conformance", *session.posargs)
+    run_inside(session, stack, "sim", "repros.simulated_gpus.tools.conformance", *session.posargs)
 
 
-@nox.session(python=PYTHON, default=False, venv_backend="uv")
+@nox.session(python=PYTHON, default=False)
 def minimums(session: nox.Session) -> None:
     """Run the project's own tests with the oldest dependencies that pyproject.toml allows [-- pytest's options]."""
-    install(session, "tests", "--resolution", "lowest-direct")
+    install(session, "tests", "--resolution", "lowest-direct", locked=False)
     session.run("pytest", *PYTEST, *session.posargs)
 
 
@@ -228,14 +229,14 @@ def lint(session: nox.Session) -> None:
 @nox.session(python=PYTHON, default=False)
 def cpp(session: nox.Session) -> None:
     """Compile the simulated accelerator's C++ with -Wall -Wextra -Werror, against the torch of the stack `current`."""
-    run_inside(session, "current", [], "repros.simulated_gpus.tools.cpp_warnings")
+    run_inside(session, "current", None, "repros.simulated_gpus.tools.cpp_warnings")
 
 
 @nox.session(python=PYTHON, default=False)
 def sanitize(session: nox.Session) -> None:
     """Run the simulator's tests under the sanitizers of addresses and undefined behaviour [-- pytest's options]."""
     tests = session.posargs or ["repros/simulated_gpus/tests"]
-    run_inside(session, "current", SIM_TOOLS, "repros.simulated_gpus.tools.sanitize", "-n", "2", *tests)
+    run_inside(session, "current", "sim", "repros.simulated_gpus.tools.sanitize", "-n", "2", *tests)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -258,7 +259,7 @@ def build(session: nox.Session) -> None:
     install(session, "build")
     shutil.rmtree(HERE / "dist", ignore_errors=True)
     for source in (".", "repros/simulated_gpus"):
-        session.run("uv", "build", "--quiet", "--out-dir", "dist", source)
+        session.run("uv", "build", "--quiet", "--build-constraint", str(LOCK), "--out-dir", "dist", source)
     made = sorted(str(file) for file in (HERE / "dist").glob("*-*"))
     session.run("twine", "check", "--strict", *made)
     make_stack(session)
@@ -270,6 +271,13 @@ def lock(session: nox.Session) -> None:
     """Resolve the stacks' locks anew [-- NAME ...]."""
     install(session)
     session.run("python", "-m", "repros.engine.environments.resolve", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False)
+def lock_tools(session: nox.Session) -> None:
+    """Resolve the lock of what these sessions install anew [-- uv's options, such as --upgrade-package ruff]."""
+    install(session, locked=False)
+    compile_lock(session, *(session.posargs or ["--upgrade"]))
 
 
 @nox.session(python=PYTHON, default=False)

@@ -16,8 +16,12 @@ DISAGREES, REFUSED = "Returned code 1", "Returned code 2"
 """What nox says of a `repros run` with a cell that disagrees, and of one that has not begun its results file."""
 PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 """Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
-SIM_TOOLS = ["expecttest", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist"]
-"""What the simulator's tests need: its collectives' tests Hypothesis, in the process that pytest runs in."""
+LOCK = HERE / ".ci/tools.lock.txt"
+"""The releases of all that the sessions install, with the hashes of their files; `nox -s lock_tools` renews it."""
+LOCK_HEAD = """\
+# The releases of all that the sessions of noxfile.py install, with the hashes of their files, for any package index.
+# Made by `nox -s lock_tools`; `nox -s minimums` alone does without.
+"""
 APART = {
     "programs": [
         "tests/diagnose/watch/test_new_user.py",
@@ -32,9 +36,9 @@ APART = {
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
     "browser": [
-        "tests/tools/site/test_browser.py",
-        "tests/tools/site/test_lists.py",
-        "tests/tools/site/test_search.py",
+        "tools/measure/site/test_browser.py",
+        "tools/measure/site/test_lists.py",
+        "tools/measure/site/test_search.py",
     ],
 }
 """Test files that have a session of their own, which `tests` leaves out."""
@@ -55,12 +59,34 @@ def repros(session: nox.Session) -> str:
     return commands[0]
 
 
-def install(session: nox.Session, group: str | None = None, *options: str) -> None:
-    """Install the checkout, editable, and a dependency group."""
-    pyproject = nox.project.load_toml(HERE / "pyproject.toml")
-    wanted = nox.project.dependency_groups(pyproject, group) if group else ()
+def install(session: nox.Session, group: str | None = None, *options: str, locked: bool = True) -> None:
+    """Install the checkout, editable, and a dependency group.
+
+    Args:
+        session: the session.
+        group: the dependency group; None for the checkout alone.
+        options: further options of uv's.
+        locked: whether releases and files are those of the lock.
+    """
+    pins = ["--constraint", str(LOCK), "--build-constraint", str(LOCK)] if locked else []
     # uv compiles no bytecode by default, and the tests start hundreds of processes that may not write any.
-    session.install("--editable", ".", *wanted, *options, env={"UV_COMPILE_BYTECODE": "1"})
+    words = ["--editable", ".", *(group_requirements(group) if group else ()), *pins, *options]
+    session.install(*words, env={"UV_COMPILE_BYTECODE": "1"})
+
+
+def group_requirements(group: str) -> tuple[str, ...]:
+    """Return the requirements of a dependency group."""
+    return tuple(nox.project.dependency_groups(nox.project.load_toml(HERE / "pyproject.toml"), group))
+
+
+def compile_lock(session: nox.Session, *options: str) -> None:
+    """Write the lock of what the sessions install: names, releases and hashes, one line each, for any index."""
+    groups = nox.project.load_toml(HERE / "pyproject.toml")["dependency-groups"]
+    words = ["--universal", "--python-version", "3.11", "--generate-hashes", "--quiet", "--no-header", "--no-annotate"]
+    words += [*(word for group in groups for word in ("--group", group)), "--output-file", str(LOCK)]
+    # Without wheels that are on this machine alone.
+    session.run("uv", "pip", "compile", "pyproject.toml", *words, *options, env={"UV_FIND_LINKS": ""})
+    LOCK.write_text(LOCK_HEAD + LOCK.read_text("utf-8").replace(" \\\n    ", " "), "utf-8")
 
 
 def run_apart(session: nox.Session, name: str) -> None:
@@ -75,15 +101,16 @@ def make_stack(session: nox.Session) -> None:
     session.run("python", "-m", "repros.engine.environments", os.environ.get("REPROS_TEST_STACK", "current"))
 
 
-def run_inside(session: nox.Session, stack: str, packages: list[str], module: str, *arguments: str) -> None:
-    """Run a module of this checkout inside a stack's environment."""
+def run_inside(session: nox.Session, stack: str, group: str | None, module: str, *arguments: str) -> None:
+    """Run a module of this checkout inside a stack's environment, with a dependency group."""
     install(session)
     made = session.run("python", "-m", "repros.engine.environments", stack, silent=True, stderr=None)
     python = str(made).strip().splitlines()[-1]
     beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
     # Beside the environment, not into it: what is under test stays as it is locked.
-    if packages:
-        session.run("uv", "pip", "install", "--quiet", "--python", python, "--target", beside, *packages)
+    if group:
+        words = ["--quiet", "--python", python, "--target", beside, "--constraint", str(LOCK)]
+        session.run("uv", "pip", "install", *words, *group_requirements(group))
     environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)
 

@@ -6,6 +6,9 @@ The catalogue is data, and `inside` has walls of its own (`test_walls.py`).
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -196,3 +199,31 @@ def functions() -> Iterator[tuple[str, int]]:
 
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+OF_EXTRAS = {"pytest": {"pytest_plugin", "simulate"}, "ray": {"cluster"}, "grpc": {"cluster"}}
+"""Packages that an extra brings, and the only folders that may import them."""
+NOT_INSTALLED = {"inside", "watch.inside", "simulated_gpus", "site"}
+"""Folders whose modules run in the environment under test, or in a checkout alone."""
+
+
+def test_a_module_imports_only_dependencies() -> None:
+    requirements = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    dependencies = {re.split("[>=]", line)[0].replace("-", "_") for line in requirements}
+    known = {"repros", *sys.stdlib_module_names, *dependencies}
+    others = {
+        (module, name)
+        for module in FILES
+        if folder(module) not in NOT_INSTALLED
+        for node in ast.walk(ast.parse(FILES[module].read_text("utf-8")))
+        for name in imported_packages(node)
+        if name not in known and folder(module) not in OF_EXTRAS.get(name, ())
+    }
+    assert others == set()
+
+
+def imported_packages(node: ast.AST) -> set[str]:
+    """Return the packages at the top of what a statement imports by its absolute name."""
+    if isinstance(node, ast.Import):
+        return {alias.name.partition(".")[0] for alias in node.names}
+    return {(node.module or "").partition(".")[0]} if isinstance(node, ast.ImportFrom) and not node.level else set()

@@ -1,4 +1,4 @@
-"""Text with styles: what the commands print, without rich, whose import takes longer than most of them."""
+"""Text with styles: what the commands print. rich would do it, but takes longer to import than most commands run."""
 
 from __future__ import annotations
 

@@ -154,9 +154,7 @@ def test_no_command_is_imported_before_it_is_needed(words: tuple[str, ...]) -> N
     done = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     assert not [
-        name
-        for name in loaded
-        if name.startswith(("repros.diagnose.match", "repros.advise.audit", "repros.engine", "rich"))
+        name for name in loaded if name.startswith(("repros.diagnose.match", "repros.advise.audit", "repros.engine"))
     ]
 
 
@@ -168,7 +166,7 @@ _RUNNING = {
     "filelock",
     "psutil",
 }
-_SLOW = {"rich", "repros.engine.header", "platformdirs", "tempfile", "urllib.request"}
+_SLOW = {"tomlkit", "repros.engine.header", "platformdirs", "tempfile", "urllib.request"}
 """What takes long to import, and a short command does without once the catalogue is kept."""
 _LOG = "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
 
@@ -177,9 +175,9 @@ _LOG = "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
     ("words", "unneeded"),
     [
         (("match", _LOG), {"repros.engine.evidence", "repros.advise.audit"}),
-        (("list",), {"repros.diagnose.match", "repros.advise.audit", "tomli"}),
+        (("list",), {"repros.diagnose.match", "repros.advise.audit"}),
         (("show", "RPR-0001"), {"repros.diagnose.match", "repros.advise.audit", "repros.engine.evidence"}),
-        (("audit", "pins.txt"), {"repros.diagnose.match", "pip_requirements_parser", "packaging.pylock", "tomli"}),
+        (("audit", "pins.txt"), {"repros.diagnose.match", "pip_requirements_parser", "packaging.pylock"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(

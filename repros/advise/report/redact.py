@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.advise.report.shapes import INVISIBLE, PRIVATE_NAME, SHAPES, VALUE
+from repros.model.secret_names import SECRET_NAME
 from repros.text.control import remove_controls
 
 _GENERIC = {
@@ -30,7 +31,6 @@ _HARMLESS = re.compile(
     r"LANG|LANGUAGE|LC_\w+|TERM|COLORTERM|SHLVL|_|TZ|OMP_\w+|MKL_\w+|PYTHON(?!PATH)\w+|NO_COLOR|COLUMNS"
 )
 """Environment variables whose values are settings that a report may contain."""
-_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASS|PWD|AUTH|CRED", re.IGNORECASE)
 _SHORTEST_VALUE = 6
 _SHORTEST_SECRET = 4
 _SHORTEST_NAME = 4
@@ -135,11 +135,11 @@ def _variable_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
     """Yield rules for the values of variables, the longest first: a value may contain another."""
     for name, value in sorted(dict(identity.values).items(), key=lambda item: -len(item[1])):
         bare = value.strip().rstrip("/")
-        shortest = _SHORTEST_SECRET if _SECRET_NAME.search(name) else _SHORTEST_VALUE
+        shortest = _SHORTEST_SECRET if SECRET_NAME.search(name) else _SHORTEST_VALUE
         if len(bare) < shortest or _HARMLESS.fullmatch(name) or bare.lower() in words:
             continue
         # A secret is redacted inside words too; a setting such as `gpu` only as a whole word.
-        is_secret = _SECRET_NAME.search(name)
+        is_secret = SECRET_NAME.search(name)
         edges = ("", "") if is_secret else (r"(?<!\w)", r"(?!\w)")
         yield re.compile(re.escape(bare).join(edges), re.IGNORECASE if is_secret else 0), f"{{{name}}}"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomlkit
 
 from repros.authoring.check.by_hand import run_script
 from repros.model import Device, Outcome, Repro
@@ -85,8 +86,12 @@ def read_entries(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _entry(golden: Golden) -> str:
     """Return a log's entry."""
-    id_ = json.dumps(golden.repro.id)
-    return (
-        f"[[log]]\nname = {json.dumps(golden.name)}\nscript = {id_}\narguments = {json.dumps(golden.arguments)}\n"
-        f'how = "hand"\nstack = {json.dumps(golden.stack)}\nexpected = [{id_}]\n'
-    )
+    entry = {
+        "name": golden.name,
+        "script": golden.repro.id,
+        "arguments": golden.arguments,
+        "how": "hand",
+        "stack": golden.stack,
+        "expected": [golden.repro.id],
+    }
+    return tomlkit.dumps({"log": [entry]})

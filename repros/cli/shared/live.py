@@ -3,71 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.segment import Segment
-from rich.text import Text as RichText
-
-from repros.cli.shared.output import Page, show_text
-from repros.cli.shared.streams import OutputError
+from repros.cli.shared.live_line import LiveLine
+from repros.cli.shared.output import PLAIN_TERMINALS, Page, show_text
 from repros.engine import record
 from repros.engine.pipeline import Observer
 from repros.engine.results_file import begin_results
 from repros.model import Cell, Result, Unavailable, Verdict, cell_label
 from repros.text import table
-from repros.text.control import remove_controls
 from repros.text.explain import explain
 from repros.text.styled import Text
 from repros.text.wording import count, relative_to_cwd, wrap
-
-
-class _SafeConsole(Console):
-    """A console that removes control characters from everything it renders, live displays included."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render without control characters; rich's own, such as those for colours, are added later."""
-        for segment in super().render(renderable, options):
-            text, style, control = segment
-            yield segment if control else Segment(remove_controls(text), style)
-
-    def on_broken_pipe(self) -> None:
-        """Leave it to the command line to end the program; rich would exit with 1."""
-        raise BrokenPipeError
-
-    def _write_buffer(self) -> None:
-        try:
-            super()._write_buffer()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            del self._buffer[:]  # or the next output would write it again
-            raise OutputError(error) from error
-
-
-class _LivePage(Page):
-    """A page with a live display at its end: what is printed goes above it."""
-
-    def __init__(self, page: Page) -> None:
-        """Take the place of a page."""
-        super().__init__(stderr=page.is_stderr)
-        self.console = _SafeConsole(
-            file=self.stream,
-            width=self.width,
-            color_system="standard" if self.has_colours else None,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-
-    def show(self, text: Text | str = "", style: str = "") -> None:
-        """Print lines above the live display."""
-        parts = text.parts if isinstance(text, Text) else [(text, style)]
-        self.console.print(RichText.assemble(*((part, own or style) for part, own in parts)), soft_wrap=True)
 
 
 class LiveReporter(Observer):
@@ -87,7 +38,7 @@ class LiveReporter(Observer):
         self.lines: list[record.RecordLine] = []
         self.lost = 0
         """Number of results that could not be written to the file."""
-        self._out = out = _LivePage(out)
+        self._out = out
         self._results = results
         self._append = append
         self._verbose = verbose
@@ -96,22 +47,21 @@ class LiveReporter(Observer):
         self._total = 0
         self._done = 0
         self._running: dict[str, None] = {}
-        # `isatty` and not `is_terminal`, which FORCE_COLOR makes true for logs.
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        hidden = quiet or not out.stream.isatty()
-        self._progress = Progress(*columns, console=out.console, transient=True, disable=hidden)
-        self._task = self._progress.add_task("probing the environment")
+        # `isatty` and not `has_colours`, which FORCE_COLOR makes true for logs.
+        hidden = quiet or not out.stream.isatty() or os.environ.get("TERM") in PLAIN_TERMINALS
+        self._line = LiveLine(out.stream, out.width, hidden=hidden)
+        self._line.describe("probing the environment")
 
     def __enter__(self) -> Self:
         """Start the live line."""
-        self._progress.start()
+        self._line.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Remove the live line, and let other runs have the results file."""
-        self._progress.stop()
+        self._line.__exit__(kind, error, trace)
         if self._held is not None:
             self._held.close()
 
@@ -199,7 +149,7 @@ class LiveReporter(Observer):
         """Show the first of the running cells, and how many more there are."""
         first, *others = [*self._running, ""]
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        self._progress.reset(self._task, description=f"{first}{more}" if first else "")
+        self._line.describe(f"{first}{more}")
 
 
 def _label(cell: Cell) -> str:

@@ -1,8 +1,7 @@
 """The pages that the commands print on, and files that must not be overwritten.
 
 All that a command prints goes through the pages made here or through :mod:`repros.cli.shared.streams`, without what a
-terminal would obey; `tests/cli/test_hostile_text.py` checks that there is no other way. Colours are click's: rich takes
-long to import, and is for live displays only.
+terminal would obey; `tests/cli/test_hostile_text.py` checks that there is no other way. Colours are click's.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _LOG_WIDTH = 100
 _UNKNOWN_WIDTH = 80
 """Columns of a terminal that does not state them."""
 _WEIGHTS = ("bold", "dim")
-_PLAIN_TERMINALS = ("dumb", "unknown")
-"""Values of `TERM` for terminals without colours."""
+PLAIN_TERMINALS = ("dumb", "unknown")
+"""Values of `TERM` for terminals without colours and control sequences."""
 
 
 class Page:
@@ -65,7 +64,7 @@ def _has_colours(stream: TextIO) -> bool:
     """Return whether to send colours: https://no-color.org, https://force-color.org and `TERM` decide."""
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") not in _PLAIN_TERMINALS)
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS)
 
 
 def paint(text: Text, style: str = "") -> str:

@@ -1,7 +1,8 @@
-"""The standard streams of the commands: plain text and JSON on stdout, sentences on stderr, without rich."""
+"""The standard streams of the commands: plain text and JSON on stdout, sentences on stderr."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import click
 
+from repros.cli.shared.live_line import LiveLine
 from repros.model.errors import ReprosError
 from repros.text.control import dump_json, remove_controls
 
@@ -30,8 +32,9 @@ def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
 def echo_styled(text: str, *, nl: bool = True, err: bool = False, color: bool | None = None) -> None:
     """Print text whose control characters are colours of the caller's own."""
     try:
-        # Not click's own stream, which writes UTF-8 where the user asked for another encoding.
-        click.echo(text, file=sys.stderr if err else sys.stdout, nl=nl, color=color)
+        with LiveLine.current.erased() if LiveLine.current else contextlib.nullcontext():
+            # Not click's own stream, which writes UTF-8 where the user asked for another encoding.
+            click.echo(text, file=sys.stderr if err else sys.stdout, nl=nl, color=color)
     except BrokenPipeError:
         raise BrokenPipeError from None  # without a number, by which click would end the program with 1
     except OSError as error:

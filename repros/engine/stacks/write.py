@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import tomlkit
 from packaging.requirements import Requirement
+from tomlkit.items import Table
 
 from repros.model.errors import ReprosError
 from repros.model.settings import STACKS, Places
@@ -44,16 +45,24 @@ def check_new_name(name: str, folder: Path, taken: tuple[str, ...]) -> None:
 
 def format_stack(stack: Stack) -> str:
     """Return the text of a stack's TOML file."""
-    pins = "".join(f"    {json.dumps(_pin_first(requirement))},\n" for requirement in stack.requirements)
-    lines = [
-        f"about = {json.dumps(stack.about, ensure_ascii=False)}",
-        f"python = {json.dumps(stack.python)}",
-        f"requirements = [\n{pins}]",
-        f"until = {stack.until}",
-        "",
-        *_size_lines(stack),
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    document = tomlkit.document()
+    document["about"] = stack.about
+    document["python"] = stack.python
+    requirements = tomlkit.array().multiline(multiline=True)
+    requirements.extend(_pin_first(requirement) for requirement in stack.requirements)
+    document["requirements"] = requirements
+    document["until"] = stack.until
+    document.add(tomlkit.nl())
+    if stack.cuda is None:
+        document.add(tomlkit.comment("Its size has not been measured; 2023-05.toml says how."))
+        return tomlkit.dumps(document)
+    document["cuda"] = _size_table(stack.cuda, "Measured as in 2023-05.toml.")
+    document.add(tomlkit.nl())
+    if stack.cpu is None:
+        document.add(tomlkit.comment("torch's CPU build is on a separate index and has not been measured."))
+        return tomlkit.dumps(document)
+    document["cpu"] = _size_table(stack.cpu, "The same with torch's CPU build.")
+    return tomlkit.dumps(document)
 
 
 def write_stack(stack: Stack, lock: str) -> Path:
@@ -100,14 +109,9 @@ def _pin_first(requirement: Requirement) -> str:
     return requirement.name + ",".join(map(str, bounds))
 
 
-def _size_lines(stack: Stack) -> list[str]:
-    if stack.cuda is None:
-        return ["# Its size has not been measured; 2023-05.toml says how."]
-    lines = ["# Measured as in 2023-05.toml.", *_table("cuda", stack.cuda)]
-    if stack.cpu is None:
-        return [*lines, "# torch's CPU build is on a separate index and has not been measured."]
-    return [*lines, "", "# The same with torch's CPU build.", *_table("cpu", stack.cpu)]
-
-
-def _table(name: str, size: Size) -> list[str]:
-    return [f"[{name}]", f"download = {size.download:_}", f"unpacked = {size.unpacked:_}"]
+def _size_table(size: Size, comment: str) -> Table:
+    table = tomlkit.table()
+    table.add(tomlkit.comment(comment))
+    table["download"] = tomlkit.value(f"{size.download:_}")  # parsed, so that the underscores stay
+    table["unpacked"] = tomlkit.value(f"{size.unpacked:_}")
+    return table

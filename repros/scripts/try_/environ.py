@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from repros.inside import contract
+from repros.model.secret_names import SECRET_NAME
 from repros.simulate import BIN
 from repros.simulated_gpus import variables
 
@@ -17,7 +18,6 @@ _KEPT = re.compile(
     r"|PYTHONUNBUFFERED|PYTHONFAULTHANDLER|PYTHONHASHSEED|MASTER_ADDR|MASTER_PORT|REPROS_\w+"
 )
 """Whatever has another name stays out: a secret may have any."""
-_SECRET = re.compile(r"TOKEN|SECRET|PASS|KEY|AUTH|CRED|COOKIE|SSH", re.IGNORECASE)
 _HARMLESS = re.compile(r"TOKENIZERS_PARALLELISM")
 _OWN_PLACES = re.compile(r"(?!CUDA_|REPROS_)[A-Z]+_\w*(HOME|DIR|CACHE|FILE)")
 """Folders of the user's, which the script does not see: it takes those below its own home."""
@@ -58,4 +58,4 @@ def script_environ(of_cell: Mapping[str, str], folder: Path, *, network: bool, g
 def _is_kept(name: str) -> bool:
     if not _KEPT.fullmatch(name) or _OWN_PLACES.fullmatch(name):
         return False
-    return not _SECRET.search(name) or bool(_HARMLESS.fullmatch(name))
+    return not SECRET_NAME.search(name) or bool(_HARMLESS.fullmatch(name))

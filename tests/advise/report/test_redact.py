@@ -86,6 +86,12 @@ def test_leaves_its_own_placeholders(text: str) -> None:
     assert Redactor(HERE).redact_text(text) == text
 
 
+@pytest.mark.parametrize("name", ["ACME_COOKIE", "SSH_ASKPASS", "ACME_PWD", "acme_token"])
+def test_the_value_of_a_secret_is_redacted_within_a_word(name: str) -> None:
+    assert Redactor(Identity(values={name: "hund"})).redact_text("prehundpost") == f"pre{{{name}}}post"
+    assert Redactor(Identity(values={"ACME": "hund"})).redact_text("prehundpost") == "prehundpost"
+
+
 def test_a_word_of_a_public_text_is_not_redacted() -> None:
     identity = Identity(users=("torch",), values={"DEVICE": "lightning", "HOBBY": "lightning strikes"})
     redactor = Redactor(identity, "import torch, lightning")

@@ -50,7 +50,8 @@ def test_no_token_is_in_the_environment(try_here: Try, write: Write, monkeypatch
 
 def test_places_and_secrets_of_kept_kinds_stay_out(tmp_path: Path) -> None:
     given = {
-        **dict.fromkeys(("TORCH_HOME", "TRITON_CACHE_DIR", "TORCH_HUB_TOKEN", "PIP_INDEX_URL"), "x"),
+        **dict.fromkeys(("TORCH_HOME", "TRITON_CACHE_DIR", "PIP_INDEX_URL"), "x"),
+        **dict.fromkeys(("TORCH_HUB_TOKEN", "REPROS_COOKIE", "REPROS_SSH", "REPROS_PWD"), "x"),
         "TOKENIZERS_PARALLELISM": "false",
         "https_proxy": "http://me:word@host",
         "no_proxy": "localhost",
