@@ -55,13 +55,14 @@ STRATEGIES = sorted(
         for names in re.findall(r"^# strategies = (\[.*\])$", file.read_text("utf-8"), re.MULTILINE)
         for name in json.loads(names)
     }
+    | {"auto"}
 )
-"""Those that the scripts name, so that a new one has its session."""
+"""Those that the scripts name, so that a new one has its session, and the default of those that name none."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 
 # uv does not read pip's configuration. By path, since nothing is installed yet when nox reads this file.
-os.environ.update(runpy.run_path(str(HERE / "repros/environments/pip_settings.py"))["uv_settings"](os.environ))
+os.environ.update(runpy.run_path(str(HERE / "repros/engine/environments/pip_settings.py"))["uv_settings"](os.environ))
 
 
 @nox.session(python=PYTHON, default=False)
@@ -150,7 +151,7 @@ def unit(session: nox.Session) -> None:
     if chosen.repro and others:
         session.error(f"--repro stands alone; leave out {' '.join(others)}")
     if chosen.repro:
-        session.run("python", "-m", "repros.authoring.script_tests", *chosen.repro)
+        session.run("python", "-m", "tools.script_tests", *chosen.repro)
     else:
         session.run("pytest", *PYTEST, "-m", "not torch and not slow", *others)
 
@@ -242,14 +243,14 @@ def sanitize(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Time cells, cold and warm [-- --catalogue --rounds N ...]."""
     install(session, "tests")
-    session.run("python", "-m", "tests.bench", *session.posargs)
+    session.run("python", "-m", "tools.bench", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
 def site(session: nox.Session) -> None:
     """Build the site into the folder `build/site` [-- --without-npm --address URL ...]."""
     install(session, "site")
-    session.run("python", "-m", "repros.site", "build/site", *session.posargs)
+    session.run("python", "-m", "tools.site", "build/site", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -269,7 +270,7 @@ def build(session: nox.Session) -> None:
 def lock(session: nox.Session) -> None:
     """Resolve the stacks' locks anew [-- NAME ...]."""
     install(session)
-    session.run("python", "-m", "repros.environments.resolve", *session.posargs)
+    session.run("python", "-m", "repros.engine.environments.resolve", *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)

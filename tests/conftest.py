@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from repros import environments
-from repros.engine import header
+from repros.engine import environments, header
 from repros.engine.judge import judge
 from repros.engine.launch import run
+from repros.engine.stacks import stack
 from repros.model import Cell, Device, Environment, Result
 from repros.simulated_gpus.tests import warm_python as warm
-from repros.stacks import stack
 from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
 

@@ -23,7 +23,7 @@ from repros.model import (
     Variant,
 )
 from repros.model.affected import AnyOf
-from repros.settings import CATALOGUE, PACKAGE
+from repros.model.settings import CATALOGUE, PACKAGE
 
 SIGNATURE = Signature(raises="RuntimeError", match=("the documented failure",))
 

@@ -15,13 +15,13 @@ def prepare_newest(clone: Path, folder: Path, environ: dict[str, str]) -> None:
     """Let the stack 2026-01 be the newest of the clone, with its evidence, so that the index has newer releases."""
     code = """if True:
         from dataclasses import replace
-        from repros import evidence
-        from repros.authoring.turn_over import remove, rename
-        from repros.stacks import load_stacks
+        from repros.engine import evidence
+        from tools.turn_over import remove, rename
+        from repros.engine.stacks import load_stacks
         stacks = load_stacks()
         for name in ("2026-07", "current"):
             remove(stacks[name])
-        rename(stacks["2026-01"], replace(stacks["2026-01"], name="current"), evidence.read(evidence.FOLDER))
+        rename(stacks["2026-01"], replace(stacks["2026-01"], name="current"), evidence.read())
     """
     subprocess.run([sys.executable, "-c", code], cwd=clone, check=True, timeout=120)
     git(clone, "commit", "--quiet", "--all", "--message", "let 2026-01 be the newest")

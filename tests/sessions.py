@@ -24,18 +24,22 @@ LOCK_HEAD = """\
 """
 APART = {
     "programs": [
-        "tests/watch/test_new_user.py",
-        "tests/watch/test_foreign.py",
-        "tests/watch/test_faults.py",
+        "tests/diagnose/watch/test_new_user.py",
+        "tests/diagnose/watch/test_foreign.py",
+        "tests/diagnose/watch/test_faults.py",
         "tests/simulate/test_foreign.py",
-        "tests/export/test_run.py",
-        "tests/compare/test_compare.py",
-        "tests/reduce/test_reduce.py",
+        "tests/advise/export/test_run.py",
+        "tests/diagnose/compare/test_compare.py",
+        "tests/scripts/reduce/test_reduce.py",
     ],
     "authoring": [f"tests/authoring/test_{name}.py" for name in ("gate", "contributing", "merge", "template")],
     "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
-    "browser": ["tests/site/test_browser.py", "tests/site/test_lists.py", "tests/site/test_search.py"],
+    "browser": [
+        "tools/measure/site/test_browser.py",
+        "tools/measure/site/test_lists.py",
+        "tools/measure/site/test_search.py",
+    ],
 }
 """Test files that have a session of their own, which `tests` leaves out."""
 
@@ -94,13 +98,13 @@ def run_apart(session: nox.Session, name: str) -> None:
 
 def make_stack(session: nox.Session) -> None:
     """Make the tests' stack before pytest, whose time limit for one test is too short for a download."""
-    session.run("python", "-m", "repros.environments", os.environ.get("REPROS_TEST_STACK", "current"))
+    session.run("python", "-m", "repros.engine.environments", os.environ.get("REPROS_TEST_STACK", "current"))
 
 
 def run_inside(session: nox.Session, stack: str, group: str | None, module: str, *arguments: str) -> None:
     """Run a module of this checkout inside a stack's environment, with a dependency group."""
     install(session)
-    made = session.run("python", "-m", "repros.environments", stack, silent=True, stderr=None)
+    made = session.run("python", "-m", "repros.engine.environments", stack, silent=True, stderr=None)
     python = str(made).strip().splitlines()[-1]
     beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
     # Beside the environment, not into it: what is under test stays as it is locked.

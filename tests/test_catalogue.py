@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.ids import is_provisional
-from repros.authoring.rules import RULES, Rule, Script, find_unnamed_rivals
+from repros.authoring.check.rules import RULES, Rule, Script, find_unnamed_rivals
+from repros.authoring.new.ids import is_provisional
 from repros.engine import header
 from repros.engine.catalogue import load
-from repros.settings import CATALOGUE
+from repros.model.settings import CATALOGUE
 
 SCRIPTS = sorted(CATALOGUE.rglob("*.py"))
 
@@ -31,7 +31,7 @@ def test_ids_are_unique_and_slugs_are_too() -> None:
 @pytest.mark.of_all_scripts
 @pytest.mark.parametrize("branch", ["main", "origin/main"])
 def test_ids_on_main_are_final_and_stay(branch: str) -> None:
-    """Whoever merges gives them: python -m repros.authoring.number."""
+    """Whoever merges gives them: python -m tools.number."""
     words = ["git", "grep", "--extended-regexp", '^# id = "RPR-', branch, "--", "repros/catalogue"]
     found = subprocess.run(words, cwd=CATALOGUE.parents[1], capture_output=True, text=True, check=False)
     if found.returncode:

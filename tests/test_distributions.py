@@ -18,13 +18,13 @@ import pytest
 from uv import find_uv_bin
 
 from repros import __version__
-from tests.match.golden_logs import GOLDEN
+from tests.diagnose.match.golden_logs import GOLDEN
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 SIM = ROOT / "repros/simulated_gpus"
-NOT_IN_THE_WHEEL = ("repros/site/", "repros/simulated_gpus/tests/", "repros/simulated_gpus/tools/")
+NOT_IN_THE_WHEEL = ("tools/site/", "repros/simulated_gpus/tests/", "repros/simulated_gpus/tools/")
 AT_THE_TOP = {
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md"),
     *("CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md", "conftest.py", "docs", "noxfile.py", "pyproject.toml"),

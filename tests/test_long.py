@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILE, NAME, KEPT = "tests/watch/test_traincheck.py", "test_a_mechanism_is_found_again", 5
+FILE, NAME, KEPT = "tests/diagnose/watch/test_traincheck.py", "test_a_mechanism_is_found_again", 5
 
 
 def cases(*words: str) -> list[str]:

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from repros.cli.main import cli, load_commands
-from repros.docs import readme
 from repros.engine.catalogue import load
+from repros.engine.stacks import load_stacks
 from repros.model import Category, Verdict
-from repros.stacks import load_stacks
+from tools.docs import readme
 
 KNOWN = load_commands()
 
@@ -39,7 +39,7 @@ NEW_REPRO = "resume_loses_momentum"
 @pytest.mark.of_all_scripts
 @pytest.mark.parametrize("name", readme.PAGES)
 def test_the_tables_are_those_of_the_catalogue_and_the_evidence(name: str) -> None:
-    remedy = "the headers or the evidence have changed; run: python -m repros.docs.readme"
+    remedy = "the headers or the evidence have changed; run: python -m tools.docs.readme"
     page = TEXTS[ROOT / name]
     assert readme.fill_tables(page, load(), "../" * name.count("/")) == page, remedy
 
@@ -89,7 +89,7 @@ def test_every_session_exists() -> None:
 
 
 def test_the_sample_of_match_is_its_output(tmp_path: Path) -> None:
-    captured = ROOT / "tests/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
+    captured = ROOT / "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
     log = captured.read_text(encoding="utf-8").replace("hooks_pin_inputs_to_one_device.py", "train.py")
     (tmp_path / "train.log").write_text(f"accelerate==0.25.0\nlightning==2.1.3\ntorch==2.1.2\n{log}", encoding="utf-8")
     assert _sample("repros match train.log") == _output(["match", "train.log"], tmp_path)

@@ -13,9 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "repros"
-INSIDE = PACKAGE / "inside"
-WATCH = PACKAGE / "watch"
-ATTEMPT = PACKAGE / "attempt"
 SIM = PACKAGE / "simulated_gpus"
 CATALOGUE = PACKAGE / "catalogue"
 
@@ -43,22 +40,19 @@ def named(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-INSIDE_FILES = [
-    *sources(INSIDE, WATCH / "inside", ATTEMPT / "inside"),
-    *sorted(SIM.glob("*.py")),
-    ATTEMPT / "confine.py",
-    # Python runs these before what is below them.
-    *(PACKAGE / "__init__.py", WATCH / "__init__.py", ATTEMPT / "__init__.py"),
-]
-OUTSIDE_FILES = [path for path in sources(PACKAGE, without=(CATALOGUE, SIM)) if path not in INSIDE_FILES]
-SCRIPTS = sources(CATALOGUE)
-INSIDE_PACKAGES = (
-    "repros.inside",
-    "repros.watch.inside",
-    "repros.attempt.inside",
-    "repros.attempt.confine",
-    "repros.simulated_gpus",
+def runs_inside(place: Path) -> bool:
+    """Return whether a file runs in the environment under test: one rule, that some folder of its path is `inside`."""
+    return "inside" in place.relative_to(PACKAGE).parts[:-1]
+
+
+INSIDE_FILES = [path for path in sources(PACKAGE, without=(CATALOGUE, SIM)) if runs_inside(path)]
+PARENTS = sorted(
+    {parent / "__init__.py" for path in INSIDE_FILES for parent in path.parents} & {*PACKAGE.rglob("__init__.py")}
 )
+"""Python runs these before what is below them."""
+BEHIND = [*INSIDE_FILES, *(path for path in PARENTS if not runs_inside(path)), *sorted(SIM.glob("*.py"))]
+OUTSIDE_FILES = [path for path in sources(PACKAGE, without=(CATALOGUE, SIM)) if path not in BEHIND]
+SCRIPTS = sources(CATALOGUE)
 
 
 def modules(path: Path) -> Iterator[str]:
@@ -82,7 +76,7 @@ def imported(path: Path) -> set[str]:
 
 def is_inside(module: str) -> bool:
     """Return whether a module of this project may run in the environment under test."""
-    return any(module == place or module.startswith(f"{place}.") for place in INSIDE_PACKAGES)
+    return "inside" in module.split(".") or f"{module}.".startswith("repros.simulated_gpus.")
 
 
 @pytest.mark.parametrize("path", OUTSIDE_FILES, ids=named)
@@ -114,14 +108,14 @@ for name in {modules!r}:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("path", INSIDE_FILES, ids=named)
+@pytest.mark.parametrize("path", BEHIND, ids=named)
 def test_inside_imports_the_standard_library_and_torch_only(path: Path) -> None:
     # `_sim` is the compiled accelerator.
     allowed = {*sys.stdlib_module_names, "torch", "_sim"}
     assert {name.partition(".")[0] for name in modules(path) if not is_inside(name)} <= allowed
 
 
-@pytest.mark.parametrize("path", [*INSIDE_FILES, *SCRIPTS], ids=named)
+@pytest.mark.parametrize("path", [*BEHIND, *SCRIPTS], ids=named)
 def test_inside_and_scripts_are_valid_in_the_oldest_python(path: Path) -> None:
     ast.parse(path.read_text("utf-8"), feature_version=OLDEST_PYTHON)
 

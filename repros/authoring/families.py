@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Family:
     about: str
     """What belongs there, in a sentence without a full stop."""
     template: str = "plain"
-    """What its new scripts begin with, by default: a name of :data:`repros.authoring.skeletons.SKELETONS`."""
+    """What its new scripts begin with, by default: a name of :data:`repros.authoring.new.skeletons.SKELETONS`."""
 
 
 FAMILIES: Mapping[str, Family] = {

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import click
 
-from repros import evidence
-from repros.audit.assess import assess
-from repros.audit.assessment import Status
-from repros.audit.formats import FormatName, choose_format
-from repros.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
-from repros.audit.report import AuditReport, build_report
-from repros.audit.sources import find_source, read_source
-from repros.audit.sources.environment import environment_subject
-from repros.audit.subject import Subject
+from repros.advise.audit.assess import assess
+from repros.advise.audit.assessment import Status
+from repros.advise.audit.formats import FormatName, choose_format
+from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
+from repros.advise.audit.report import AuditReport, build_report
+from repros.advise.audit.sources import find_source, read_source
+from repros.advise.audit.sources.environment import environment_subject
+from repros.advise.audit.subject import Subject
 from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example, name_foreign_settings
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
+from repros.engine import evidence
 from repros.model import Kind
 from repros.model.catalogue import Catalogue
-from repros.settings import Places, foreign_settings
+from repros.model.settings import Places, foreign_settings
 
 CLEAN, AFFECTED = 0, 1
 

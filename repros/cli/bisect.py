@@ -12,13 +12,6 @@ from click.core import ParameterSource
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from repros.bisect.ask import ask, choose_cell
-from repros.bisect.bisection import run_bisection
-from repros.bisect.pool import LocalPool, OpenPool
-from repros.bisect.question import Question
-from repros.bisect.record import bisection_record
-from repros.bisect.record import keep as keep_bisection
-from repros.bisect.text import describe_outcome, describe_steps
 from repros.cli.shared.bisect_script import bisect_script
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue, read_catalogue
@@ -28,9 +21,16 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.stranger import running_options
 from repros.cli.shared.streams import echo_json
-from repros.errors import ReprosError, UnknownNameError
 from repros.model import Device, Repro
-from repros.settings import Places
+from repros.model.errors import ReprosError, UnknownNameError
+from repros.model.settings import Places
+from repros.scripts.bisect.ask import ask, choose_cell
+from repros.scripts.bisect.bisection import run_bisection
+from repros.scripts.bisect.pool import LocalPool, OpenPool
+from repros.scripts.bisect.question import Question
+from repros.scripts.bisect.record import bisection_record
+from repros.scripts.bisect.record import keep as keep_bisection
+from repros.scripts.bisect.text import describe_outcome, describe_steps
 
 
 def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
@@ -43,7 +43,7 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
 _OF_FAILURES = ("variant", "strategy", "device", "on", "keep")
 _WAYS = ("ranks", "own_ranks", "gpus", "timeout", "memory", "file_size", "network", "no_watch")
 _OF_SCRIPTS = (*_WAYS, "tolerance", "runs", "index")
-_AFTER = "repros.bisect.after"
+_AFTER = "repros.scripts.bisect.after"
 """In click's context: the words after `--`, or None without it."""
 
 
@@ -135,8 +135,9 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: Places, **g
     release. Pre-releases, yanked releases and releases for another Python are excluded. A release that cannot be
     installed, or that fails in another way than documented, counts as unknown: it is skipped and listed. If the
     script's imports fail, they are tried once more with the dependencies of the release's own day; both is remembered
-    for all repros. Answers are kept in .repros/bisect as they come, so an interrupted bisection can be resumed; --keep
-    writes the result into evidence/bisections of the catalogue.
+    for all repros. Answers are kept in .repros/bisect as they come, so an interrupted bisection can be
+    resumed; --keep writes the
+    result into evidence/bisections of the catalogue.
 
     With SCRIPT, or a COMMAND after --, the question is on which release the program changes what it shows: the
     exception that it ends with, a hang, nothing, or which of --good and --bad it prints. It runs as `repros try` runs

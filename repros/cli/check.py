@@ -10,19 +10,19 @@ from textwrap import indent
 
 import click
 
-from repros import environments
-from repros.authoring.check import Check, Step
-from repros.bisect.bisection import Bisection
-from repros.bisect.text import describe_outcome
+from repros.authoring.check.check import Check, Step
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.engine import environments
+from repros.engine.stacks import load_stacks, stack
 from repros.model import Outcome, Repro, Result
-from repros.settings import Places
-from repros.stacks import load_stacks, stack
+from repros.model.settings import Places
+from repros.scripts.bisect.bisection import Bisection
+from repros.scripts.bisect.text import describe_outcome
 from repros.text.suggest import suggest_signature
 
 

@@ -15,21 +15,21 @@ from repros.cli.shared.inputs import find_interpreter
 from repros.cli.shared.options import catalogue_option, example, json_option, program_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
-from repros.compare.json_format import result_to_json
-from repros.compare.launch import Program, split_commands
-from repros.compare.recording import Recording, record
-from repros.compare.run import Result
-from repros.compare.run import compare as compare_runs
-from repros.compare.text import format_result, format_runs
+from repros.diagnose.compare.inside.request import Request
+from repros.diagnose.compare.json_format import result_to_json
+from repros.diagnose.compare.launch import Program, split_commands
+from repros.diagnose.compare.recording import Recording, record
+from repros.diagnose.compare.run import Result
+from repros.diagnose.compare.run import compare as compare_runs
+from repros.diagnose.compare.text import format_result, format_runs
+from repros.diagnose.watch.session import Options, event_folder
+from repros.engine.environments import ensure
+from repros.engine.environments.use import hold
 from repros.engine.own_folder import new_log_folder
-from repros.environments import ensure
-from repros.environments.use import hold
-from repros.errors import ReprosError
-from repros.settings import Places
+from repros.engine.stacks import load_stacks, pick
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
 from repros.simulate import variables
-from repros.stacks import load_stacks, pick
-from repros.watch.inside.record.request import Request
-from repros.watch.session import Options, event_folder
 
 _LOGS = Path(".repros/compare.jsonl")
 """The programs' output goes beside where results would be."""

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
-from repros import evidence
+from repros.advise.export import osv, pins, script
 from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import write_new
 from repros.cli.shared.streams import echo
+from repros.engine import evidence
 from repros.engine.probe import probe
-from repros.errors import ReprosError
-from repros.export import osv, pins, script
+from repros.engine.stacks import stack
 from repros.model import Repro
-from repros.settings import Places
-from repros.stacks import stack
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
 from repros.text.control import dump_json
 
 

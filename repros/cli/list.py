@@ -8,20 +8,20 @@ from pathlib import Path
 
 import click
 
-from repros import evidence
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
-from repros.docs.tables import failures_table
-from repros.errors import refuse_unknown
-from repros.matrix.spans import describe_stacks
+from repros.engine import evidence
+from repros.engine.matrix.spans import describe_stacks
+from repros.engine.stacks import load_stacks
 from repros.model import Kind, Repro
 from repros.model.catalogue import Catalogue
+from repros.model.errors import refuse_unknown
 from repros.model.ranges import affected_text
-from repros.settings import CATALOGUE, Places
-from repros.stacks import load_stacks
+from repros.model.settings import CATALOGUE, Places
 from repros.text import json_values
+from repros.text.failures import failures_table
 from repros.text.layout import HANGING, heading
 from repros.text.styled import Text
 from repros.text.threads import kind_note

@@ -16,7 +16,7 @@ from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.options import example
 from repros.cli.shared.signals import interruption_exit_code
 from repros.cli.shared.streams import drop_output, echo, flush, prepare_streams
-from repros.errors import ReprosError, UnknownNameError
+from repros.model.errors import ReprosError, UnknownNameError
 
 _LONGEST_MESSAGE = 300
 

@@ -11,13 +11,13 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
-from repros.match import log
-from repros.match.hang import match_evidence
-from repros.match.hang.dumps import read_dumps, split_inputs
-from repros.match.hang.json_format import hang_to_json
-from repros.match.hang.text import format_evidence
-from repros.match.json_format import match_to_json
-from repros.settings import Places
+from repros.diagnose.match import log
+from repros.diagnose.match.hang import match_evidence
+from repros.diagnose.match.hang.dumps import read_dumps, split_inputs
+from repros.diagnose.match.hang.json_format import hang_to_json
+from repros.diagnose.match.hang.text import format_evidence
+from repros.diagnose.match.json_format import match_to_json
+from repros.model.settings import Places
 
 FOUND, NOT_FOUND = 0, 1
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from repros import evidence
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
@@ -19,19 +18,20 @@ from repros.cli.shared.on import engine_on, on_option
 from repros.cli.shared.options import catalogue_option, example, narrowing_options, side_by_side_options
 from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
+from repros.engine import evidence
+from repros.engine.evidence import Evidence, Measurement
+from repros.engine.evidence.timings import kept_timings
+from repros.engine.matrix.check import find_disagreements
+from repros.engine.matrix.measure import Store, measure
+from repros.engine.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
 from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest
 from repros.engine.results_file import read_results
-from repros.evidence import Evidence, Measurement
-from repros.evidence.timings import kept_timings
-from repros.matrix.check import find_disagreements
-from repros.matrix.measure import Store, measure
-from repros.matrix.text import format_seconds, worklist_lines
-from repros.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
+from repros.engine.stacks import load_stacks, stack
 from repros.model import Category, Device, Result, Stack, Verdict
-from repros.settings import Places
-from repros.stacks import load_stacks, stack
+from repros.model.settings import Places
+from repros.text.matrix import format_seconds, worklist_lines
 from repros.text.table import counts_line
 from repros.text.wording import count
 

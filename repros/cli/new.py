@@ -10,20 +10,20 @@ from typing import Any
 
 import click
 
-from repros.attempt.script import read_script
 from repros.authoring.families import FAMILIES, refuse_unknown
-from repros.authoring.fill import fill_template
-from repros.authoring.form import FilledForm, parse_form
-from repros.authoring.measured import form_of
-from repros.authoring.skeletons import SKELETONS
-from repros.authoring.template import place_of, write_script
+from repros.authoring.new.fill import fill_template
+from repros.authoring.new.form import FilledForm, parse_form
+from repros.authoring.new.measured import form_of
+from repros.authoring.new.skeletons import SKELETONS
+from repros.authoring.new.template import place_of, write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.stranger import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
-from repros.errors import ReprosError
-from repros.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, Places, find_places, read_settings
+from repros.model.errors import ReprosError
+from repros.model.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, Places, find_places, read_settings
+from repros.scripts.try_.script import read_script
 from repros.text.wording import relative_to_cwd
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
-from repros.attempt.text import format_warning
 from repros.cli.shared.exit_codes import AGREES
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text, write_new
@@ -19,11 +18,12 @@ from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_ta
 from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.own_folder import new_log_folder
-from repros.errors import ReprosError
-from repros.reduce.json_format import reduction_to_json
-from repros.reduce.reduction import Options, reduce_script
-from repros.reduce.text import format_reduction
-from repros.settings import Places
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
+from repros.scripts.reduce.json_format import reduction_to_json
+from repros.scripts.reduce.reduction import Options, reduce_script
+from repros.scripts.reduce.text import format_reduction
+from repros.scripts.try_.text import format_warning
 
 _SECONDS = 60
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
-from repros import environments
-from repros.attempt.report import report_of
-from repros.attempt.script import read_script
+from repros.advise.report.build import IssueReport, build, shows_failure
+from repros.advise.report.markdown import Form, markdown
+from repros.advise.report.redact import Identity
+from repros.advise.report.stranger.markdown import script_markdown
+from repros.advise.report.torch_env import collect_env
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
@@ -21,22 +23,19 @@ from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.stranger import make_task, running_options, try_on
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
-from repros.engine import record
+from repros.engine import environments, record
 from repros.engine.environment import Where
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
 from repros.engine.record import RecordLine
 from repros.engine.results_file import LATEST, read_results
-from repros.errors import ReprosError
-from repros.issue.build import IssueReport, build, shows_failure
-from repros.issue.markdown import Form, markdown
-from repros.issue.redact import Identity
-from repros.issue.stranger.markdown import script_markdown
-from repros.issue.torch_env import collect_env
+from repros.engine.stacks import load_stacks
 from repros.model import Device, Kind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue
-from repros.settings import Places
-from repros.stacks import load_stacks
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
+from repros.scripts.try_.report import report_of
+from repros.scripts.try_.script import read_script
 from repros.text.layout import HANGING
 from repros.text.threads import kind_text
 from repros.text.wording import wrap

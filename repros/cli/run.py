@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from repros import environments
-from repros.authoring.by_hand import shell_command
+from repros.authoring.check.by_hand import shell_command
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
@@ -24,14 +23,14 @@ from repros.cli.shared.output import console
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
-from repros.engine import record
+from repros.engine import environments, record
 from repros.engine.environment import Where
+from repros.engine.evidence.timings import kept_timings
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.results_file import LATEST, begin_results
-from repros.evidence.timings import kept_timings
 from repros.model import Device, Launch, Result
-from repros.settings import Places
+from repros.model.settings import Places
 from repros.text.wording import relative_to_cwd
 
 AUTO = "auto"
@@ -183,7 +182,7 @@ def _print_commands(specs: Sequence[CellSpec], where: Where) -> int:
             else:
                 missing[name] = None
     for name in missing:
-        echo(f"the environment of stack {name} is not made yet: python -m repros.environments {name}", err=True)
+        echo(f"the environment of stack {name} is not made yet: python -m repros.engine.environments {name}", err=True)
     return AGREES
 
 

@@ -8,7 +8,7 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
-from repros.settings import Places
+from repros.model.settings import Places
 from repros.text import json_values
 from repros.text.describe import describe
 from repros.text.styled import Text

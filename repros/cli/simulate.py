@@ -14,8 +14,8 @@ import click
 
 from repros.cli.shared.inputs import find_interpreter
 from repros.cli.shared.options import example, program_option
-from repros.errors import ReprosError
 from repros.inside import contract
+from repros.model.errors import ReprosError
 from repros.simulate import parse_memory, program_environ, variables
 from repros.simulated_gpus.profiles import PROFILES
 

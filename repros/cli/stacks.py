@@ -7,21 +7,21 @@ import datetime as dt
 import click
 from click.core import ParameterSource
 
-from repros import environments, evidence
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
-from repros.environments.newest import describe_newest, lock_newest, plan_newest
-from repros.environments.outdated import DAYS_TO_FOLLOW, Lag, find_lags
-from repros.environments.resolve import write_lock
-from repros.errors import ReprosError
-from repros.matrix.changes import describe_changes
+from repros.engine import environments, evidence
+from repros.engine.environments.newest import describe_newest, lock_newest, plan_newest
+from repros.engine.environments.outdated import DAYS_TO_FOLLOW, Lag, find_lags
+from repros.engine.environments.resolve import write_lock
+from repros.engine.matrix.changes import describe_changes
+from repros.engine.stacks import load_stacks, stack
+from repros.engine.stacks.write import check_new_name, folder_for_new
+from repros.model.errors import ReprosError
+from repros.model.settings import PACKAGE, Places
 from repros.model.stack import Size, Stack
-from repros.settings import PACKAGE, Places
-from repros.stacks import load_stacks, stack
-from repros.stacks.write import check_new_name, folder_for_new
 from repros.text import json_values
 from repros.text.styled import Text
 from repros.text.wording import count, relative_to_cwd, wrap
@@ -88,7 +88,7 @@ def new(name: str, places: Places) -> int:
     The stack is written into the first private catalogue, or into the checkout: stacks/NAME.toml and its lock.
     Exit code: 0 when it is written, 1 when the newest stack has all newest releases, 2 when it cannot be made.
     """
-    from repros.authoring.checkout import has_checkout  # noqa: PLC0415 - the list starts faster without it
+    from tools.checkout import has_checkout  # noqa: PLC0415 - the list starts faster without it
 
     known = load_stacks(places)
     folder = folder_for_new(places)

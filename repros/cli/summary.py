@@ -12,8 +12,8 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
 from repros.engine import record
 from repros.engine.results_file import LATEST, read_results
-from repros.errors import ReprosError
 from repros.model import Device, Verdict, cell_label
+from repros.model.errors import ReprosError
 from repros.text import table
 from repros.text.styled import Text
 

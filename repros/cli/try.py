@@ -9,10 +9,6 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
-from repros.attempt.json_format import attempts_to_json
-from repros.attempt.run import Attempt, Task, attempt
-from repros.attempt.sight import Status
-from repros.attempt.text import describe_way_out, format_attempt, format_warning
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
@@ -22,8 +18,12 @@ from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_ta
 from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
-from repros.errors import ReprosError
-from repros.settings import Places
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
+from repros.scripts.try_.json_format import attempts_to_json
+from repros.scripts.try_.run import Attempt, Task, attempt
+from repros.scripts.try_.sight import Status
+from repros.scripts.try_.text import describe_way_out, format_attempt, format_warning
 
 
 @click.command(

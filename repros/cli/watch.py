@@ -11,16 +11,16 @@ from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.inputs import find_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, example, program_option
 from repros.cli.shared.output import console, show_text
-from repros.errors import ReprosError
-from repros.settings import Places
+from repros.diagnose.watch import session
+from repros.diagnose.watch.finding import Finding
+from repros.diagnose.watch.identify import Identified
+from repros.diagnose.watch.json_format import JsonLines
+from repros.diagnose.watch.names import FIRST_NAN, refuse_unknown_checks
+from repros.diagnose.watch.report import Report
+from repros.diagnose.watch.text import format_finding, format_summary
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
 from repros.simulate import variables
-from repros.watch import session
-from repros.watch.finding import Finding
-from repros.watch.identify import Identified
-from repros.watch.json_format import JsonLines
-from repros.watch.names import FIRST_NAN, refuse_unknown_checks
-from repros.watch.report import Report
-from repros.watch.text import format_finding, format_summary
 
 FOUND = 3
 """The exit code of `--strict` for a program with a finding."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from repros.cluster.connection import connect
 
 if TYPE_CHECKING:  # a worker imports this module, and sooner without the engine
-    from repros.bisect.pool import OpenPool
-    from repros.bisect.question import Question
     from repros.engine.pipeline import Engine
+    from repros.scripts.bisect.pool import OpenPool
+    from repros.scripts.bisect.question import Question
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 ADDRESS = "RAY_ADDRESS"
 """Ray's own environment variable with a cluster's address."""

@@ -14,7 +14,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from repros.cluster.identity import Identity, own_identity
 from repros.cluster.node import News, Node
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 Ref = Any
 """A value that a node has not answered yet: `ray.ObjectRef`, or that of Ray's client."""

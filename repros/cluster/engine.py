@@ -21,8 +21,8 @@ from repros.engine.own_folder import new_log_folder
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import CellSpec, plan
 from repros.engine.schedule import needs
-from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Observation, Repro, Result, Verdict
+from repros.model.errors import ReprosError
 
 
 class Cluster:

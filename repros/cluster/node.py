@@ -17,21 +17,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from repros import environments
 from repros.cluster.keeper import Keeper
 from repros.cluster.parcel import Parcel, pack_logs
 from repros.cluster.surroundings import receive_interrupts, restore_environment, restore_priority
-from repros.engine import header
+from repros.engine import environments, header
 from repros.engine.cells import folder_name, is_warm
 from repros.engine.environment import Where, prepare
+from repros.engine.environments.use import drop_afterwards
 from repros.engine.launch import Servers, reaper
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.port import run_cell_with_port
 from repros.engine.probe import ProbeError, probe
-from repros.environments.use import drop_afterwards
-from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Launch, Result, Stack, Unavailable
+from repros.model.errors import ReprosError
 
 _QUIET = 2.0
 """Seconds that a request for news waits for some."""

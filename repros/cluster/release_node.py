@@ -8,22 +8,22 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from repros.bisect.answers import ReleaseAnswer
-from repros.bisect.imports import ImportFailure, ImportMemory
-from repros.bisect.pool import LocalPool
-from repros.bisect.question import Question
 from repros.cluster.node import Node
 from repros.cluster.parcel import Parcel, pack_logs
 from repros.cluster.surroundings import receive_interrupts
 from repros.engine import header
-from repros.environments import EnvironmentFailedError
-from repros.environments.releases import Release
+from repros.engine.environments import EnvironmentFailedError
+from repros.engine.environments.releases import Release
+from repros.scripts.bisect.answers import ReleaseAnswer
+from repros.scripts.bisect.imports import ImportFailure, ImportMemory
+from repros.scripts.bisect.pool import LocalPool
+from repros.scripts.bisect.question import Question
 
 _MOST = 64
 """More than the driver probes side by side on one node."""
 
 Failed = tuple[str, ImportFailure, dt.date | None]
-"""An import that failed, as :meth:`repros.bisect.imports.ImportMemory.keep` takes it."""
+"""An import that failed, as :meth:`repros.scripts.bisect.imports.ImportMemory.keep` takes it."""
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,20 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from repros.bisect.answers import ReleaseAnswer
-from repros.bisect.imports import ImportMemory
-from repros.bisect.pool import JOB_MEMORY, jobs_for
-from repros.bisect.question import Question
-from repros.bisect.runner import no_answer
 from repros.cluster.crew import Crew, Member, first_line, pending_news
 from repros.cluster.lease import run_leased
 from repros.cluster.parcel import Parcel, unpack_logs
 from repros.cluster.release_node import Probed, ReleaseNode, Task
+from repros.engine.environments.releases import Release
+from repros.engine.environments.uv import Say
 from repros.engine.own_folder import new_log_folder
-from repros.environments.releases import Release
-from repros.environments.uv import Say
-from repros.errors import ReprosError
 from repros.model import Device
+from repros.model.errors import ReprosError
+from repros.scripts.bisect.answers import ReleaseAnswer
+from repros.scripts.bisect.imports import ImportMemory
+from repros.scripts.bisect.pool import JOB_MEMORY, jobs_for
+from repros.scripts.bisect.question import Question
+from repros.scripts.bisect.runner import no_answer
 
 _TRIES = 2
 """How often a release is probed whose node is lost each time."""
@@ -40,10 +40,10 @@ _MOST = 256
 
 
 class ClusterPool:
-    """The nodes of the cluster that this process is connected to, as a :class:`repros.bisect.pool.Pool`."""
+    """The nodes of the cluster that this process is connected to, as a :class:`repros.scripts.bisect.pool.Pool`."""
 
     def __init__(self, question: Question, out: Path, memory: ImportMemory, say: Say, jobs: int | None = None) -> None:
-        """Start a process on each node; :data:`repros.bisect.pool.OpenPool` explains the arguments.
+        """Start a process on each node; :data:`repros.scripts.bisect.pool.OpenPool` explains the arguments.
 
         Raises:
             ReprosError: a node has no repros, or another one; or no node has what a release needs.
@@ -72,7 +72,7 @@ class ClusterPool:
         return max(1, min(room, self._jobs or room, _MOST))
 
     def submit(self, release: Release) -> Future[ReleaseAnswer]:
-        """Begin to probe a release; :class:`repros.bisect.pool.Pool` explains it."""
+        """Begin to probe a release; :class:`repros.scripts.bisect.pool.Pool` explains it."""
         if self._runs is None:
             self._runs = new_log_folder(self._out)
         return self._threads.submit(self._probe, release, self._runs / str(release.version))

@@ -8,7 +8,7 @@ from pathlib import Path
 from repros.engine.header import has_header, read
 from repros.model.catalogue import Catalogue
 from repros.model.repro import Repro
-from repros.settings import CATALOGUE, PACKAGE, Places
+from repros.model.settings import CATALOGUE, PACKAGE, Places
 
 
 def load(files: Iterable[Path] = (CATALOGUE,), places: Places = PACKAGE) -> Catalogue:

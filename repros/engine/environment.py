@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from repros import environments
+from repros.engine import environments
+from repros.engine.environments.use import hold
+from repros.engine.environments.uv import Say
 from repros.engine.plan import CellSpec, stack_names
 from repros.engine.probe import ProbeError, probe
-from repros.environments.use import hold
-from repros.environments.uv import Say
+from repros.engine.stacks import load_stacks, pick
 from repros.model import Device, Environment, Repro, Stack
-from repros.stacks import load_stacks, pick
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
 """The folder in which NVIDIA's driver lists its devices."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from repros import inside, simulated_gpus
-from repros.cache.snapshot import remember
 from repros.inside import contract
+from repros.model.cache.snapshot import remember
 
 Found = Mapping[str, Any]
 """What `repros/inside/probe.py` answers."""

@@ -20,10 +20,10 @@ from typing import Protocol
 
 from repros.engine import record
 from repros.engine.environment import Where, prepare
+from repros.engine.environments.use import drop_afterwards, find_loss
 from repros.engine.local import Timings, run_cells
 from repros.engine.own_folder import new_log_folder
 from repros.engine.plan import CellSpec, Selection, plan, select
-from repros.environments.use import drop_afterwards, find_loss
 from repros.model import Cell, Device, Launch, Result, Stack, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
 

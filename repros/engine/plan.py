@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 
-from repros.errors import ReprosError, refuse_unknown
 from repros.model import Cell, Device, Environment, Repro, Unavailable, Variant
 from repros.model.catalogue import Catalogue
+from repros.model.errors import ReprosError, refuse_unknown
 
 _SIM_COLLECTIVES = Requirement("torch>=2.1")
 """The first torch in which the simulated accelerator has collectives; before, c10d knew no further device types."""

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from repros import cache, inside
+from repros import inside
 from repros.engine.judge import is_machine_error
 from repros.engine.kept_probe import Found, keep_answer
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
-from repros.errors import ReprosError
 from repros.inside import contract
-from repros.model import Device, Environment
+from repros.model import Device, Environment, cache
+from repros.model.errors import ReprosError
 
 _SCRIPT = Path(inside.__file__).with_name("probe.py")
 _OLDEST = (3, 9)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from repros.engine.own_folder import make_folder
-from repros.errors import ReprosError
 from repros.model import Process, Result, Verdict
+from repros.model.errors import ReprosError
 
 SCHEMA = 1
 """Version of the format: increased when a field changes its meaning, but not for a new field."""

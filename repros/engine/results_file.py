@@ -12,7 +12,7 @@ from typing import BinaryIO
 from repros.engine import record
 from repros.engine.own_folder import make_folder
 from repros.engine.record import RecordLine
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 LATEST = Path(".repros/latest.jsonl")
 """Results of the latest run, below the working directory."""

@@ -28,8 +28,6 @@ WATCH_ONLY = "REPROS_WATCH_ONLY"
 WATCH_SKIP = "REPROS_WATCH_SKIP"
 """The checks that may not, likewise."""
 
-CACHE = "REPROS_CACHE_DIR"
-"""The folder for what can be made again; the simulated accelerator keeps there what it has compiled."""
 SIM = "REPROS_SIM"
 """`cuda` in a process that gets simulated GPUs when it imports torch."""
 

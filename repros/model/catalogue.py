@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from repros.errors import ReprosError, UnknownNameError
+from repros.model.errors import ReprosError, UnknownNameError
 from repros.model.repro import Repro
-from repros.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, Places
 
 _ID = re.compile(r"([A-Z][A-Z0-9]*?)?[-_]?0*([0-9]+)")
 """An id's prefix and its number; a user may leave out the prefix, the hyphen and the zeros."""

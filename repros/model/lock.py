@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 _PIN = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[^\s;#\\]+)(?:.*?# via (?P<via>.+))?")
 

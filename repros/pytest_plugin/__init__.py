@@ -83,10 +83,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from repros.engine.catalogue import load
     from repros.engine.header import HeaderError
     from repros.engine.plan import HOME, select
-    from repros.errors import ReprosError
+    from repros.engine.stacks import stack
+    from repros.model.errors import ReprosError
     from repros.pytest_plugin.cells import selection_from
     from repros.pytest_plugin.places import places_of
-    from repros.stacks import stack
     from repros.text.control import remove_controls
 
     try:
@@ -109,8 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _refuse_unknown_checks(names: list[str]) -> None:
     if not names:
         return
-    from repros.errors import UnknownNameError
-    from repros.watch.names import refuse_unknown_checks
+    from repros.diagnose.watch.names import refuse_unknown_checks
+    from repros.model.errors import UnknownNameError
 
     try:
         refuse_unknown_checks(names)
@@ -192,7 +192,7 @@ def _is_requested(path: Path, parent: pytest.Collector) -> bool:
 def _places(config: pytest.Config) -> tuple[Path, ...]:
     """Return the catalogues in use; none if the project's settings are wrong, which whoever needs them reports."""
     if _catalogues not in config.stash:
-        from repros.errors import ReprosError
+        from repros.model.errors import ReprosError
         from repros.pytest_plugin.places import places_of
 
         try:

@@ -10,9 +10,9 @@ import pytest
 
 from repros.engine.header import HeaderError, read
 from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
-from repros.errors import ReprosError
 from repros.model import Category, Device, Result, Verdict
 from repros.model.catalogue import Catalogue
+from repros.model.errors import ReprosError
 from repros.pytest_plugin.places import places_of
 from repros.pytest_plugin.runner import Runner
 from repros.text.control import remove_controls

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from repros.engine.catalogue import load
-from repros.errors import ReprosError
 from repros.model.catalogue import Catalogue
+from repros.model.errors import ReprosError
 from repros.pytest_plugin.places import places_of
 from repros.text.control import remove_controls
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from repros.settings import Places, find_places
+from repros.model.settings import Places, find_places
 
 _places = pytest.StashKey[Places]()
 

@@ -10,16 +10,16 @@ import pytest
 from repros.engine import record
 from repros.engine.cells import is_warm
 from repros.engine.environment import Where, prepare
+from repros.engine.environments.bytecode import write_no_bytecode
 from repros.engine.launch import Servers
 from repros.engine.own_folder import new_log_folder
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.port import run_cell_with_port
 from repros.engine.results_file import begin_results
-from repros.environments.bytecode import write_no_bytecode
+from repros.engine.stacks import load_stacks
 from repros.model import Device, Environment, Launch, Result
 from repros.pytest_plugin.places import places_of
-from repros.stacks import load_stacks
 from repros.text.control import remove_controls
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from repros.watch.incode import ignore_finding, watching
-from repros.watch.report import Found
-from repros.watch.text import format_finding
+from repros.diagnose.watch.incode import ignore_finding, watching
+from repros.diagnose.watch.report import Found
+from repros.diagnose.watch.text import format_finding
 
 _WIDTH = 100
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from repros import simulated_gpus
-from repros.errors import ReprosError, refuse_unknown
 from repros.inside import contract
+from repros.model.errors import ReprosError, refuse_unknown
 from repros.simulated_gpus import startup
 from repros.simulated_gpus import variables as names
 from repros.simulated_gpus.memory_size import parse_size

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 from repros.simulate import simulate_in_this_process, variables
 from repros.simulate.marked import MARKER, Marked, number_of
 from repros.simulated_gpus import SimUnavailableError

@@ -5,7 +5,7 @@ memory is the capacity that a GPU reports, below the nominal size; it differs by
 PyTorch's out-of-memory messages in public threads state 14.75 GiB on a T4, 22.20 on an A10G, 23.65 on an RTX 4090,
 44.40 to 44.42 on an L40 and L40S, 79.11 on an H100, and `deviceQuery` 42298834944 bytes on an A100 of 40 GB, 178.35 GiB
 and 126.5 MiB of L2 cache on a B200. An H200 was asked for its own: 139.80 GiB, 60 MiB of L2 cache
-(tests/tools/gpu/observed). No such figure was found for the L4.
+(tools/measure/gpu/observed). No such figure was found for the L4.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
-from repros.authoring import check as steps
-from repros.authoring import checkout
-from repros.authoring.check import Check, CheckObserver, Step, problems_of_runs
+from repros.authoring.check import check as steps
+from repros.authoring.check.check import Check, CheckObserver, Step, problems_of_runs
+from repros.engine.stacks import stack
 from repros.model import Cell, Device, Result, Verdict
 from repros.model.catalogue import Catalogue
-from repros.stacks import stack
 from tests import factories
+from tools import checkout
 
 
 def result(verdict: Verdict, reason: str = "") -> Result:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from repros.authoring import checkout
-from repros.settings import Origin
+from repros.model.settings import Origin
 from tests import factories
+from tools import checkout
 
 
 def test_the_style_is_repaired_and_what_needs_the_author_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.script_tests import FILES
+from tools.script_tests import FILES
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from repros.authoring.skeletons import SKELETONS
-from repros.settings import CATALOGUE
+from repros.authoring.new.skeletons import SKELETONS
+from repros.model.settings import CATALOGUE
 
 REFUSAL = """\
 if variant not in VARIANTS:

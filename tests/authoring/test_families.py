@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from repros.authoring.families import FAMILIES, describe_families, refuse_unknown
-from repros.authoring.skeletons import SKELETONS
-from repros.errors import ReprosError
-from repros.settings import CATALOGUE
+from repros.authoring.new.skeletons import SKELETONS
+from repros.model.errors import ReprosError
+from repros.model.settings import CATALOGUE
 
 
 def test_every_folder_is_a_family() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from repros.authoring.fill import fill_template
-from repros.authoring.form import parse_form
-from repros.authoring.template import write_script
+from repros.authoring.new.fill import fill_template
+from repros.authoring.new.form import parse_form
+from repros.authoring.new.template import write_script
 from repros.engine import header
 from repros.model import Device, End, Outcome, Repro, Signature
 from tests.authoring.test_form import ANSWERS, FIELDS, rendered
@@ -49,6 +50,15 @@ def test_the_whole_form(tmp_path: Path) -> None:
     )
     assert repro.sections["Symptom"] == "A `RuntimeError` after the search, with a \\ in it."
     assert repro.sections["Fix"].startswith('Lightning 2.4, says the log: "moved"')
+
+
+def test_answers_that_are_the_default_are_left_out(tmp_path: Path) -> None:
+    defaults = {"Affected releases": "every release", "Strategies": "auto", "Devices": "cpu", "Processes": "1"}
+    defaults |= {"Fewest devices": "1", "Deadline": "120", "How it shows": "an error or another end"}
+    repro, rejected = filled(tmp_path, {"Title": "It breaks", **defaults})
+    assert rejected == []
+    keys = "affected|strategies|devices|processes|minimum|deadline|silent"
+    assert not re.search(rf"^# ({keys}) = ", repro.path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 CODE = """\
@@ -155,6 +165,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60
 def test_any_answers_make_a_valid_script(tmp_path: Path, answers: dict[str, str], title: str) -> None:
     repro, _ = filled(tmp_path, {"Title": f"It {title}", **answers})
     assert repro.variants[0].name == "failing"
+    assert list(header.restated_keys(repro.path)) == []
     ast.parse(repro.path.read_text(encoding="utf-8"))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from repros.authoring import form
-from repros.authoring.form import parse_form
+from repros.authoring.new import form
+from repros.authoring.new.form import parse_form
 from repros.engine.header.keys import REPRO, VARIANT
-from repros.errors import ReprosError
 from repros.model import Device
+from repros.model.errors import ReprosError
 
 FORM: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[2] / ".github/ISSUE_TEMPLATE/new_failure.yml").read_text(encoding="utf-8")

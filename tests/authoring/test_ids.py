@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from repros.authoring.ids import FIRST_PROVISIONAL, LAST_PROVISIONAL, is_provisional, new_id, next_id
+from repros.authoring.new.ids import FIRST_PROVISIONAL, LAST_PROVISIONAL, is_provisional, new_id, next_id
 
 
 def test_the_name_decides_a_provisional_id() -> None:

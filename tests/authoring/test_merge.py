@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.ids import is_provisional
+from repros.authoring.new.ids import is_provisional
 from repros.engine import header
 from tests.authoring.checkouts import commit, explain_watch, make_checkout, run, write_entry
 
@@ -20,13 +20,13 @@ BARE = {
 MEASURE = """\
 import datetime, sys
 from pathlib import Path
-from repros import evidence
-from repros.authoring.golden import Golden, capture, golden_folder
+from repros.engine import evidence
+from repros.authoring.check.golden import Golden, capture, golden_folder
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
 from repros.model import Device, Verdict
-from repros.stacks import stack
-from tests.tools.watch_catalogue import keep
+from repros.engine.stacks import stack
+from tools.measure.watch_catalogue import keep
 
 repro, current = load().find(sys.argv[1]), stack("current")
 capture(Golden(repro, "current", golden_folder(repro)), Path(sys.executable))
@@ -45,21 +45,21 @@ for name in variants:
 """What `repros check` keeps of a run, for a script whose cells have run."""
 FRESH = """\
 import sys
-from repros import evidence
+from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
-from repros.stacks import stack
+from repros.engine.stacks import stack
 
 for slug in sys.argv[1:]:
     repro = load().find(slug)
-    (known,) = [one for unit, one in evidence.read(evidence.FOLDER).items() if unit.repro == repro.id]
+    (known,) = [one for unit, one in evidence.read().items() if unit.repro == repro.id]
     assert known.inputs == inputs(repro, stack("current"), known.unit.device), slug
 """
 
 
 READERS = (
-    *("-m", "of_all_scripts", "tests/test_readme.py", "tests/test_catalogue.py", "tests/matrix/test_ranges.py"),
-    *("tests/watch/test_measured.py", "tests/watch/test_identify.py"),
+    *("-m", "of_all_scripts", "tests/test_readme.py", "tests/test_catalogue.py", "tests/engine/matrix/test_ranges.py"),
+    *("tests/diagnose/watch/test_measured.py", "tests/diagnose/watch/test_identify.py"),
 )
 """Tests of the pages and of what is kept of each script."""
 
@@ -75,7 +75,7 @@ def add_on_a_branch(folder: Path, slug: str, family: str, number: int) -> str:
     script.write_text(explain_watch(text), "utf-8")
     id_ = header.read(script).id
     run(folder, "python", "-c", MEASURE, slug)
-    assert "docs/failures.md" in run(folder, "python", "-m", "repros.authoring.pages")
+    assert "docs/failures.md" in run(folder, "python", "-m", "tools.pages")
     commit(folder, f"catalogue: add {slug}")
     return id_
 
@@ -99,7 +99,7 @@ def test_two_branches_are_merged_and_numbered(tmp_path: Path) -> None:
     run(checkout, "git", "merge", "--no-commit", "a_sum_is_short")  # its exit code is 1 if there is a conflict
     assert run(checkout, "git", "ls-files", "--unmerged") == ""
 
-    said = run(checkout, "python", "-m", "repros.authoring.number")
+    said = run(checkout, "python", "-m", "tools.number")
     highest = max(int(id_.partition("-")[2]) for id_ in on_main.values())
     final = dict(zip(sorted(provisional), (f"RPR-{highest + 1:04}", f"RPR-{highest + 2:04}"), strict=True))
     assert said.splitlines()[:2] == [f"{old} is {new}" for old, new in final.items()]
@@ -114,6 +114,6 @@ def test_two_branches_are_merged_and_numbered(tmp_path: Path) -> None:
         "a_batch_is_short": final[provisional[1]],
     }
     run(checkout, "python", "-c", FRESH, "a_sum_is_short", "a_batch_is_short")
-    assert run(checkout, "python", "-m", "repros.authoring.number") == "no id is provisional\n"
+    assert run(checkout, "python", "-m", "tools.number") == "no id is provisional\n"
     passed = run(checkout, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *READERS)
     assert re.search(r"^\d+ passed", passed, re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from repros.authoring.number import _replace_ids, choose_ids
+from tools.number import _replace_ids, choose_ids
 
 
 def test_final_ids_follow_the_highest_and_final_ones_stay() -> None:

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.rules import RULES, Script, find_unnamed_rivals
-from repros.authoring.template import remove_comments, write_script
+from repros.authoring.check.rules import RULES, Script, find_unnamed_rivals
+from repros.authoring.new.template import remove_comments, write_script
 from repros.engine import header
 from repros.engine.catalogue import load
 
 TEMPLATE = [
-    "line 9: replace the template's text 'ORGANISATION/REPOSITORY'",
-    "line 23: replace the template's text 'what this variant does, in one line'",
-    "line 29: replace the template's text 'what it does differently'",
-    "line 30: replace the template's text 'ORGANISATION/REPOSITORY'",
-    "line 37: replace the template's text 'What the user does, in one sentence'",
-    "line 39: replace the template's text 'What the user sees, with the text of the error'",
-    "line 41: replace the template's text 'Which call does what, and since which release'",
-    "line 43: replace the template's text 'What to do instead, and since which release'",
+    "line 8: replace the template's text 'ORGANISATION/REPOSITORY'",
+    "line 22: replace the template's text 'what this variant does, in one line'",
+    "line 27: replace the template's text 'what it does differently'",
+    "line 28: replace the template's text 'ORGANISATION/REPOSITORY'",
+    "line 36: replace the template's text 'What the user does, in one sentence'",
+    "line 38: replace the template's text 'What the user sees, with the text of the error'",
+    "line 40: replace the template's text 'Which call does what, and since which release'",
+    "line 42: replace the template's text 'What to do instead, and since which release'",
 ]
 
 
@@ -73,7 +73,13 @@ EXISTS = '# exists = ["{}"]\n# exists_source = "https://a.b"\n# home'
             'dependencies = ["torch<2.0"]',
             "choose another home: torch<2.0 does not hold",
         ),
-        ("affected = []", 'affected = ["lightning<3"]', "add lightning to dependencies, or take it out"),
+        ("# home", '# affected = ["lightning<3"]\n# home', "add lightning to dependencies, or take it out"),
+        ("# home", "# processes = 1\n# home", "leave processes out of [tool.repro]: the header means the same"),
+        (
+            '# about = "what it does differently"',
+            '# outcome = "passes"\n# about = "adds"',
+            "leave outcome out of [tool.repro.variants.fixed]: the header means the same",
+        ),
         ("# home", EXISTS.format("numpy>=2"), "take numpy out of exists, or add it to packages"),
         ("# home", EXISTS.format("no torch<9"), "write exists = 'no torch<9' without 'no'"),
         ("# home", EXISTS.format("torch<2"), "choose another home: torch<2 does not hold"),

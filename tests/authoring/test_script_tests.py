@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.script_tests import ALL, EACH, FILES, Ran, pytest_words, run_tests
 from repros.engine.catalogue import load
+from tools.script_tests import ALL, EACH, FILES, Ran, pytest_words, run_tests
 
 ROOT = Path(__file__).parents[2]
 _SAMPLE = "takes failures that are there as samples"
@@ -18,38 +18,38 @@ _RULE = "a rule of repros check says the same"
 _SLOW = "no part of nox -s unit"
 _OWN = "reads other scripts than the catalogue's"
 OTHERS = {
-    "tests/attempt/test_catalogue.py": _SAMPLE,
+    "tests/scripts/try_/test_catalogue.py": _SAMPLE,
     "tests/authoring/test_families.py": _RULE,
     "tests/authoring/test_merge.py": _SLOW,
     "tests/authoring/test_script_tests.py": _SAMPLE,
     "tests/authoring/test_turn_over.py": _SAMPLE,
-    "tests/bench/test_scale.py": _SAMPLE,
-    "tests/bisect/test_prober.py": _OWN,
-    "tests/cache/test_snapshot.py": "compares two ways to read the same",
+    "tests/tools/bench/test_scale.py": _SAMPLE,
+    "tests/scripts/bisect/test_prober.py": _OWN,
+    "tests/model/cache/test_snapshot.py": "compares two ways to read the same",
     "tests/cli/test_stacks.py": "compares two ways to read the same",
-    "tests/docs/test_articles.py": _SAMPLE,
+    "tests/tools/docs/test_articles.py": _SAMPLE,
     "tests/cluster/test_parcel.py": _SAMPLE,
     "tests/engine/launch/test_equivalence.py": _SLOW,
     "tests/engine/launch/test_standstill.py": _SAMPLE,
-    "tests/export/test_run.py": _SLOW,
-    "tests/issue/test_build.py": _SAMPLE,
-    "tests/match/hang/test_real_dumps.py": _SAMPLE,
-    "tests/match/test_hostile.py": "times texts that are no logs",
-    "tests/match/test_more_evidence.py": _SAMPLE,
-    "tests/match/test_properties.py": "compares logs with themselves in other forms",
-    "tests/match/test_traceback_formats.py": _SAMPLE,
-    "tests/matrix/test_ahead.py": _OWN,
-    "tests/matrix/test_changes.py": "compares stacks whose evidence is there, and no new failure can change it",
-    "tests/matrix/test_measure.py": _OWN,
-    "tests/match/test_sightings.py": _SAMPLE,
+    "tests/advise/export/test_run.py": _SLOW,
+    "tests/advise/report/test_build.py": _SAMPLE,
+    "tests/diagnose/match/hang/test_real_dumps.py": _SAMPLE,
+    "tests/diagnose/match/test_hostile.py": "times texts that are no logs",
+    "tests/diagnose/match/test_more_evidence.py": _SAMPLE,
+    "tests/diagnose/match/test_properties.py": "compares logs with themselves in other forms",
+    "tests/diagnose/match/test_traceback_formats.py": _SAMPLE,
+    "tests/engine/matrix/test_ahead.py": _OWN,
+    "tests/engine/matrix/test_changes.py": "compares stacks whose evidence is there, and no new failure can change it",
+    "tests/engine/matrix/test_measure.py": _OWN,
+    "tests/diagnose/match/test_sightings.py": _SAMPLE,
     "tests/sampled/test_first_sample.py": "checks the ids of what people report",
     "tests/sampled/test_reports.py": "checks the ids of what people report",
-    "tests/site/test_browser.py": _SLOW,
-    "tests/site/test_matcher.py": "compares two ways to read the same",
-    "tests/site/test_search.py": _SLOW,
+    "tests/tools/site/test_browser.py": _SLOW,
+    "tests/tools/site/test_matcher.py": "compares two ways to read the same",
+    "tests/tools/site/test_search.py": _SLOW,
     "tests/test_noxfile.py": "the noxfile reads the headers",
     "tests/test_sabotage.py": _SLOW,
-    "tests/test_settings.py": _SAMPLE,
+    "tests/model/test_settings.py": _SAMPLE,
     "tests/test_walls.py": "asks for no file that a new script brings",
 }
 """Files that read the catalogue without a test of each script, and why a new one cannot fail them."""

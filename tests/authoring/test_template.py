@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from repros.authoring.families import FAMILIES
-from repros.authoring.ids import is_provisional
-from repros.authoring.skeletons import SKELETONS
-from repros.authoring.template import write_script
+from repros.authoring.new.ids import is_provisional
+from repros.authoring.new.skeletons import SKELETONS
+from repros.authoring.new.template import remove_comments, write_script
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.header.keys import REPRO
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
-from repros.errors import ReprosError
 from repros.model import Cell, Device, Environment, Outcome, Verdict
+from repros.model.errors import ReprosError
 from tests.factories import VALID
 
 
@@ -43,6 +43,14 @@ def test_every_required_key_has_a_comment(tmp_path: Path) -> None:
     for key in required:
         line = next(line for line in written.splitlines() if line.startswith(f"# {key} = "))
         assert "  # " in line, key
+
+
+@pytest.mark.parametrize("name", SKELETONS)
+def test_no_template_writes_a_default(name: str, tmp_path: Path) -> None:
+    path = write_script(tmp_path, "family", "slug", template=name)
+    assert list(header.restated_keys(path)) == []
+    assert remove_comments(path)
+    assert "  # " not in path.read_text("utf-8").partition('"""')[0]
 
 
 @pytest.mark.parametrize(("variant", "verdict"), [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN)])

@@ -13,31 +13,32 @@ from pathlib import Path
 
 import pytest
 
-from repros import evidence
-from repros.authoring.turn_over import choose_name, find_loss, rename_in, turn_over
+from repros.engine import evidence
 from repros.engine.catalogue import load
-from repros.errors import ReprosError
-from repros.evidence import Unit
+from repros.engine.evidence import Unit
+from repros.engine.stacks import stack
 from repros.model import Device
-from repros.stacks import stack
+from repros.model.errors import ReprosError
+from repros.model.settings import EVIDENCE
 from tests.package_index import Serve, release_pages
+from tools.turn_over import choose_name, find_loss, rename_in, turn_over
 
 ROOT = Path(__file__).parents[2]
-KNOWN = evidence.read(evidence.FOLDER)
+KNOWN = evidence.read(EVIDENCE)
 COPY = """
 from dataclasses import replace
-from repros import evidence
-from repros.stacks import stack
-from repros.stacks.write import write_stack
+from repros.engine import evidence
+from repros.engine.stacks import stack
+from repros.engine.stacks.write import write_stack
 former = stack("current")
 lock = former.lock.read_text().replace("stack current on", "stack next on")
 write_stack(replace(former, name="next", about="x", lock=former.lock.with_name("next.lock.txt")), lock)
-measured = [found for unit, found in evidence.read(evidence.FOLDER).items() if unit.stack == "current"]
+measured = [found for unit, found in evidence.read().items() if unit.stack == "current"]
 evidence.write([replace(found, unit=replace(found.unit, stack="next")) for found in measured])
 """
 TURN = """
 from pathlib import Path
-from repros.authoring.turn_over import turn_over
+from tools.turn_over import turn_over
 print(*turn_over("next", Path.cwd()), sep="\\n")
 """
 
@@ -89,14 +90,14 @@ def test_its_name_is_the_month_of_its_torch_or_its_last_day(serve: Serve) -> Non
             '# home = "2026-10"\nx = "current"\n',
             None,
         ),
-        ("tests/match/golden/x-hand-current.log", "on current", "on current", "x-hand-2026-10.log"),
+        ("tests/diagnose/match/golden/x-hand-current.log", "on current", "on current", "x-hand-2026-10.log"),
         (
-            "tests/match/golden/index.toml",
+            "tests/diagnose/match/golden/index.toml",
             'name = "x-hand-current"\nstack = "current"\n# the current one\n',
             'name = "x-hand-2026-10"\nstack = "2026-10"\n# the current one\n',
             None,
         ),
-        ("tests/bench/kept.json", '{"label": "RPR-0001 fixed current"}', '{"label": "RPR-0001 fixed 2026-10"}', None),
+        ("tools/bench/kept.json", '{"label": "RPR-0001 fixed current"}', '{"label": "RPR-0001 fixed 2026-10"}', None),
         (
             "repros/evidence/bisections/RPR-0002-accelerate-current.json",
             '{"stack": "current"}',

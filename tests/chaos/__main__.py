@@ -3,7 +3,7 @@
     python -m tests.chaos [--seed N] [--faults N] [--minutes N] [--torch PYTHON | --no-torch] [--only NAME] [--out FILE]
 
 The invariants: no process of the cell lives, no complete result is lost, no wrong verdict is recorded, and the next
-cell runs. `--out tests/chaos/kept.json` keeps the figures; `python -m repros.docs.readme` then writes them into
+cell runs. `--out tests/chaos/kept.json` keeps the figures; `python -m tools.docs.readme` then writes them into
 docs/failures.md.
 """
 
@@ -19,8 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from repros import environments
-from repros.stacks import stack
+from repros.engine import environments
+from repros.engine.stacks import stack
 from tests.chaos.run import ChaosRun, plan_faults
 
 

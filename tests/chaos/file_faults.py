@@ -8,8 +8,8 @@ import time
 from dataclasses import replace
 
 from repros.engine import header, record
-from repros.errors import ReprosError
 from repros.model import Result, Verdict
+from repros.model.errors import ReprosError
 from tests.chaos.cell_faults import kill
 from tests.chaos.fake_environment import TARGET, cell
 from tests.chaos.leaks import Violation

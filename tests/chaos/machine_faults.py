@@ -27,13 +27,13 @@ _PLAIN = ("--strategy", "plain", "--variant", "failing", "--variant", "fixed", "
 _WITHOUT_OVERRIDE = (1, 2, 3)
 """Linux's capabilities by which root writes where the mode of a file or a folder forbids it (capabilities(7))."""
 _PR_CAPBSET_DROP = 24
-_MATCH = "tests/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
+_MATCH = "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
 
 _FULL_DISK = "mount -t tmpfs -o size=4k none {folder} && ! head -c 9999 /dev/zero > {folder}/full 2>/dev/null"
 """A shell command that mounts a disk and fills it."""
 _ENSURE = """\
 import datetime, pathlib, sys
-from repros.environments.store import EnvironmentFailedError, ensure, place
+from repros.engine.environments.store import EnvironmentFailedError, ensure, place
 from repros.model.stack import Size, Stack
 python = f"{sys.version_info.major}.{sys.version_info.minor}"
 none = Size(download=0, unpacked=0)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from repros.docs.kept import CHAOS, read_kept_run
 from tests.chaos import accelerator_faults, cell_faults, file_faults, machine_faults, runner_faults, stopped_faults
 from tests.chaos.run import FAULTS, TORCH_FAULTS, ChaosRun, plan_faults
 from tests.chaos.worker import Worker
+from tools.docs.kept import CHAOS, read_kept_run
 
 SEED = 20261121
 KILLS = (

@@ -19,7 +19,6 @@ HANGS = str(TOYS / "ignores_signals.py")
 # Indented, so that the plugin does not take this file for a repro script.
 CLAIMED = dedent('''\
     # /// script
-    # requires-python = ">=3.9"
     # dependencies = ["torch"]
     #
     # [tool.repro]
@@ -31,11 +30,8 @@ CLAIMED = dedent('''\
     # affected = ["torch>=2.1"]
     # home = "2023-12"
     # strategies = ["ddp"]
-    # devices = ["cpu"]
-    # processes = 1
     #
     # [tool.repro.variants.failing]
-    # outcome = "fails"
     # about = "fails"
     # raises = "ValueError"
     # match = "as documented"
@@ -46,7 +42,6 @@ CLAIMED = dedent('''\
     # claim = "it helps"
     #
     # [tool.repro.variants.fixed]
-    # outcome = "passes"
     # about = "fails all the same"
     # ///
     """Symptom: it fails."""

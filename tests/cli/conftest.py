@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from repros import environments
 from repros.cli import main
-from repros.engine import environment
+from repros.engine import environment, environments
 from tests.cli.command import Command, fake_probe
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repros import evidence
+from repros.engine import evidence
 from tests.cli.command import CLAIMED, Command
 
 

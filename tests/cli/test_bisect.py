@@ -1,4 +1,4 @@
-"""`repros bisect` up to the environment; the rest is in tests/bisect."""
+"""`repros bisect` up to the environment; the rest is in tests/scripts/bisect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from repros.environments.releases import ReleaseFile, parse_files
+from repros.engine.environments.releases import ReleaseFile, parse_files
 from tests.cli.command import Command
 
-RECORDED = Path(__file__).parents[1] / "environments" / "recorded"
+RECORDED = Path(__file__).parents[1] / "engine" / "environments" / "recorded"
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch_recorded_files(project: str) -> list[ReleaseFile]:
         return parse_files(json.loads((RECORDED / f"{project}.json").read_text(encoding="utf-8")))
 
-    monkeypatch.setattr("repros.bisect.ask.fetch_files", fetch_recorded_files)
+    monkeypatch.setattr("repros.scripts.bisect.ask.fetch_files", fetch_recorded_files)
 
 
 PLAN = """\

@@ -7,14 +7,14 @@ from pathlib import Path
 from tests.cli.command import Command
 
 OPEN = """\
-  to do: line 9: replace the template's text 'ORGANISATION/REPOSITORY'
-  to do: line 23: replace the template's text 'what this variant does, in one line'
-  to do: line 29: replace the template's text 'what it does differently'
-  to do: line 30: replace the template's text 'ORGANISATION/REPOSITORY'
-  to do: line 33: replace the template's text 'What the user does, in one sentence'
-  to do: line 35: replace the template's text 'What the user sees, with the text of the error'
-  to do: line 37: replace the template's text 'Which call does what, and since which release'
-  to do: line 39: replace the template's text 'What to do instead, and since which release'
+  to do: line 8: replace the template's text 'ORGANISATION/REPOSITORY'
+  to do: line 14: replace the template's text 'what this variant does, in one line'
+  to do: line 19: replace the template's text 'what it does differently'
+  to do: line 20: replace the template's text 'ORGANISATION/REPOSITORY'
+  to do: line 23: replace the template's text 'What the user does, in one sentence'
+  to do: line 25: replace the template's text 'What the user sees, with the text of the error'
+  to do: line 27: replace the template's text 'Which call does what, and since which release'
+  to do: line 29: replace the template's text 'What to do instead, and since which release'
 """
 
 
@@ -40,4 +40,4 @@ def test_several_scripts_are_named_in_each_sentence(repros: Command, here: Path)
 
 def test_rules_that_hold_end_the_short_check(repros: Command) -> None:
     code, out, _ = repros("check", "RPR-0001", "--rules")
-    assert (code, out) == (0, "\nRules\n  all 16 hold\n\nRPR-0001: no rule is broken (9 variants, 4 fail)\n")
+    assert (code, out) == (0, "\nRules\n  all 17 hold\n\nRPR-0001: no rule is broken (9 variants, 4 fail)\n")

@@ -71,7 +71,7 @@ def test_a_refused_header_has_its_place(repros: Command, tmp_path: Path) -> None
     script.write_text(Path(RAISES).read_text().replace("# silent", "").replace('# home = "current"', "# hme = 1"))
     code, _, err = repros("list", "--catalogue", str(script))
     assert code == 2
-    assert err.startswith(f"repros: {script}:12: unknown key 'hme' in [tool.repro]; expected one of: id, title")
+    assert err.startswith(f"repros: {script}:10: unknown key 'hme' in [tool.repro]; expected one of: id, title")
     assert err.count("\n") == 1
 
 
@@ -153,29 +153,31 @@ def test_no_command_is_imported_before_it_is_needed(words: tuple[str, ...]) -> N
     script = "import sys; from repros.cli import main; main(sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert not [name for name in loaded if name.startswith(("repros.match", "repros.audit", "repros.engine"))]
+    assert not [
+        name for name in loaded if name.startswith(("repros.diagnose.match", "repros.advise.audit", "repros.engine"))
+    ]
 
 
 _RUNNING = {
     "repros.engine.pipeline",
     "repros.engine.plan",
-    "repros.environments",
+    "repros.engine.environments",
     "fastjsonschema",
     "filelock",
     "psutil",
 }
 _SLOW = {"tomlkit", "repros.engine.header", "platformdirs", "tempfile", "urllib.request"}
 """What takes long to import, and a short command does without once the catalogue is kept."""
-_LOG = "tests/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
+_LOG = "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
 
 
 @pytest.mark.parametrize(
     ("words", "unneeded"),
     [
-        (("match", _LOG), {"repros.evidence", "repros.audit"}),
-        (("list",), {"repros.match", "repros.audit"}),
-        (("show", "RPR-0001"), {"repros.match", "repros.audit", "repros.evidence"}),
-        (("audit", "pins.txt"), {"repros.match", "pip_requirements_parser", "packaging.pylock"}),
+        (("match", _LOG), {"repros.engine.evidence", "repros.advise.audit"}),
+        (("list",), {"repros.diagnose.match", "repros.advise.audit"}),
+        (("show", "RPR-0001"), {"repros.diagnose.match", "repros.advise.audit", "repros.engine.evidence"}),
+        (("audit", "pins.txt"), {"repros.diagnose.match", "pip_requirements_parser", "packaging.pylock"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import RAISES, Command, read_verdicts
-from tests.match.hang.made import STACK, content, entry, write
+from tests.diagnose.match.hang.made import STACK, content, entry, write
 
 LOG = """\
 Traceback (most recent call last):
@@ -137,7 +137,7 @@ def test_confirm(repros: Command, log: str) -> None:
 
 
 def test_confirm_has_the_versions_of_the_environment(repros: Command, here: Path) -> None:
-    script = Path(RAISES).read_text("utf-8").replace("affected = []", 'affected = ["packaging>=1 or torch>=2"]', 1)
+    script = Path(RAISES).read_text("utf-8").replace("# home", '# affected = ["packaging>=1 or torch>=2"]\n# home', 1)
     long = f"the documented failure on cuda:0 {'and more of it ' * 80}"
     script = script.replace('match = "the documented failure on cuda:0"', f'match = "{long.strip()}"')
     script = script.replace('ValueError("the documented failure on cuda:1")', f'ValueError("{long}")')

@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from repros import environments
 from repros.cli import matrix
-from repros.evidence import read
-from repros.evidence.timings import timings
+from repros.engine import environments
+from repros.engine.evidence import read
+from repros.engine.evidence.timings import timings
 from repros.model import Stack
 from tests.cli.command import Command
 
@@ -25,7 +25,6 @@ def no_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 AGREEING = dedent('''\
     # /// script
-    # requires-python = ">=3.9"
     # dependencies = ["torch"]
     #
     # [tool.repro]
@@ -37,17 +36,13 @@ AGREEING = dedent('''\
     # affected = ["torch>=2.1"]
     # home = "2023-12"
     # strategies = ["plain"]
-    # devices = ["cpu"]
-    # processes = 1
     #
     # [tool.repro.variants.failing]
-    # outcome = "fails"
     # about = "fails"
     # raises = "ValueError"
     # match = "as documented"
     #
     # [tool.repro.variants.fixed]
-    # outcome = "passes"
     # about = "passes"
     # ///
     """Symptom: it fails."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.settings import CATALOGUE
+from repros.model.settings import CATALOGUE
 from tests.cli.command import Command
 
 

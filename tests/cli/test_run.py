@@ -63,10 +63,10 @@ expected  returns, since this variant is a fix
 observed  1 of 1 rank, launched cold, in 1.0 s (deadline 120 s)
           rank 0: raised after 1.0 s
             ValueError: as documented
-              at {here}/own.py:33 <module>
+              at {here}/own.py:28 <module>
 log of rank 0, its last 4 lines:
   | Traceback (most recent call last):
-  |   File "{here}/own.py", line 33, in <module>
+  |   File "{here}/own.py", line 28, in <module>
   |     raise ValueError("as documented")
   | ValueError: as documented
 all logs  {folder}/RPR-0007-fixed-ddp-cpu-2023-12
@@ -120,7 +120,7 @@ def test_a_bad_selection_leaves_the_latest_results_alone(repros: Command) -> Non
 
 def test_unavailable_cells_are_counted_by_their_reason(repros: Command, tmp_path: Path) -> None:
     script = tmp_path / "gpu.py"
-    script.write_text(Path(RAISES).read_text().replace('devices = ["cpu"]', 'devices = ["cuda", "cpu"]'))
+    script.write_text(Path(RAISES).read_text().replace("# home", '# devices = ["cuda", "cpu"]\n# home'))
     words = ("run", "--python", "/x/venv/bin/python", "--catalogue", str(script), "--variant", "fixed")
     code, out, _ = repros(*words)
     assert code == 0

@@ -12,7 +12,7 @@ import pytest
 
 from repros import inside, simulate
 from repros.cli.main import main
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 from repros.simulated_gpus.profiles import PROFILES
 
 SITE = str(Path(inside.__file__).parent / "site")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from repros import environments
-from repros.engine import catalogue
-from repros.environments.newest import PACKAGES
-from repros.stacks import stack
+from repros.engine import catalogue, environments
+from repros.engine.environments.newest import PACKAGES
+from repros.engine.stacks import stack
 from tests.cli.command import Command, lines_over
 from tests.package_index import Serve, release_pages
 from tests.toy_cells import TOYS

@@ -23,9 +23,9 @@ from repros.engine.catalogue import load
 from repros.engine.environment import Where
 from repros.engine.pipeline import HERE, Engine, Observer, RunOptions, run_specs
 from repros.engine.plan import Selection, select
+from repros.engine.stacks import load_stacks
 from repros.model import Category
-from repros.settings import Places
-from repros.stacks import load_stacks
+from repros.model.settings import Places
 from tests.cluster.kept import keep
 from tests.cluster.local import local_cluster, write_catalogue
 

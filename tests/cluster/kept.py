@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from repros.docs.generator import run_generator
-from repros.docs.kept import fill_lines
 from repros.simulated_gpus.tools.page import fill_part
+from tools.docs.generator import run_generator
+from tools.docs.kept import fill_lines
 
 KEPT = Path(__file__).with_name("kept.json")
 PAGE = Path(__file__).parents[2] / "docs/scale.md"

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from repros.cache import cache_folder
+from repros.model.cache import cache_folder
 from tests.tiny_stack import write_wheel
 
 TOY = Path(__file__).with_name("toys") / "takes_a_while.py"

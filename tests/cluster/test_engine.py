@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from repros.environments import drop
-from repros.settings import Places
-from repros.stacks import stack
+from repros.engine.environments import drop
+from repros.engine.stacks import stack
+from repros.model.settings import Places
 from tests.chaos.leaks import slowness
 from tests.cluster.compare import facts
 from tests.cluster.driver import DOCUMENTED, ROOT, Driver

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from repros import environments
 from repros.cluster.node import EndedError, Node, Orders, Site, Work
 from repros.cluster.parcel import Parcel
+from repros.engine import environments
+from repros.engine.stacks import load_stacks
 from repros.model import Device, Verdict
-from repros.settings import Places
-from repros.stacks import load_stacks
+from repros.model.settings import Places
 from tests.chaos.leaks import processes_with, slowness
 from tests.cluster.driver import ROOT
 from tests.cluster.local import TOY, write_catalogue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from repros.cluster.parcel import Parcel, pack_logs, unpack_logs
-from repros.settings import CATALOGUE
-from repros.stacks import stack
+from repros.engine.stacks import stack
+from repros.model.settings import CATALOGUE
 
 
 def test_a_file_of_the_package_crosses_as_its_name() -> None:

@@ -15,15 +15,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from repros.bisect.answers import read_answers
-from repros.bisect.bisection import Bisection, run_bisection
-from repros.bisect.question import Question, build_question
-from repros.bisect.search import Boundary
 from repros.cluster import open_releases
-from repros.errors import ReprosError
-from tests.bisect.tiny_question import RELEASES, surroundings, write_spec, write_stack
+from repros.model.errors import ReprosError
+from repros.scripts.bisect.answers import read_answers
+from repros.scripts.bisect.bisection import Bisection, run_bisection
+from repros.scripts.bisect.question import Question, build_question
+from repros.scripts.bisect.search import Boundary
 from tests.cluster.driver import ROOT, names
 from tests.cluster.local import LocalCluster, local_cluster, marked
+from tests.scripts.bisect.tiny_question import RELEASES, surroundings, write_spec, write_stack
 from tests.tiny_stack import write_wheel
 
 pytest.importorskip("ray", reason='needs Ray: pip install "repros[ray]"')
@@ -119,10 +119,10 @@ def test_a_release_whose_node_is_lost_is_probed_on_another(
 BISECTS = """\
 import pickle, sys
 from pathlib import Path
-from repros.bisect.bisection import run_bisection
+from repros.scripts.bisect.bisection import run_bisection
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cluster import open_releases
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 with open(sys.argv[1], "rb") as file:
     question = pickle.load(file)

@@ -6,7 +6,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.engine.header import HeaderError
-from repros.errors import ReprosError, UnknownNameError
+from repros.model.errors import ReprosError, UnknownNameError
 from tests.factories import VALID
 
 

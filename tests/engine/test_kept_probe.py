@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import repros
-from repros import cache, simulated_gpus
+from repros import simulated_gpus
 from repros.engine import kept_probe
 from repros.engine.probe import ProbeError, probe
-from repros.model import Device
+from repros.model import Device, cache
 from tests.engine.busy_start import make_environment
 
 TORCH = """\

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from repros import environments
 from repros.engine import environment as engine_environment
-from repros.engine import record
+from repros.engine import environments, record
 from repros.engine.catalogue import load
 from repros.engine.environment import Where
 from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import ProbeError
-from repros.errors import ReprosError, UnknownNameError
+from repros.engine.stacks import stack
 from repros.model import Cell, Device, Environment, Repeats, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
-from repros.stacks import stack
+from repros.model.errors import ReprosError, UnknownNameError
 from tests.factories import environment
 from tests.toy_cells import TOYS
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, plan, select, stack_names
-from repros.errors import ReprosError, UnknownNameError
 from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
 from repros.model.catalogue import Catalogue
+from repros.model.errors import ReprosError, UnknownNameError
 from tests.factories import environment, repro, requirements, variant
 
 ONE = repro(

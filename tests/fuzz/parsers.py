@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from repros.audit.ignore import read_ignores
-from repros.audit.sources import read_source
-from repros.authoring.form import LABELS, parse_form
+from repros.advise.audit.ignore import read_ignores
+from repros.advise.audit.sources import read_source
+from repros.advise.report.redact import Identity, Redactor
+from repros.authoring.new.form import LABELS, parse_form
+from repros.diagnose.match import log, match_log
 from repros.engine import record
 from repros.engine.catalogue import load
 from repros.engine.header import read
 from repros.engine.judge import judge
 from repros.engine.results_file import read_results
-from repros.errors import ReprosError
-from repros.issue.redact import Identity, Redactor
-from repros.match import log, match_log
+from repros.model.errors import ReprosError
 from repros.text.control import remove_controls
 from tests import factories
 from tests.factories import VALID
@@ -159,7 +159,7 @@ WORDS: dict[str, list[str]] = {
 
 
 RESULT = judge(factories.cell(), factories.observation(factories.process(0), factories.process(1)))
-GOLDEN = ROOT / "tests/match/golden"
+GOLDEN = ROOT / "tests/diagnose/match/golden"
 SEEDS: dict[str, str] = {
     "requirements.txt": "torch==2.1.2\nlightning>=2.1,<2.4 ; python_version < '3.12' \\\n  --hash=sha256:00\n-e .[x]\n",
     "pyproject.toml": """\

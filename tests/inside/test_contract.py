@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from repros.diagnose.watch.inside.watch import Options
 from repros.inside import contract
 from repros.simulated_gpus import variables
-from repros.watch.inside.watch import Options
 
 PACKAGE = Path(contract.__file__).parents[1]
 SIM = PACKAGE / "simulated_gpus"

@@ -58,7 +58,7 @@ def test_the_site_folder_and_an_import_give_one_package(tmp_path: Path) -> None:
     script = """
 import sys
 from repros.inside import import_hooks
-from repros.watch import inside
+from repros.diagnose.watch import inside
 print(sorted({name.partition(".")[0] for name in sys.modules if "repros" in name}), import_hooks.__file__)
 """
     places = os.pathsep.join([str(PACKAGE / "inside/site"), str(PACKAGE.parent)])

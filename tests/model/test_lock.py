@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from repros.engine.stacks import load_stacks
 from repros.model.lock import Pin, read_lock
-from repros.stacks import load_stacks
 
 LOCK = """\
 # Every version of a stack.

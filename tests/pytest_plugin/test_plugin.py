@@ -10,7 +10,7 @@ import pytest
 
 from repros.engine import record
 from repros.engine.results_file import begin_results
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 from repros.pytest_plugin.runner import Runner
 from tests.pytest_plugin.subprocess_run import run_pytest
 from tests.toy_cells import TOYS
@@ -281,7 +281,7 @@ def test_a_test_file_that_is_named_imports_no_engine(project: pytest.Pytester) -
             import sys
 
             def test_it():
-                assert not {"repros.engine.cells", "repros.environments", "repros.text"} & set(sys.modules)
+                assert not {"repros.engine.cells", "repros.engine.environments", "repros.text"} & set(sys.modules)
         """
     )
     run_pytest(project, "test_modules.py").assert_outcomes(passed=1)

@@ -1,4 +1,4 @@
-"""`--repro-watch` and tests that train nothing; `tests/watch/test_incode.py` has those that do."""
+"""`--repro-watch` and tests that train nothing; `tests/diagnose/watch/test_incode.py` has those that do."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from repros.docs.generator import run_generator
 from repros.simulated_gpus.tools.page import fill_part
+from tools.docs.generator import run_generator
 
 FILE = Path(__file__).with_name("scripts.toml")
 PAGE = Path(__file__).parents[2] / "docs/demand.md"

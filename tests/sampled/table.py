@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.docs.generator import run_generator
 from repros.engine.catalogue import load
 from repros.simulated_gpus.tools.page import fill_part
 from tests.sampled.first_sample import paragraph, read_first_sample
+from tools.docs.generator import run_generator
 
 FILE = Path(__file__).with_name("reports.toml")
 PAGE = Path(__file__).parents[2] / "docs/demand.md"

@@ -6,7 +6,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from repros.engine.catalogue import load
-from repros.stacks import load_stacks
+from repros.engine.stacks import load_stacks
 from tests.sampled.scripts_table import PAGE, Answer, Kind, fill, read_scripts
 
 ALL = (*read_scripts(), *read_scripts("long"), *read_scripts("third"))

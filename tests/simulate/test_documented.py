@@ -9,11 +9,11 @@ from threading import Thread
 
 import pytest
 
-from repros.evidence.files import read
-from tests.tools import documented_table, simulate_table
-from tests.tools.foreign_programs import threads
-from tests.tools.foreign_programs.documented import numbers_of_ranks, run
-from tests.tools.foreign_programs.programs import DOCUMENTED, Program, read_programs
+from repros.engine.evidence.files import read
+from tools.measure import documented_table, simulate_table
+from tools.measure.foreign_programs import threads
+from tools.measure.foreign_programs.documented import numbers_of_ranks, run
+from tools.measure.foreign_programs.programs import DOCUMENTED, Program, read_programs
 
 LINES = documented_table.read_lines()
 PROGRAMS = list(read_programs(DOCUMENTED))

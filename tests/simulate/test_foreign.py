@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import simulate_table
-from tests.tools.foreign_programs.numbers import compare, numbers
-from tests.tools.foreign_programs.programs import Program, read_programs
-from tests.tools.foreign_programs.simulated import SITE, error_lines, run
+from tools.measure import simulate_table
+from tools.measure.foreign_programs.numbers import compare, numbers
+from tools.measure.foreign_programs.programs import Program, read_programs
+from tools.measure.foreign_programs.simulated import SITE, error_lines, run
 
 LINES = simulate_table.read_lines()
 CAUSES = simulate_table.read_causes()

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from repros.engine.stacks import load_stacks
 from repros.simulated_gpus.tools.conformance import figures, known
 from repros.simulated_gpus.tools.conformance.entry import Known
 from repros.simulated_gpus.tools.conformance.run import Found
 from repros.simulated_gpus.tools.json_rows import dumps_by_row
-from repros.stacks import load_stacks
 
 PAGE = Path(__file__).parents[2] / "repros" / "simulated_gpus" / "README.md"
 KEPT = figures.load_all()

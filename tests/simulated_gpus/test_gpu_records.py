@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from repros import evidence
-from repros.engine import record
+from repros.engine import evidence, record
 from repros.engine.judge import judge
 from repros.model import Device, Ending, Verdict
 from repros.simulated_gpus.tools.gpu import files, operators
 from tests import factories
-from tests.tools.gpu import __main__ as tool
-from tests.tools.gpu import cells, compare, take
+from tools.measure.gpu import __main__ as tool
+from tools.measure.gpu import cells, compare, take
 
 ABOUT: dict[str, Any] = {
     "name": "NVIDIA H200",
@@ -128,7 +127,7 @@ def test_no_reason_is_left_that_no_difference_has() -> None:
 
 def test_the_page_shows_the_comparisons() -> None:
     text = (take.ROOT / compare.PAGE).read_text("utf-8")
-    assert compare.fill_page(text) == text, "the page is out of date; run: python -m tests.tools.gpu compare DIR"
+    assert compare.fill_page(text) == text, "the page is out of date; run: python -m tools.measure.gpu compare DIR"
 
 
 def test_what_belongs_to_one_card_is_no_difference() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from repros.engine.stacks import load_stacks
 from repros.simulated_gpus.tools.placement import agreement
 from repros.simulated_gpus.tools.placement.differences import explanation
 from repros.simulated_gpus.tools.placement.recorded import FILES, covers, is_stub, load, torch_version
 from repros.simulated_gpus.tools.placement.table import LINES
-from repros.stacks import load_stacks
 
 PAGE = Path(__file__).parents[2] / "repros" / "simulated_gpus" / "README.md"
 KEPT = {agreement.release(made["torch"]): made for made in agreement.load_all()}

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,22 +7,17 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9002"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
-# processes = 1
 # deadline = 20
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "AssertionError"
 # match = "the sum is wrong: 5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "sums correctly"
 # ///
 """Symptom: a sum that is wrong.

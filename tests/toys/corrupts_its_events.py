@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,15 +7,11 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9017"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
-# processes = 1
 # deadline = 20
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"

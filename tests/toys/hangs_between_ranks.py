@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,15 +7,12 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9021"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 100
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "each waits for a message of the other"
 # ends = "hang"
 #

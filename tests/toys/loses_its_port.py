@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,15 +7,11 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9022"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
-# processes = 1
 # deadline = 20
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented, at the second attempt"
 # raises = "RuntimeError"
 # match = "the documented failure"
@@ -24,8 +19,6 @@
 # [tool.repro.variants.always]
 # outcome = "fails"
 # about = "has no port at any attempt"
-# raises = "RuntimeError"
-# match = "the documented failure"
 # ///
 """Listen on MASTER_PORT while another socket does: at the first attempt, or at each."""
 

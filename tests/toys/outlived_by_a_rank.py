@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,15 +7,12 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9020"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 6
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
@@ -26,7 +22,6 @@
 # about = "the main process raises instead of returning"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "rank 1 ends shortly after the main process"
 # ///
 """Return from the main process while rank 1 runs for ever."""

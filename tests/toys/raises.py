@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,21 +7,16 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9001"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
-# processes = 1
 # deadline = 20
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "ValueError"
 # match = "the documented failure on cuda:0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "returns"
 #
 # [tool.repro.variants.not_a_fix]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,21 +7,16 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9010"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["spawn"]
-# devices = ["cpu"]
 # processes = 2
-# deadline = 120
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "both ranks return"
 #
 # [tool.repro.variants.aborts]

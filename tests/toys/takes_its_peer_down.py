@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,21 +7,16 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9014"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = ["plain"]
-# devices = ["cpu"]
 # processes = 2
-# deadline = 120
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "both ranks return"
 # ///
 """Raise on rank 1 while rank 0 waits in a collective, which the closed connection ends."""

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -13,36 +12,26 @@
 #     "https://github.com/tenstorrent/tt-metal/issues/17568",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["clipped_while_accumulating"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "accelerator.clip_grad_norm_ after each backward"
 # raises = "AssertionError"
 # match = "expected the weight -1.0, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "clip if accelerator.sync_gradients"
 # source = "https://github.com/huggingface/accelerate/issues/641"
 #
 # [tool.repro.variants.torch_clips]
 # outcome = "fails"
 # about = "torch.nn.utils.clip_grad_norm_ after each backward"
-# raises = "AssertionError"
-# match = "expected the weight -1.0, got 1.0"
 #
 # [tool.repro.variants.step_guarded]
 # outcome = "fails"
 # about = "guard the step instead of the clipping"
-# raises = "AssertionError"
-# match = "expected the weight -1.0, got 1.0"
 # ///
 """Gradients are clipped while they are still being accumulated.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -13,20 +12,15 @@
 # exists = ["accelerate>=0.8"]
 # exists_source = "https://github.com/huggingface/accelerate/pull/345"
 # home = "2023-05"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["copy_runs_original"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "deepcopy a model that has a hook, then change the copy's weight"
 # raises = "AssertionError"
 # match = "expected the copy's output 10.0, got 2.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "take the hooks off, copy, and put hooks on both"
 # source = "https://github.com/huggingface/accelerate/pull/1971"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -22,22 +21,18 @@
 #     "https://github.com/huggingface/accelerate/pull/4276",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["share_of_share"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a DistributedSampler in a loader that goes through prepare"
 # raises = "AssertionError"
 # match = "expected [0, 1, 2, 3, 4, 5, 6, 7], got [0, 3, 4, 7]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "leave the sampler out: prepare shards"
 # source = "https://github.com/huggingface/transformers/issues/34365"
 #
@@ -48,8 +43,6 @@
 # [tool.repro.variants.own_share]
 # outcome = "fails"
 # about = "a data set that holds the rank's share only"
-# raises = "AssertionError"
-# match = "expected [0, 1, 2, 3, 4, 5, 6, 7], got [0, 3, 4, 7]"
 # finds = ["share_of_other_data"]
 #
 # [tool.repro.variants.own_stream]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -15,21 +14,17 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/accelerate/pull/540"]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "gather each batch"
 # raises = "AssertionError"
 # match = "expected [0, 1, 2, 3, 4], got [0, 1, 2, 3, 4, 0, 1, 2]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "gather_for_metrics each batch"
 # source = "https://github.com/huggingface/accelerate/pull/540"
 #
@@ -49,8 +44,6 @@
 # [tool.repro.variants.no_length]
 # outcome = "fails"
 # about = "gather_for_metrics with an iterable data set that is not dispatched: its length is not known"
-# raises = "AssertionError"
-# match = "expected [0, 1, 2, 3, 4], got [0, 1, 2, 3, 4, 0, 1, 2]"
 # ///
 """Results are gathered from all ranks for a metric.
 

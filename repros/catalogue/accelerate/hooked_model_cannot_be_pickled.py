@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -10,17 +9,14 @@
 # upstream.reports = ["https://github.com/IVGSZ/Flash-VStream/issues/7"]
 # upstream.related = ["https://github.com/huggingface/accelerate/pull/2613"]
 # packages = ["accelerate"]
-# affected = []
 # exists = ["accelerate>=0.8"]
 # exists_source = "https://github.com/huggingface/accelerate/pull/345"
 # home = "2023-12"
 # strategies = ["ddp_spawn"]
 # cold = ["ddp_spawn"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "hook the model, then spawn the ranks with it"
 # raises = "Exception"
 # match = [
@@ -29,7 +25,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "hook the model in each rank"
 #
 # [tool.repro.variants.hooks_removed]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1", "lightning>=2.1", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -19,7 +18,6 @@
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "an 8-bit model is dispatched to the current device before Lightning has chosen the rank's"
 # finds = ["inputs_on_other_device", "crash"]
 # raises = "RuntimeError"
@@ -30,7 +28,6 @@
 # frames = ["accelerate/hooks.py:new_forward"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "load in configure_model, where the rank's device is known"
 # source = "https://lightning.ai/docs/pytorch/stable/advanced/model_init.html"
 #

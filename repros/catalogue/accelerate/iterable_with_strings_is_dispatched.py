@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -20,22 +19,18 @@
 #     "https://github.com/huggingface/accelerate/pull/3850",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 60
 # finds = ["crash"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a prepared loader over an iterable whose samples have a text"
 # raises = "TypeError"
 # match = "Can only concatenate tensors but got <class 'str'>"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "dispatch_batches=False: each rank reads for itself, and takes its part"
 # source = "https://github.com/huggingface/accelerate/issues/2367"
 #
@@ -46,8 +41,6 @@
 # [tool.repro.variants.one_text]
 # outcome = "fails"
 # about = "one text for the whole batch from a collate function of one's own"
-# raises = "TypeError"
-# match = "Can only concatenate tensors but got <class 'str'>"
 # ///
 """A prepared loader over an iterable data set yields batches with a text, a file name or another value that is no tensor.
 

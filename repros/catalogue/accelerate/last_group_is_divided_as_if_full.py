@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -14,21 +13,15 @@
 #     "https://github.com/jingyaogong/minimind/issues/749",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "six batches with gradient_accumulation_steps=4"
 # raises = "AssertionError"
 # match = "expected [1.0, 1.0], got [1.0, 0.5]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "multiply the losses of the last group by 4 and divide them by its size"
 # source = "https://github.com/huggingface/transformers/pull/39659"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -17,22 +16,18 @@
 #     "https://github.com/huggingface/accelerate/issues/125",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["gathered_after_the_loop"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "collect on each rank, and call gather_for_metrics once after the loop"
 # raises = "AssertionError"
 # match = "expected [0, 1, 2, 3, 4, 5, 6], got [0, 1, 4, 5, 2, 3, 6, 0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "gather_for_metrics for each batch, within the loop"
 # source = "https://huggingface.co/docs/accelerate/quicktour"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -13,30 +12,22 @@
 #     "https://github.com/huggingface/accelerate/issues/2016",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["batches_skipped_again"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "loader = accelerator.skip_first_batches(loader, 2) before the epochs"
 # raises = "AssertionError"
 # match = "expected [2, 3, 0, 1, 2, 3], got [2, 3, 2, 3]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "take the shortened loader for the first epoch only"
 # source = "https://github.com/huggingface/accelerate/issues/1451"
 #
 # [tool.repro.variants.number_kept]
 # outcome = "fails"
 # about = "shorten the loader anew in each epoch, by a number that is never reset"
-# raises = "AssertionError"
-# match = "expected [2, 3, 0, 1, 2, 3], got [2, 3, 2, 3]"
 #
 # [tool.repro.variants.number_reset]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -20,22 +19,18 @@
 #     "https://github.com/huggingface/diffusers/pull/8312",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["schedule_ahead"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a schedule for as many steps as a rank makes, prepared"
 # raises = "AssertionError"
 # match = "expected [1.0, 0.75, 0.5, 0.25], got [1.0, 0.5, 0.0, 0.0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a schedule for as many steps as all ranks make together"
 # source = "https://github.com/huggingface/accelerate/issues/2773"
 #

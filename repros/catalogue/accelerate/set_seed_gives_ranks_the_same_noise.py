@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -14,21 +13,17 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/accelerate/pull/266"]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "set_seed(0) on every rank"
 # raises = "AssertionError"
 # match = "expected 2, got 1"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set_seed(0, device_specific=True)"
 # source = "https://github.com/huggingface/accelerate/pull/266"
 #
@@ -44,8 +39,6 @@
 # [tool.repro.variants.shuffled_loader]
 # outcome = "fails"
 # about = "draw after a prepared loader has begun to shuffle, which has a generator of its own"
-# raises = "AssertionError"
-# match = "expected 2, got 1"
 # ///
 """A training that draws noise, timesteps or augmentations is started on several ranks with one seed.
 

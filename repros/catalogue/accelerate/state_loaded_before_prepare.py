@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -13,36 +12,26 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/accelerate/issues/555"]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["state_loaded_before_prepare"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load_state, then prepare"
 # raises = "AssertionError"
 # match = "expected the weight 5.0, got 0.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "prepare, then load_state"
 # source = "https://github.com/X-GenGroup/Flow-Factory/pull/174"
 #
 # [tool.repro.variants.loader_prepared]
 # outcome = "fails"
 # about = "load_state when the loader is prepared and the model is not yet"
-# raises = "AssertionError"
-# match = "expected the weight 5.0, got 0.0"
 #
 # [tool.repro.variants.strict]
 # outcome = "fails"
 # about = "load_state(folder, strict=True), which is handed to each model that was prepared: none"
-# raises = "AssertionError"
-# match = "expected the weight 5.0, got 0.0"
 # ///
 """A run that goes on from a checkpoint calls `load_state` while it sets up, before its objects are prepared.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
@@ -18,16 +17,11 @@
 #     "https://github.com/tatsu-lab/alpaca_farm/issues/57",
 # ]
 # packages = ["accelerate"]
-# affected = []
 # home = "current"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["accumulated_gradients_zeroed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "optimizer.zero_grad() as the first line of the accumulation"
 # raises = "AssertionError"
 # match = "expected the weight -2.0, got -1.5"
@@ -35,7 +29,6 @@
 # source = "https://github.com/huggingface/accelerate/issues/616"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "optimizer.zero_grad() after the step, as the last line"
 # source = "https://github.com/huggingface/accelerate/issues/616"
 #
@@ -46,14 +39,10 @@
 # [tool.repro.variants.when_synchronised]
 # outcome = "fails"
 # about = "at the top, if accelerator.sync_gradients: that is the last micro-batch"
-# raises = "AssertionError"
-# match = "expected the weight -2.0, got -1.5"
 #
 # [tool.repro.variants.model_zero_grad]
 # outcome = "fails"
 # about = "model.zero_grad() after the step, which knows of no accumulation"
-# raises = "AssertionError"
-# match = "expected the weight -2.0, got -1.5"
 # ///
 """The loop that every tutorial of PyTorch has, put into `accelerator.accumulate()`, accumulates nothing.
 

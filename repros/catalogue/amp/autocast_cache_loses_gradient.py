@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -23,14 +22,11 @@
 # packages = ["torch"]
 # affected = ["torch<2.11"]
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["weight_unconnected"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "an evaluation under no_grad, then a training forward, in one autocast block"
 # raises = "AssertionError"
 # match = "expected weight gradient 3.0, got None"
@@ -42,7 +38,6 @@
 # affected = ["torch<2.11", "no lightning>=2.5.5"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "one autocast block for each forward"
 # source = "https://github.com/pytorch/pytorch/issues/65766"
 #

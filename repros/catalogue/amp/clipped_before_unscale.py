@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.3"]
 #
 # [tool.repro]
@@ -17,22 +16,17 @@
 #     "https://github.com/TorchSSL/TorchSSL/pull/59",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
 # finds = ["clipped_while_scaled"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "clip the gradients to a norm of 1 right after the backward"
 # raises = "AssertionError"
 # match = "expected a step of 1.0, the limit of the norm, got 0.001"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "unscale the gradients, then clip them"
 # source = "https://pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping"
 #

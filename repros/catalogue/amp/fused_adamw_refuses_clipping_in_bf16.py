@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,17 @@
 # upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/15555"]
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21436"]
 # packages = ["lightning"]
-# affected = []
 # exists = ["lightning>=1.8.1"]
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/15555"
 # home = "2026-07"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "fused AdamW under precision='bf16-mixed' with gradient_clip_val"
 # raises = "RuntimeError"
 # match = "The current optimizer, AdamW, does not allow for gradient clipping because it performs unscaling of gradients internally"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "clip with torch in configure_gradient_clipping"
 #
 # [tool.repro.variants.unfused]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.3"]
 #
 # [tool.repro]
@@ -11,22 +10,16 @@
 #     "https://github.com/lpiccinelli-eth/UniK3D/issues/16",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "200 batches with gradients of NaN, then a good one"
 # raises = "AssertionError"
 # match = "expected the weight 0.0 after a step with the gradient 1, got nan"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set the scale to a minimum where it has fallen below"
 #
 # [tool.repro.variants.stopped]

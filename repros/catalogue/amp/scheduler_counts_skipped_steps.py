@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.3"]
 #
 # [tool.repro]
@@ -16,22 +15,16 @@
 #     "https://github.com/princeton-vl/RAFT/issues/104",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "step the scheduler after each scaler.step; the scale has to fall twice first"
 # raises = "AssertionError"
 # match = "expected the learning rates [1.0, 0.75] of two steps, got [0.5, 0.25]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "step the scheduler where the scale has not fallen"
 # source = "https://github.com/pytorch/pytorch/issues/55585"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.3"]
 #
 # [tool.repro]
@@ -14,21 +13,17 @@
 #     "https://github.com/thisserand/alpaca-lora-finetune-language/issues/4",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2026-07"
 # strategies = ["adamw"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # deadline = 60
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "makes a new tensor of the loss's value, which requires a gradient"
 # raises = "AssertionError"
 # match = "No inf checks were recorded for this optimizer."
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "goes on with the loss itself, whose graph leads to the weight"
 #
 # [tool.repro.variants.old_parameters]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4", "bitsandbytes>=0.47"]
 #
 # [tool.repro]
@@ -18,22 +17,17 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/19886",
 # ]
 # packages = ["bitsandbytes"]
-# affected = []
 # exists = ["bitsandbytes>=0.39"]
 # exists_source = "https://github.com/bitsandbytes-foundation/bitsandbytes/blob/0.45.1/CHANGELOG.md"
 # home = "2026-07"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load a quantised Linear4bit's state dict into another one"
 # raises = "RuntimeError"
 # match = 'Unexpected key(s) in state_dict: "weight.absmax", "weight.quant_map"'
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "make the weight from the state dict's parts with Params4bit.from_prequantized"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19886"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4", "bitsandbytes>=0.47"]
 #
 # [tool.repro]
@@ -15,22 +14,17 @@
 # ]
 # upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
-# affected = []
 # exists = ["bitsandbytes>=0.38"]
 # exists_source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
 # home = "2026-07"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "save a layer, compute with it, load what was saved"
 # raises = "RuntimeError"
 # match = "Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "hand the scales back to the weight before loading"
 #
 # [tool.repro.variants.new_layer]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4", "bitsandbytes>=0.47"]
 #
 # [tool.repro]
@@ -10,22 +9,17 @@
 # upstream.reports = ["https://github.com/axolotl-ai-cloud/axolotl/issues/1154"]
 # upstream.introduced_by = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"]
 # packages = ["bitsandbytes"]
-# affected = []
 # exists = ["bitsandbytes>=0.38"]
 # exists_source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
 # home = "2026-07"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "make the layer, load the quantised state dict, move it"
 # raises = "RuntimeError"
 # match = "Loading a quantized checkpoint into non-quantized Linear8bitLt is not supported"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "move the layer before loading (a move to the CPU counts)"
 # source = "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/159"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1"]
 #
 # [tool.repro]
@@ -12,22 +11,16 @@
 #     "https://github.com/huggingface/accelerate/issues/1204",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "make the optimizer, load with assign=True, and train"
 # raises = "AssertionError"
 # match = "expected the weight 4.0 after eight steps, got 5.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "make the optimizer after the load"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -19,22 +18,17 @@
 #     "https://github.com/zhangj111/astnn/issues/8",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
 # finds = ["kept_weights_changed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "keep the best state dict, train on, and load it at the end"
 # raises = "AssertionError"
 # match = "expected the best weight, 1.0, got 0.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "keep a deep copy"
 # source = "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -14,21 +13,15 @@
 # packages = ["torch"]
 # affected = ["torch>=2.5"]
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume after a trial backward, with the loop of the documentation"
 # requires = ["torch>=2.5"]
 # raises = "AssertionError"
 # match = "expected a momentum of 3.0 after the resume, got None"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "zero the gradients before the state dicts are made"
 #
 # [tool.repro.variants.refused]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "numpy"]
 #
 # [tool.repro]
@@ -28,12 +27,8 @@
 # exists = ["torch>=2.6"]
 # exists_source = "https://pytorch.org/docs/stable/notes/serialization.html"
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load a checkpoint with the program's argparse.Namespace"
 # raises = "UnpicklingError"
 # match = "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load`"
@@ -43,7 +38,6 @@
 # about = "load a checkpoint with a loss that is a NumPy number"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "torch.load(..., weights_only=False), for a trusted file"
 # source = "https://github.com/ROCm/Megatron-LM/pull/56"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -12,22 +11,16 @@
 #     "https://github.com/pytorch/tnt/issues/554",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load into optimizer.state_dict() of an optimizer that has made no step"
 # raises = "AssertionError"
 # match = "expected a momentum of 3.0 after the resume, got None"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "load into what get_optimizer_state_dict makes"
 # source = "https://pytorch.org/tutorials/recipes/distributed_checkpoint_recipe.html"
 #

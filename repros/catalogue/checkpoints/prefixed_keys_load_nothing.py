@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,17 @@
 #     "https://github.com/rosinality/stylegan2-pytorch/issues/26",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
 # finds = ["nothing_loaded"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load what a DataParallel module has saved into the plain module"
 # raises = "AssertionError"
 # match = "expected the loaded weight 5.0, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "take the prefix off the keys"
 # source = "https://github.com/pytorch/examples/issues/1029"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -19,22 +18,16 @@
 #     "https://github.com/threestudio-project/threestudio/pull/457",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "save the first 10 of a million numbers"
 # raises = "AssertionError"
 # match = "expected a file of a few kB, got 4 MB"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "save a clone of the slice"
 # source = "https://pytorch.org/docs/stable/notes/serialization.html#saving-and-loading-tensors-preserves-views"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -11,22 +10,16 @@
 #     "https://github.com/pytorch/torchtitan/issues/4382",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ask for the state dict of a new Adam, as a first save does, and train"
 # raises = "AssertionError"
 # match = "expected the first step to move the weight by 0.1, got 0.0744"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "clear the optimizer's state after the call"
 #
 # [tool.repro.variants.not_asked]

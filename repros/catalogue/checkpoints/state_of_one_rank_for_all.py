@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -12,22 +11,17 @@
 #     "https://github.com/RLinf/RLinf/pull/1570",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "save torch.get_rng_state() of each rank under one key"
 # raises = "AssertionError"
 # match = "expected this rank's own random state after the resume, got 1 of 2 ranks with it"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "save it under a key with the rank"
 # source = "https://github.com/pytorch/pytorch/issues/120356"
 # ///

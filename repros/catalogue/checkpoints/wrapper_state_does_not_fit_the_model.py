@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -23,20 +22,14 @@
 #     "https://github.com/nerfstudio-project/nerfstudio/pull/1682",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load what a DistributedDataParallel model has saved into the plain model"
 # raises = "RuntimeError"
 # match = 'Unexpected key(s) in state_dict: "module.'
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "save ddp.module.state_dict()"
 # source = "https://github.com/whai362/pan_pp.pytorch/issues/14"
 #

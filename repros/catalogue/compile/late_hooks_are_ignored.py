@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/pytorch/pytorch/issues/117758",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "compile, call once, register a forward hook, and call again"
 # raises = "AssertionError"
 # match = "expected 10.0 from the hook, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "register the hook before the first call"
 #
 # [tool.repro.variants.guarded]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1"]
 #
 # [tool.repro]
@@ -15,20 +14,14 @@
 # packages = ["torch"]
 # affected = ["torch>=2.2,<2.3"]
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "six compiled steps of Adam, the fourth without a gradient"
 # raises = "AssertionError"
 # match = "expected weight -5.0 after five steps with a gradient, got -3.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "call the compiled step only if there is a gradient"
 #
 # [tool.repro.variants.in_eager_mode]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/espnet/espnet/issues/2081",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["stream_repeated"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "two workers over a stream of four"
 # raises = "AssertionError"
 # match = "expected 4 samples, [0, 1, 2, 3], got [0, 0, 1, 1, 2, 2, 3, 3]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "each worker takes every second sample"
 # source = "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset"
 #

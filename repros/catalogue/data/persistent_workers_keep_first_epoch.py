@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -12,22 +11,15 @@
 #     "https://github.com/pytorch/pytorch/issues/97326",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "set the dataset's epoch before each epoch, with persistent_workers=True"
 # raises = "AssertionError"
 # match = "expected the epochs [0, 1, 2], got [0, 0, 0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "keep the epoch in a tensor in shared memory"
 # source = "https://github.com/huggingface/datasets/issues/6673"
 #

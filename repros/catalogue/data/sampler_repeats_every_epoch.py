@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -20,22 +19,17 @@
 #     "https://github.com/yangkky/distributed_tutorial/issues/5",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["epoch_not_set"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "train for two epochs with a loader that shuffles through the sampler"
 # raises = "AssertionError"
 # match = "expected another order in epoch 1, got [4, 7, 2, 1] twice"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "call set_epoch before each epoch"
 # source = "https://pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler"
 #

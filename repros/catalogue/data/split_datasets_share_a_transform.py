@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,15 @@
 #     "https://github.com/udacity/deep-learning-v2-pytorch/issues/132",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "split, then give the training part an augmentation"
 # raises = "AssertionError"
 # match = "expected 0 augmented samples of 5 in the validation part, got 5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "two datasets, and the same indices of each"
 # source = "https://github.com/gpleiss/efficient_densenet_pytorch/issues/51"
 #

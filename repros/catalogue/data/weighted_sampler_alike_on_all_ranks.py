@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -16,22 +15,17 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/12866",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "one seed on all ranks, and a weighted sampler on each"
 # raises = "AssertionError"
 # match = "expected ranks with samples of their own, got 8 of 8 that both ranks drew"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "one draw of a shared generator, of which each rank takes its part"
 #
 # [tool.repro.variants.distributed_sampler]

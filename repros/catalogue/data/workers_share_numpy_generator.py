@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "numpy"]
 #
 # [tool.repro]
@@ -13,22 +12,15 @@
 #     "https://github.com/xingyizhou/CenterNet/issues/233",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "np.random.default_rng in the dataset, two workers, two epochs"
 # raises = "AssertionError"
 # match = "expected 8 different augmentations, got 2"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "make the generator in worker_init_fn, from the worker's seed"
 # source = "https://pytorch.org/docs/stable/notes/randomness.html#dataloader"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 # ]
 # upstream.related = ["https://github.com/pytorch/pytorch/issues/5059"]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["draws_repeated_by_workers"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "torch.manual_seed(0) in worker_init_fn, two workers, two epochs"
 # raises = "AssertionError"
 # match = "expected 8 different augmentations, got 2"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "seed it from the worker's seed"
 # source = "https://pytorch.org/docs/stable/notes/randomness.html#dataloader"
 #

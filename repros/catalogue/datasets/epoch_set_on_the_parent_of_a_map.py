@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["datasets>=2.18"]
 #
 # [tool.repro]
@@ -13,47 +12,33 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/datasets/issues/6673"]
 # packages = ["datasets"]
-# affected = []
 # home = "current"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["epoch_set_on_parent"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "shuffled.set_epoch(epoch), and iterate shuffled.map(...)"
 # raises = "AssertionError"
 # match = "expected 2, got 1"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "mapped.set_epoch(epoch), on what is iterated"
 #
 # [tool.repro.variants.formatted]
 # outcome = "fails"
 # about = "the same with with_format(...)"
-# raises = "AssertionError"
-# match = "expected 2, got 1"
 #
 # [tool.repro.variants.split]
 # outcome = "fails"
 # about = "the same with split_dataset_by_node(...)"
-# raises = "AssertionError"
-# match = "expected 2, got 1"
 #
 # [tool.repro.variants.mapped_anew]
 # outcome = "fails"
 # about = "call map anew in each epoch: it does not take the epoch over"
-# raises = "AssertionError"
-# match = "expected 2, got 1"
 #
 # [tool.repro.variants.nested]
 # outcome = "fails"
 # about = "set_epoch on an iterable dataset whose generator reads the shuffled one"
-# raises = "AssertionError"
-# match = "expected 2, got 1"
 # finds = []
 #
 # [tool.repro.variants.shuffled_anew]

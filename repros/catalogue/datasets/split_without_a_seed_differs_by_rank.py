@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["datasets>=2.18", "torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,18 @@
 #     "https://github.com/huggingface/datasets/issues/5696",
 # ]
 # packages = ["datasets"]
-# affected = []
 # home = "current"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["split_differs"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "train_test_split(test_size=0.2) on every rank"
 # raises = "AssertionError"
 # match = "expected 1, got 2"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "train_test_split(test_size=0.2, seed=0)"
 # source = "https://github.com/huggingface/datasets/issues/5696"
 #
@@ -39,14 +34,10 @@
 # [tool.repro.variants.others_seeded]
 # outcome = "fails"
 # about = "random.seed(0) and torch.manual_seed(0) before the split"
-# raises = "AssertionError"
-# match = "expected 1, got 2"
 #
 # [tool.repro.variants.shuffled]
 # outcome = "fails"
 # about = "shuffle() without a seed, and the last part of the samples"
-# raises = "AssertionError"
-# match = "expected 1, got 2"
 # ///
 """A script that runs on several ranks splits its data set by chance.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -16,22 +15,17 @@
 #     "https://github.com/OFA-Sys/Chinese-CLIP/issues/54",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "gather the features, and put this rank's own back in their place"
 # raises = "AssertionError"
 # match = "expected the gradient 4.0 of one device, got 2.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the all_gather of torch.distributed.nn, which has a backward"
 # source = "https://github.com/mlfoundations/open_clip/issues/616"
 # ///

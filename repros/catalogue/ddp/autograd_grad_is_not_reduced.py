@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -12,16 +11,12 @@
 #     "https://github.com/pytorch/pytorch/issues/63929",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "assign what torch.autograd.grad returns to the parameters"
 # raises = "AssertionError"
 # match = [
@@ -30,7 +25,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "loss.backward()"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -15,21 +14,17 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/transformers/pull/4659"]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a reentrant checkpoint under find_unused_parameters=True"
 # raises = "RuntimeError"
 # match = "Expected to mark a variable ready only once"
 # frames = ["utils/checkpoint.py:backward"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "find_unused_parameters left off"
 # source = "https://github.com/huggingface/accelerate/issues/2017"
 #

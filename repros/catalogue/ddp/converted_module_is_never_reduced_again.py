@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -11,7 +10,6 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/17937",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cpu", "cuda", "sim"]
@@ -20,7 +18,6 @@
 # finds = ["gradients_differ_converted"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "wrap, train, and convert the module to float64 and back, as for an export or an evaluation"
 # devices = ["cpu"]
 # raises = "AssertionError"
@@ -30,7 +27,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "wrap the converted module anew"
 # devices = ["cpu"]
 # source = "https://github.com/pytorch/pytorch/issues/104336"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,16 +13,13 @@
 # ]
 # upstream.related = ["https://github.com/pytorch/pytorch/pull/60921"]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["gradients_differ_bypassed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "the training loop calls ddp.module"
 # raises = "AssertionError"
 # match = [
@@ -32,7 +28,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the training loop calls ddp"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
 #

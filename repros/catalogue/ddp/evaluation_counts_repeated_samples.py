@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -15,22 +14,17 @@
 #     "https://github.com/roboflow/rf-detr/issues/1507",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "three samples on two ranks, summed over the ranks"
 # raises = "AssertionError"
 # match = "expected the sum 102.0 of the three samples, got 202.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "give each rank every second sample, without repetition"
 # source = "https://github.com/pytorch/pytorch/issues/25162"
 #

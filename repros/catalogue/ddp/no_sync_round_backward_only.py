@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,16 +12,13 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/accelerate/pull/1726"]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["no_sync_too_late"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "the forward runs outside no_sync, the backward inside"
 # raises = "AssertionError"
 # match = [
@@ -31,7 +27,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "forward and backward inside no_sync"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,18 @@
 #     "https://github.com/pytorch/pytorch/issues/150433",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["precision_differs"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "rank 0 computes in bfloat16 under autocast, rank 1 in float32"
 # raises = "AssertionError"
 # match = "expected gradient 1.00390625, the input in full precision, got 1.001953125"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "every rank in the same precision, here float32"
 # source = "https://blog.gitcode.com/c1085b104698766dc902ac0117b740b6.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,21 +13,17 @@
 #     "https://github.com/bytedance/ibot/issues/30",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "one block, called twice in reentrant checkpoints, behind a layer without one"
 # raises = "RuntimeError"
 # match = "Expected to mark a variable ready only once"
 # frames = ["utils/checkpoint.py:backward"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "checkpoint(..., use_reentrant=False)"
 # source = "https://github.com/huggingface/accelerate/issues/389"
 #

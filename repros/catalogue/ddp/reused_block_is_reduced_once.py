@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,16 +13,13 @@
 #     "https://github.com/huggingface/peft/issues/313",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["gradients_differ_checkpointed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "two forwards of the DDP model before one backward, with nothing to train outside its reentrant checkpoint"
 # raises = "AssertionError"
 # match = [
@@ -33,7 +29,6 @@
 # source = "https://github.com/pytorch/pytorch/issues/121594"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "checkpoint(..., use_reentrant=False)"
 # source = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -18,17 +17,14 @@
 # affected = ["torch<2.12"]
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "two forwards, then one backward through both"
 # raises = "RuntimeError"
 # match = "has been modified by an inplace operation: [torch.FloatTensor [2]] is at version"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "broadcast_buffers=False (or torch 2.12)"
 # source = "https://github.com/pytorch/pytorch/issues/110363"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1"]
 #
 # [tool.repro]
@@ -12,16 +11,12 @@
 #     "https://github.com/pytorch/torchrec/issues/4268",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "an optimizer for the parameter, which steps in register_post_accumulate_grad_hook"
 # raises = "AssertionError"
 # match = [
@@ -30,7 +25,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "step after the backward"
 # ///
 """To save the gradients' memory the optimizer steps inside the backward, and the ranks drift apart.

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,23 +12,19 @@
 #     "https://github.com/vllm-project/speculators/issues/942",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 2
 # requires = ["torch>=2.1"]
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a mean loss over three samples on rank 0 and one on rank 1"
 # raises = "AssertionError"
 # match = "expected the gradient 2.0 of the mean over four samples, got 3.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "divide the sum by the number of all ranks' samples, times the world size"
 # source = "https://github.com/vllm-project/speculators/issues/942"
 #

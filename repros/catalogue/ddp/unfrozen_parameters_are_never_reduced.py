@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,7 +13,6 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20340",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
 # devices = ["cpu", "cuda", "sim"]
@@ -24,7 +22,6 @@
 # finds = ["gradients_differ_unfrozen"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "wrap with a frozen layer, and unfreeze it before the second epoch"
 # raises = "AssertionError"
 # match = [
@@ -33,7 +30,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "wrap the module anew after unfreezing"
 #
 # [tool.repro.variants.find_unused]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -25,21 +24,17 @@
 #     "https://github.com/pytorch/pytorch/issues/97030",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a trainable layer that forward never uses"
 # raises = "RuntimeError"
 # match = "Expected to have finished reduction in the prior iteration before starting a new one"
 # frames = ["parallel/distributed.py:_pre_forward", "parallel/distributed.py:forward"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "DistributedDataParallel(find_unused_parameters=True)"
 # source = "https://github.com/pytorch/pytorch/issues/68862"
 #

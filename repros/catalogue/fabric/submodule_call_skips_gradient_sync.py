@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -8,7 +7,6 @@
 # kind = "bug"
 # upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/20293"]
 # packages = ["lightning"]
-# affected = []
 # requires = ["lightning>=2.0"]
 # home = "2023-12"
 # strategies = ["ddp", "ddp_spawn"]
@@ -19,14 +17,12 @@
 # finds = ["gradients_differ_bypassed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "set up teacher and student as one module, call its student"
 # devices = ["cpu", "cuda"]
 # raises = "AssertionError"
 # match = ["expected gradient -10.0, the mean over ranks, got -4.0", "expected gradient -10.0, the mean over ranks, got -16.0"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set up the student alone; the frozen teacher is only moved"
 # devices = ["cpu", "cuda"]
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/20293"

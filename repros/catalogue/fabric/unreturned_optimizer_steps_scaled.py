@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.3", "lightning>=2.1"]
 #
 # [tool.repro]
@@ -10,30 +9,22 @@
 # upstream.reports = []
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/18510"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["scale_left_in_gradients"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "fabric.setup(model, optimizer), and then a step of the optimizer that went in"
 # raises = "AssertionError"
 # match = "four steps with the gradient 3: expected 12.0, got 12288.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a step of the optimizer that setup returned"
 # source = "https://lightning.ai/docs/fabric/stable/api/fabric_methods.html"
 #
 # [tool.repro.variants.module_alone]
 # outcome = "fails"
 # about = "fabric.setup_module(model), and an optimizer that Fabric does not know"
-# raises = "AssertionError"
-# match = "four steps with the gradient 3: expected 12.0, got 12288.0"
 # ///
 """A training with Fabric in 16-bit mixed precision makes steps that are as large as the loss scale.
 

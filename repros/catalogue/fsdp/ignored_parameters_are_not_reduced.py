@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.6"]
 #
 # [tool.repro]
@@ -12,17 +11,14 @@
 #     "https://github.com/pytorch/pytorch/issues/104494",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
 # strategies = ["fsdp", "fsdp2"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 2
 # requires = ["torch>=2.9"]  # fully_shard on a CPU
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ignore a layer, and train it with the others"
 # raises = "AssertionError"
 # match = [
@@ -31,7 +27,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "reduce the ignored gradients by hand"
 # source = "https://github.com/pytorch/pytorch/issues/98281"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.6"]
 #
 # [tool.repro]
@@ -14,23 +13,19 @@
 #     "https://github.com/pytorch/pytorch/issues/149205",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
 # strategies = ["fsdp", "fsdp2"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 2
 # requires = ["torch>=2.9"]  # fully_shard on a CPU
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "make the optimizer, then shard the model"
 # raises = "AssertionError"
 # match = "expected the weights to sum to 2.0 after eight steps, got 4.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "shard the model, then make the optimizer"
 # source = "https://pytorch.org/docs/stable/fsdp.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.6"]
 #
 # [tool.repro]
@@ -14,23 +13,19 @@
 #     "https://github.com/volcengine/verl/pull/508",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2025-11"
 # strategies = ["fsdp2"]
 # devices = ["cpu", "cuda", "sim"]
 # processes = 2
 # requires = ["torch>=2.9"]  # fully_shard on a CPU
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "each rank draws its weights with a seed of its own"
 # raises = "AssertionError"
 # match = "expected replicas that agree after a step, got 1.0 between their weights"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "broadcast the weights to the other replicas before they are sharded"
 # source = "https://github.com/pytorch/pytorch/issues/125431"
 #

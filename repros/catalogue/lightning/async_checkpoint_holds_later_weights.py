@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -13,20 +12,15 @@
 # exists = ["lightning>=1.7"]
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/13658"
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["saved_later_weights"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "AsyncCheckpointIO, and a disk slower than two training steps"
 # raises = "AssertionError"
 # match = "the checkpoint of step 1: expected weight -1.0, got -3.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the tensors are cloned before they are handed to the thread (as Lightning 2.5.4 does)"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/21079"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -14,21 +13,16 @@
 # ]
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/20327"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
 # strategies = ["ddp"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "DataLoader(batch_sampler=BatchSampler(WeightedRandomSampler(...), 4, False))"
 # raises = "AssertionError"
 # match = "expected 4 batches of 4 samples out of 0 to 3, got 16 batches of 1 out of 0 to 15"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the same as sampler and batch_size, which Lightning wraps"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/20326"
 #

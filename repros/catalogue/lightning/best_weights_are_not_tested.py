@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -15,21 +14,15 @@
 # ]
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/2215"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "trainer.test(model) after a fit with ModelCheckpoint(monitor=...)"
 # raises = "AssertionError"
 # match = "the weight that is tested: expected -2.0, of the best epoch 1, got -5.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "trainer.test(model, ckpt_path='best')"
 # source = "https://lightning.ai/docs/pytorch/stable/common/evaluation_intermediate.html"
 #
@@ -41,8 +34,6 @@
 # [tool.repro.variants.two_callbacks]
 # outcome = "fails"
 # about = "ckpt_path='best' with a second ModelCheckpoint before it, for the last epoch: the first one is asked, with a warning"
-# raises = "AssertionError"
-# match = "the weight that is tested: expected -2.0, of the best epoch 1, got -5.0"
 # ///
 """The test after a training does not use the checkpoint that was kept as the best.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -13,18 +12,15 @@
 # affected = ["lightning>=2.1"]
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 45
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "trainer.save_checkpoint under `if self.trainer.is_global_zero`"
 # finds = ["ranks_wait_apart_saving"]
 # ends = "hang"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "every rank calls trainer.save_checkpoint, which writes on rank 0 alone"
 # source = "https://github.com/ray-project/ray/issues/56997"
 #

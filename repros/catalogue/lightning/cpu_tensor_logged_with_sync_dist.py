@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -20,7 +19,6 @@
 # minimum = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a tensor made without a device is logged with sync_dist=True"
 # finds = ["collective_device_logged", "crash"]
 # raises = "RuntimeError"
@@ -28,7 +26,6 @@
 # frames = ["logger_connector/result.py:compute", "logger_connector/result.py:update"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the tensor is made on self.device"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/18803"
 #

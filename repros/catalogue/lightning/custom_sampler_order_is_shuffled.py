@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -13,15 +12,12 @@
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21449"]
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/2857"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a sampler that goes from the shortest to the longest, which Lightning wraps for DDP"
 # raises = "AssertionError"
 # match = [
@@ -30,14 +26,12 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a distributed sampler with that order, which Lightning leaves as it is"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21447"
 #
 # [tool.repro.variants.unwrapped]
 # outcome = "fails"
 # about = "use_distributed_sampler=False alone: the order is kept, and each rank trains on all of the data"
-# finds = []
 # raises = "AssertionError"
 # match = "in this order, got [0, 1, 2, 3, 4, 5, 6, 7]"
 # claim = "with use_distributed_sampler=False and a sampler of one's own the data is not shuffled"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -11,21 +10,15 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/5449",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "CyclicLR(step_size_up=self.trainer.num_training_batches) in configure_optimizers"
 # raises = "AssertionError"
 # match = "the learning rate of the second batch: expected 0.325, got nan"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "trainer.estimated_stepping_batches, which loads the data to count it"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/11599"
 #

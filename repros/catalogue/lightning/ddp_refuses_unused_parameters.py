@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -20,11 +19,9 @@
 # affected = ["lightning>=2.0"]
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a trainable layer that training_step does not use"
 # raises = "RuntimeError"
 # match = [
@@ -34,7 +31,6 @@
 # frames = ["strategies/strategy.py:training_step", "strategies/ddp.py:training_step"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "strategy='ddp_find_unused_parameters_true'"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/17212"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -18,20 +17,15 @@
 # exists = ["lightning>=2.2"]
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/releases/tag/2.2.0"
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["eval_mode"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "fit a network that is in eval mode, as from_pretrained leaves it"
 # raises = "AssertionError"
 # match = "expected the batch's mean 2.0 as running mean, got 0.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "network.train() before the fit"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/releases/tag/2.2.0"
 #

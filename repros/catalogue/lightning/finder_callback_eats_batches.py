@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -16,20 +15,15 @@
 # exists = ["lightning>=1.8"]
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/13802"
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["epoch_cut_short"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "fit with the LearningRateFinder callback, which searches for 3 of 8 batches"
 # raises = "AssertionError"
 # match = "the first epoch: expected 8 batches, got 5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "Tuner.lr_find before the fit"
 # source = "https://lightning.ai/docs/pytorch/stable/advanced/training_tricks.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -17,20 +16,15 @@
 # exists = ["lightning>=1.8"]
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/13802"
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["rate_not_set"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "fit with the LearningRateFinder callback"
 # raises = "AssertionError"
 # match = "the optimizer still has 123.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "Tuner.lr_find before the fit, which then builds the optimizer anew"
 # source = "https://lightning.ai/docs/pytorch/stable/advanced/training_tricks.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -15,15 +14,10 @@
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21652"]
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/15062"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "BackboneFinetuning(train_bn=False) while the backbone is frozen"
 # claim = "train_bn: whether to make batch normalization trainable"
 # source = "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.callbacks.BackboneFinetuning.html"
@@ -31,15 +25,12 @@
 # match = "the frozen batch norm: expected bias 0.0 and running mean 0.0, got -1.0 and 2.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a subclass whose freeze_before_training hands train_bn on"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/13902"
 #
 # [tool.repro.variants.frozen_by_hand]
 # outcome = "fails"
 # about = "requires_grad_(False) on the backbone before the fit: the callback makes its batch norms trainable again"
-# raises = "AssertionError"
-# match = "the frozen batch norm: expected bias 0.0 and running mean 0.0, got -1.0 and 2.0"
 # ///
 """BackboneFinetuning leaves the batch norms of a frozen backbone trainable, whatever `train_bn` says.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1", "lightning>=2.1"]
 #
 # [tool.repro]
@@ -9,7 +8,6 @@
 # documented = "https://lightning.ai/docs/pytorch/stable/advanced/model_init.html"
 # upstream.reports = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19373"]
 # packages = ["lightning"]
-# affected = []
 # requires = ["lightning>=2.1", "torch>=2.1"]
 # exists = ["lightning>=2.1"]
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/18004"
@@ -21,7 +19,6 @@
 # minimum = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "model, data loader and fit inside init_module"
 # strategies = ["ddp"]
 # raises = "RuntimeError"
@@ -29,7 +26,6 @@
 # frames = ["utilities/init.py:__torch_function__"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "only the model is made inside init_module"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/19373"
 #

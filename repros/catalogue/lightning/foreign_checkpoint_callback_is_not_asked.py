@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0", "pytorch-lightning>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/12501",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "pytorch_lightning's ModelCheckpoint in a Trainer of lightning.pytorch"
 # requires = ["lightning>=2.6"]
 # raises = "AssertionError"
 # match = "the weight that is tested as the best: expected -2.0, of epoch 1, got -5.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "ModelCheckpoint and Trainer of lightning.pytorch"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/17048"
 #
@@ -42,7 +35,6 @@
 # outcome = "fails"
 # about = "the same in the releases from 2.1 to 2.5, whose Trainer refuses the callback"
 # requires = ["lightning>=2.1,<2.6"]
-# finds = []
 # raises = "TypeError"
 # match = "Please switch to a single import style"
 # ///

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -13,15 +12,10 @@
 #     "https://github.com/ashleve/lightning-hydra-template/issues/409",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "max_steps=10 with a manual optimisation that steps two optimizers with each batch"
 # claim = "LightningModule.global_step: total training batches seen across all epochs"
 # source = "https://lightning.ai/docs/pytorch/stable/common/lightning_module.html"
@@ -29,7 +23,6 @@
 # match = "max_steps=10: expected 10 batches, got 5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "take the counting out of one optimizer's step, anew in each training_step"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/17958"
 #
@@ -40,8 +33,6 @@
 # [tool.repro.variants.once]
 # outcome = "fails"
 # about = "the counting taken out once, in on_train_start: Lightning sets it again before each training_step"
-# raises = "AssertionError"
-# match = "max_steps=10: expected 10 batches, got 5"
 # ///
 """A training with a generator and a discriminator stops too early, and saves and logs at other steps than asked.
 

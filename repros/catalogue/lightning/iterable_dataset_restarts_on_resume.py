@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -11,20 +10,15 @@
 # packages = ["lightning"]
 # affected = ["lightning<2.0.8 or lightning>=2.1,<2.5.3"]
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["stream_begun_twice"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume at epoch 1 with a dataset that counts how often it is begun"
 # raises = "AssertionError"
 # match = "expected 1 iteration, got 2"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the same two epochs in one fit"
 # ///
 """A fit that goes on from a checkpoint calls `__iter__` of its dataset twice for the first epoch.

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -23,19 +22,14 @@
 # packages = ["lightning"]
 # affected = ["lightning>=2.1.3,<2.2 or lightning>=2.6"]
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ModelCheckpoint(monitor=..., save_last=True) in five epochs of which the second is the best"
 # raises = "AssertionError"
 # match = "last.ckpt: expected epoch 4, the last, got 1"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a second ModelCheckpoint without monitor for last.ckpt"
 # source = "https://github.com/openclimatefix/pvnet/pull/544"
 #
@@ -48,8 +42,6 @@
 # about = "save_last='link' links to the last file that was saved, in every release that has it"
 # affected = []
 # requires = ["lightning>=2.2"]
-# raises = "AssertionError"
-# match = "last.ckpt: expected epoch 4, the last, got 1"
 # claim = "save_last='link' allows accessing the latest checkpoint in a deterministic manner"
 # source = "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.callbacks.ModelCheckpoint.html"
 # ///

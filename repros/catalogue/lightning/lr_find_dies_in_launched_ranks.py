@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -12,22 +11,18 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/11089",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2023-12"
 # strategies = ["ddp_spawn", "ddp_fork", "ddp"]
 # cold = ["ddp_spawn", "ddp_fork"]
-# devices = ["cpu"]
 # processes = 2
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "Tuner.lr_find with a Trainer that launches its ranks itself"
 # strategies = ["ddp_spawn", "ddp_fork"]
 # raises = "_TunerExitException"
 # match = "_TunerExitException"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the search runs in one process, the fit in launched ranks"
 # strategies = ["ddp_spawn", "ddp_fork"]
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1", "lightning>=2.1"]
 #
 # [tool.repro]
@@ -24,7 +23,6 @@
 # minimum = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "lr_find, then fit, with one Trainer"
 # finds = ["collective_device_count", "crash"]
 # raises = "RuntimeError"
@@ -32,7 +30,6 @@
 # frames = ["logger_connector/result.py:compute"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a fresh Trainer for the fit (or Lightning 2.4)"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19814"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -18,19 +17,14 @@
 # exists = ["torch>=2.6"]
 # exists_source = "https://pytorch.org/docs/stable/notes/serialization.html"
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "Tuner.lr_find for a model with an object of a user-defined class in save_hyperparameters"
 # raises = "UnpicklingError"
 # match = "Weights only load failed"
 # frames = ["tuner/lr_finder.py:_lr_find"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the class is passed to torch.serialization.add_safe_globals before the search"
 # requires = ["torch>=2.4"]
 # source = "https://pytorch.org/docs/stable/notes/serialization.html"

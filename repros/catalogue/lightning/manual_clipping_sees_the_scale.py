@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.3", "lightning>=2.1"]
 #
 # [tool.repro]
@@ -18,15 +17,10 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/9606",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "manual_backward, clip_gradients, step, as the documentation shows it, with precision 16-mixed"
 # claim = "self.clip_gradients(opt, gradient_clip_val=0.5, gradient_clip_algorithm='norm') between manual_backward and step"
 # source = "https://lightning.ai/docs/pytorch/stable/model/manual_optimization.html"
@@ -34,7 +28,6 @@
 # match = "the step after manual clipping to a norm of 1.0: expected 1.0, got 0.001"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "clip_gradients in on_before_optimizer_step, which runs after the gradients are unscaled"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/9694"
 #

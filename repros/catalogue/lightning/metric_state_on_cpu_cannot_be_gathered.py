@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.1", "lightning>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -13,7 +12,6 @@
 # ]
 # upstream.related = ["https://github.com/Lightning-AI/torchmetrics/pull/2510"]
 # packages = ["torchmetrics"]
-# affected = []
 # requires = ["torch>=2.1"]
 # home = "2023-12"
 # strategies = ["ddp"]
@@ -22,7 +20,6 @@
 # minimum = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "compute() of a metric with compute_on_cpu=True"
 # finds = ["collective_device_metric", "crash"]
 # raises = "RuntimeError"
@@ -30,7 +27,6 @@
 # frames = ["gather_all_tensors"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a dist_sync_fn that moves each state to the device before gathering"
 # source = "https://github.com/Lightning-AI/torchmetrics/issues/2477"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -14,21 +13,15 @@
 # ]
 # upstream.related = ["https://github.com/pytorch/examples/issues/816"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "Model(lr=0.5) and fit(ckpt_path=...) of a run with lr=1.0"
 # raises = "AssertionError"
 # match = "the weight after a step with 1.0 and one with 0.5: expected -1.5, got -2.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the rate is written into the checkpoint's optimizer states in on_load_checkpoint"
 # source = "https://github.com/alex-hh/profam/pull/483"
 #
@@ -39,8 +32,6 @@
 # [tool.repro.variants.on_fit_start]
 # outcome = "fails"
 # about = "the same in on_fit_start, before the states are restored"
-# raises = "AssertionError"
-# match = "the weight after a step with 1.0 and one with 0.5: expected -1.5, got -2.0"
 # ///
 """A run that resumes with a lower learning rate goes on with the old one.
 

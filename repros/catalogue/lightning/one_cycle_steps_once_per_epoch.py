@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -16,15 +15,10 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/11599",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "return [optimizer], [OneCycleLR(total_steps=estimated_stepping_batches)], the example of that property"
 # claim = "total_steps=self.trainer.estimated_stepping_batches; return [optimizer], [scheduler]"
 # source = "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.trainer.trainer.Trainer.html"
@@ -32,23 +26,18 @@
 # match = "the highest learning rate: expected max_lr = 1.0, got 0.2057"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the scheduler in a dictionary with interval step"
 # source = "https://lightning.ai/docs/pytorch/stable/common/lightning_module.html"
 #
 # [tool.repro.variants.interval_beside]
 # outcome = "fails"
 # about = "interval step beside lr_scheduler, not in it: ignored, with a warning that names an unsupported key"
-# raises = "AssertionError"
-# match = "the highest learning rate: expected max_lr = 1.0, got 0.2057"
 # claim = "interval step in what configure_optimizers returns makes the scheduler step with each batch"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/6948"
 #
 # [tool.repro.variants.estimated_by_hand]
 # outcome = "fails"
 # about = "steps_per_epoch and epochs instead of total_steps: the same number of steps, of which one in ten is taken"
-# raises = "AssertionError"
-# match = "the highest learning rate: expected max_lr = 1.0, got 0.2057"
 # ///
 """A learning rate schedule that counts batches is stepped at the end of each epoch.
 

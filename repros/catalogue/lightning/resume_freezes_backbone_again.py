@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -16,29 +15,21 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/6891",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume in epoch 2 a run that unfroze its backbone in epoch 1"
 # raises = "AssertionError"
 # match = "the backbone after three epochs: expected -2.0, got -1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a subclass that makes the backbone trainable in on_train_start, when the epoch is known"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21901"
 #
 # [tool.repro.variants.in_on_fit_start]
 # outcome = "fails"
 # about = "the same in on_fit_start, where the restored epoch is not set yet"
-# raises = "AssertionError"
-# match = "the backbone after three epochs: expected -2.0, got -1.0"
 #
 # [tool.repro.variants.uninterrupted]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -22,19 +21,14 @@
 # exists = ["torch>=2.6"]
 # exists_source = "https://pytorch.org/docs/stable/notes/serialization.html"
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "fit with ckpt_path, for a model with an object of a user-defined class in save_hyperparameters"
 # raises = "UnpicklingError"
 # match = "Weights only load failed"
 # frames = ["_restore_modules_and_callbacks"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "fit(..., weights_only=False), for a trusted checkpoint"
 # requires = ["lightning>=2.6"]
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/21072"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -16,19 +15,15 @@
 # affected = ["lightning>=2.5.3"]
 # home = "2026-07"
 # strategies = ["ddp"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["epoch_set_too_late"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume at epoch 1 with a loader worker"
 # raises = "AssertionError"
 # match = "epoch 1: expected the order [5, 4, 2, 6, 7, 3, 1, 0], got [4, 0, 7, 3, 2, 5, 1, 6]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "without loader workers"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21938"
 #

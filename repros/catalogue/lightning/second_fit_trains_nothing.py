@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -14,21 +13,15 @@
 #     "https://github.com/AI4OPT/ML4OPF/issues/16",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "trainer.fit(first), then trainer.fit(second), with max_epochs"
 # raises = "AssertionError"
 # match = "steps of the second model: expected 4, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a Trainer for each model"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/12789"
 #
@@ -39,8 +32,6 @@
 # [tool.repro.variants.max_steps]
 # outcome = "fails"
 # about = "the same with max_steps instead of max_epochs"
-# raises = "AssertionError"
-# match = "steps of the second model: expected 4, got 0"
 # ///
 """A Trainer that has reached `max_epochs` once does not train another model.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -12,19 +11,15 @@
 # affected = ["lightning<2.6.1"]
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["epoch_not_set"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a sampler with set_epoch, which Lightning wraps for DDP"
 # raises = "AssertionError"
 # match = "expected the sampler's epochs [0, 1], got [0, 0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the module keeps its sampler and calls set_epoch for the next epoch in on_train_epoch_end"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/21454"
 #

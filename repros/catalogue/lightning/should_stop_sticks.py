@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -11,20 +10,15 @@
 # packages = ["lightning"]
 # affected = ["lightning<2.5.1"]
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["fit_without_steps"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "stop the first fit with trainer.should_stop, then fit again for one more epoch"
 # raises = "AssertionError"
 # match = "the second fit: expected 4 steps, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "trainer.should_stop = False before the second fit"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/18727"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -15,13 +14,11 @@
 # affected = ["lightning<2.6"]
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 # finds = ["gradients_differ_static_graph"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "manual optimisation under DDPStrategy(static_graph=True)"
 # raises = "AssertionError"
 # match = [
@@ -30,7 +27,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "static_graph left off (or Lightning 2.6)"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/21251"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -15,22 +14,16 @@
 # ]
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21106"]
 # packages = ["lightning"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["scored_before_validation"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ModelCheckpoint(monitor=..., every_n_train_steps=2), with a validation every second batch"
 # raises = "AssertionError"
 # match = "the best checkpoint: expected step 4, where val was 1.0, got 6"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "without every_n_train_steps the checkpoint is saved as a validation ends"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/14431"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -16,12 +15,10 @@
 # exists_source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19918"
 # home = "2023-12"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 60
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "training_step returns None for one batch of rank 1"
 # finds = ["ranks_wait_apart_epoch"]
 # requires = ["lightning<2.3"]
@@ -36,7 +33,6 @@
 # match = "Skipping the `training_step` by returning None in distributed training is not supported"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "instead of None, a loss that uses every parameter and changes none"
 #
 # [tool.repro.variants.agreed]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -15,21 +14,17 @@
 # ]
 # upstream.related = ["https://github.com/Lightning-Universe/lightning-bolts/issues/140"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "random_split without a generator in LightningDataModule.setup"
 # raises = "AssertionError"
 # match = "samples that one rank trains on and another validates on: expected 0, got 6"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "random_split with a seeded generator"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/18638"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -15,21 +14,17 @@
 #     "https://github.com/rmchurch/disruptcnn/issues/3",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ReduceLROnPlateau monitors a value that each rank logs for itself"
 # raises = "AssertionError"
 # match = "expected the weights [-4.0, -4.0], equal on both ranks, got [-4.0, -2.11]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "self.log(..., sync_dist=True)"
 # source = "https://lightning.ai/docs/pytorch/stable/accelerators/accelerator_prepare.html"
 #

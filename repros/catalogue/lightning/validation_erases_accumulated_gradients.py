@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -11,20 +10,15 @@
 # packages = ["lightning"]
 # affected = ["lightning<2.1"]
 # home = "2023-05"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["gradients_erased"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "validate after every batch, step after every second"
 # raises = "AssertionError"
 # match = "expected gradient 2.0, the mean of 1 and 3, got 1.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "validate where the optimizer has just stepped: val_check_interval a multiple of accumulate_grad_batches"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/18713"
 # ///

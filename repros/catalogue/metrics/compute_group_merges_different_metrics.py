@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -15,22 +14,15 @@
 # ]
 # upstream.related = ["https://github.com/Lightning-AI/torchmetrics/pull/1896"]
 # packages = ["torchmetrics"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "accuracies with thresholds 0.5 and 0.9, whose first batch has clear scores only"
 # raises = "AssertionError"
 # match = "expected accuracies 1.0 and 0.3333 for thresholds 0.5 and 0.9, got 1.0 and 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "compute_groups=False"
 # source = "https://github.com/Lightning-AI/torchmetrics/issues/1890"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -17,20 +16,14 @@
 # packages = ["torchmetrics"]
 # affected = ["torchmetrics>=1.2.1,<1.4.1"]
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "precision and recall of one batch, computed twice: for a log and for a report"
 # raises = "AssertionError"
 # match = "expected precision 1.0 and recall 0.25, got 1.0 and 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "compute_groups=False"
 # source = "https://github.com/Lightning-AI/torchmetrics/issues/2570"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -15,22 +14,15 @@
 #     "https://github.com/JishengBai/ICME2024ASC/issues/3",
 # ]
 # packages = ["torchmetrics"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "MulticlassAccuracy instead of Accuracy(task='multiclass')"
 # raises = "AssertionError"
 # match = "expected accuracy 0.75, 3 of 4 samples, got 0.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "average='micro'"
 # source = "https://github.com/microsoft/hi-ml/pull/671"
 #
@@ -42,8 +34,6 @@
 # [tool.repro.variants.functional]
 # outcome = "fails"
 # about = "functional.classification.multiclass_accuracy"
-# raises = "AssertionError"
-# match = "expected accuracy 0.75, 3 of 4 samples, got 0.5"
 #
 # [tool.repro.variants.functional_wrapper]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -14,30 +13,23 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/transformers/pull/4243"]
 # packages = ["lightning"]
-# affected = []
 # home = "2024-03"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "five samples on two ranks, gathered and flattened"
 # raises = "AssertionError"
 # match = "expected the samples [0, 1, 2, 3, 4], got [0, 2, 4, 1, 3, 0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "take the ranks in turn, and cut what is more than the data set has"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/issues/702"
 #
 # [tool.repro.variants.cat_metric]
 # outcome = "fails"
 # about = "torchmetrics' CatMetric, which gathers by itself"
-# raises = "AssertionError"
-# match = "expected the samples [0, 1, 2, 3, 4], got [0, 2, 4, 1, 3, 0]"
 #
 # [tool.repro.variants.cut_only]
 # outcome = "fails"

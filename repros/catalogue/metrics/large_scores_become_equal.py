@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -16,22 +15,15 @@
 #     "https://github.com/Lightning-AI/torchmetrics/pull/3438",
 # ]
 # packages = ["torchmetrics"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "scores from 97 to 100, the lowest for the only negative sample"
 # raises = "AssertionError"
 # match = "expected AUROC 1.0, got 0.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "one constant is subtracted from all scores, which keeps their order"
 # source = "https://github.com/Lightning-AI/torchmetrics/pull/3420"
 #
@@ -43,8 +35,6 @@
 # [tool.repro.variants.double]
 # outcome = "fails"
 # about = "the scores in float64: the sigmoid of 37 and more is 1 there, too"
-# raises = "AssertionError"
-# match = "expected AUROC 1.0, got 0.5"
 # claim = "more precision keeps the scores apart"
 # source = "https://github.com/Lightning-AI/torchmetrics/issues/2819"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -17,22 +16,15 @@
 #     "https://github.com/unit8co/darts/issues/2390",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "self.log of what the metric returns for the batch"
 # raises = "AssertionError"
 # match = "expected F1 0.8889 of all samples, got 0.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "self.log of the metric object, which Lightning computes at the end of the epoch"
 # source = "https://lightning.ai/docs/torchmetrics/stable/pages/lightning.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -17,22 +16,15 @@
 #     "https://github.com/open-edge-platform/anomalib/issues/2003",
 # ]
 # packages = ["torchmetrics"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "BinaryAccuracy updated with one logit at a time"
 # raises = "AssertionError"
 # match = "expected 1.0 as for all logits at once, got 0.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the sigmoid is taken before each update"
 # source = "https://github.com/Lightning-AI/torchmetrics/issues/2195"
 #

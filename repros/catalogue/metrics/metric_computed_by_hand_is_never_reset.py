@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -15,16 +14,10 @@
 #     "https://github.com/haven-jeon/KoGPT2-subtasks/pull/1",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "self.log of compute() at the end of each validation"
 # raises = "AssertionError"
 # match = "expected accuracies 0.0 and 1.0 of two epochs, got 0.0 and 0.5"
@@ -32,7 +25,6 @@
 # source = "https://lightning.ai/docs/torchmetrics/stable/pages/lightning.html"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "reset() after compute()"
 # source = "https://lightning.ai/docs/torchmetrics/stable/pages/lightning.html"
 #
@@ -44,8 +36,6 @@
 # [tool.repro.variants.logged_value]
 # outcome = "fails"
 # about = "the value is logged in each step as well, which gives Lightning a number and not the metric"
-# raises = "AssertionError"
-# match = "expected accuracies 0.0 and 1.0 of two epochs, got 0.0 and 0.5"
 # ///
 """The metric of a validation is that of all validations so far.
 

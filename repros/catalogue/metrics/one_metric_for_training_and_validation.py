@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -16,22 +15,15 @@
 #     "https://github.com/ashleve/lightning-hydra-template/issues/239",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "one BinaryAccuracy, logged by both steps"
 # raises = "AssertionError"
 # match = "expected accuracies 1.0 in training and 0.0 in validation, got 0.0 and 0.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a metric of its own for each step"
 # source = "https://lightning.ai/docs/torchmetrics/stable/pages/overview.html"
 #
@@ -51,8 +43,6 @@
 # [tool.repro.variants.shared_collections]
 # outcome = "fails"
 # about = "two MetricCollections with prefixes of their own, made from one metric"
-# raises = "AssertionError"
-# match = "expected accuracies 1.0 in training and 0.0 in validation, got 0.0 and 0.5"
 # ///
 """A metric that training and validation share gives wrong values for both.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -13,22 +12,15 @@
 # ]
 # upstream.related = ["https://github.com/pytorch/ignite/pull/3836"]
 # packages = ["torchmetrics"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "float32 targets between 9997 and 10003"
 # raises = "AssertionError"
 # match = "expected R2 0.75, got 0.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "subtract one constant from predictions and targets, which does not change R2"
 # source = "https://github.com/Lightning-AI/torchmetrics/issues/3077"
 #
@@ -53,8 +45,6 @@
 # [tool.repro.variants.explained_variance]
 # outcome = "fails"
 # about = "ExplainedVariance, which has the same sums"
-# raises = "AssertionError"
-# match = "expected R2 0.75, got 0.0"
 # ///
 """R2 of a good regression is 0, larger than 1, or very negative.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -12,22 +11,17 @@
 #     "https://github.com/Deci-AI/super-gradients/pull/446",
 # ]
 # packages = ["torchmetrics"]
-# affected = []
 # home = "2024-03"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a mean whose number of samples is a plain attribute"
 # raises = "AssertionError"
 # match = "expected the mean 0.1 over ten samples, got 0.1111"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "add_state for the sum and for the number, each with dist_reduce_fx='sum'"
 # source = "https://lightning.ai/docs/torchmetrics/stable/pages/implement.html"
 #

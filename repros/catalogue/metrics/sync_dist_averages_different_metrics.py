@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0", "torchmetrics>=1.0"]
 #
 # [tool.repro]
@@ -19,16 +18,12 @@
 #     "https://github.com/EvolvingLMMs-Lab/lmms-eval/pull/1089",
 # ]
 # packages = ["lightning"]
-# affected = []
 # home = "2025-11"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a score for each class, logged by the rank that has met it"
 # raises = "AssertionError"
 # match = [
@@ -37,7 +32,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a metric object for each class, logged by all ranks in one order, whether they have met the class or not"
 # source = "https://github.com/Lightning-AI/pytorch-lightning/pull/19917"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
@@ -12,22 +11,17 @@
 # ]
 # upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/pull/21839"]
 # packages = ["lightning"]
-# affected = []
 # home = "2026-07"
 # strategies = ["ddp"]
-# devices = ["cpu"]
 # processes = 2
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "two samples on rank 0 and one on rank 1, each with the score 1"
 # raises = "AssertionError"
 # match = "expected the mean 1.0 of three scores of 1.0, got 1.5"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a MeanMetric with the batch sizes as weights, logged as an object"
 #
 # [tool.repro.variants.as_sums]
@@ -37,8 +31,6 @@
 # [tool.repro.variants.batch_size]
 # outcome = "fails"
 # about = "batch_size= names the same number"
-# raises = "AssertionError"
-# match = "expected the mean 1.0 of three scores of 1.0, got 1.5"
 # claim = "the right batch_size gives the right mean"
 # source = "https://lightning.ai/docs/pytorch/stable/extensions/logging.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/pytorch/torchtune/issues/1791",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "pass the layer's dropout rate, and evaluate the layer in eval mode"
 # raises = "AssertionError"
 # match = "expected 0 of 64 outputs of an evaluation to differ from 1.0, got 64"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "pass the rate in train mode alone"
 # source = "https://github.com/pytorch/pytorch/issues/124464"
 #

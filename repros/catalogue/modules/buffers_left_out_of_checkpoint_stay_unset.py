@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/pytorch/pytorch/issues/114299",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "build on meta, to_empty, and load the state dict"
 # raises = "AssertionError"
 # match = "expected the buffer [1.0, 2.0], got [7.0, 7.0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "compute such buffers again after the load"
 #
 # [tool.repro.variants.persistent]

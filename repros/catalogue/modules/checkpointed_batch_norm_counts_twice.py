@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -15,22 +14,16 @@
 #     "https://github.com/gpleiss/efficient_densenet_pytorch/issues/73",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "checkpoint a BatchNorm with the default momentum, 0.1"
 # raises = "AssertionError"
 # match = "expected a running mean of 0.2, got 0.38"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the momentum of which two updates make one: 1 - sqrt(1 - 0.1)"
 # source = "https://github.com/gpleiss/efficient_densenet_pytorch/issues/73"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/tianweiy/CenterPoint/issues/168",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "requires_grad_(False) on the backbone, then an epoch in train mode"
 # raises = "AssertionError"
 # match = "expected the backbone's running mean to stay 0.0, got 0.2"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a model whose train() leaves the backbone in eval mode"
 # source = "https://github.com/pytorch/pytorch/issues/66073"
 #

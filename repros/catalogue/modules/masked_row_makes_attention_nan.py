@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/pytorch/pytorch/issues/160064",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "mask every key of one sample of a batch; weights asked for, as by default"
 # raises = "AssertionError"
 # match = "expected 0 outputs of NaN, got 2"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "leave each sample one key that is not masked"
 #
 # [tool.repro.variants.without_weights]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -12,22 +11,17 @@
 # ]
 # upstream.related = ["https://github.com/pytorch/pytorch/pull/59564"]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["spectral_norm_not_estimated"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "evaluate a network of one layer with nn.utils.spectral_norm before it is trained"
 # raises = "AssertionError"
 # match = "expected outputs of 1.0, got 28.4"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "call it once in train mode first"
 # source = "https://github.com/pytorch/pytorch/issues/51800"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -16,22 +15,16 @@
 #     "https://github.com/pytorch/pytorch/issues/68425",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "mask the output of a square root: where(x > 0, sqrt(x), 0)"
 # raises = "AssertionError"
 # match = "expected the gradient 0.0 where the input is masked, got nan"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "mask the input as well, so that the other branch has a finite gradient"
 # source = "https://github.com/pytorch/pytorch/issues/68425"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/pytorch/torchtune/issues/2254",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "100 steps of AdamW with lr 0.001 on a weight of 1 in bfloat16"
 # raises = "AssertionError"
 # match = "expected the weight 0.9 after 100 steps, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "weights in float32, which the computation casts"
 #
 # [tool.repro.variants.master_weights]

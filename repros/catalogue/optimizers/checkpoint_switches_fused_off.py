@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -10,16 +9,13 @@
 # upstream.introduced_by = ["https://github.com/pytorch/pytorch/pull/88015"]
 # upstream.related = ["https://github.com/ultralytics/ultralytics/pull/25375"]
 # packages = ["torch"]
-# affected = []
 # exists = ["torch>=1.13"]
 # exists_source = "https://github.com/pytorch/pytorch/pull/81705"
 # home = "2026-07"
 # strategies = ["fused_adamw"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "build the optimizer with fused=True and load a checkpoint of an unfused one"
 # raises = "AssertionError"
 # match = [
@@ -29,7 +25,6 @@
 # frames = ["_single_tensor_adam", "_multi_tensor_adam", "_single_tensor_adamw", "_multi_tensor_adamw"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "write fused=True into the checkpoint's groups before loading"
 # source = "https://github.com/ultralytics/ultralytics/pull/25375"
 #

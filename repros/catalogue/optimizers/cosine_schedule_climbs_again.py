@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,17 @@
 #     "https://github.com/sthalles/SimCLR/issues/8",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["schedule_turns"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "T_max in epochs, and a step for each of ten batches"
 # raises = "AssertionError"
 # match = "expected the learning rate to end at 0.0, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "T_max in the steps that the schedule makes"
 # source = "https://github.com/skorch-dev/skorch/issues/610"
 #

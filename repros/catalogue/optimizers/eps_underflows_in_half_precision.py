@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.2"]
 #
 # [tool.repro]
@@ -12,22 +11,16 @@
 #     "https://github.com/afiaka87/glide-finetune/issues/5",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "one step with the default eps of 1e-8 on a gradient of zero"
 # raises = "AssertionError"
 # match = "expected the weight 1.0 after a step without gradient, got nan"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "an eps that float16 can hold"
 # source = "https://github.com/pytorch/pytorch/issues/8860"
 #

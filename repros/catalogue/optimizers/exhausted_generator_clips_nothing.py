@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/ShusenTang/Dive-into-DL-PyTorch/issues/101",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "keep model.parameters() and clip what it yields at each step"
 # raises = "AssertionError"
 # match = "expected a step of 1.0, the limit of the norm, got 5.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "keep a list of the parameters"
 # source = "https://github.com/pytorch/torchtitan/pull/1258"
 #

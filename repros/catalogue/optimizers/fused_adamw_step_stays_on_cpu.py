@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -22,10 +21,8 @@
 # home = "2023-05"
 # strategies = ["fused_adamw"]
 # devices = ["cuda", "sim"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume from a checkpoint loaded with map_location='cpu'"
 # finds = ["state_step_device", "crash"]
 # raises = "RuntimeError"
@@ -33,7 +30,6 @@
 # frames = ["_fused_adamw"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "move every step counter to its parameter's device after loading (or torch 2.1)"
 # source = "https://github.com/pytorch/pytorch/pull/102619"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -8,24 +7,20 @@
 # kind = "bug"
 # upstream.reports = ["https://github.com/LibreYOLO/libreyolo/pull/771"]
 # packages = ["torch"]
-# affected = []
 # exists = ["torch>=2.3"]
 # exists_source = "https://github.com/pytorch/pytorch/pull/116585"
 # home = "2026-07"
 # strategies = ["fused_sgd"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["state_uninitialised"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "SGD(momentum=0.5, fused=True) under a GradScaler whose first scale overflows"
 # raises = "AssertionError"
 # match = "expected weight -2.0 after the first step that was not skipped, got nan"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "switch fused off"
 # source = "https://github.com/LibreYOLO/libreyolo/pull/771"
 #

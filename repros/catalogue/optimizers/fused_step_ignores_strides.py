@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -13,24 +12,19 @@
 #     "https://github.com/pytorch/pytorch/issues/110758",
 # ]
 # packages = ["torch"]
-# affected = []
 # exists = ["torch>=2.4"]
 # exists_source = "https://docs.pytorch.org/docs/2.3/generated/torch.optim.AdamW.html"
 # home = "2026-07"
 # strategies = ["fused_sgd"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["state_strides"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume in channels_last from a checkpoint of a training in the default layout"
 # raises = "AssertionError"
 # match = "expected weights [-2.0, -4.0, -6.0, -8.0], got [-2.0, -5.0, -5.0, -8.0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "give the loaded momenta the layout of their parameters"
 #
 # [tool.repro.variants.unfused]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -19,22 +18,17 @@
 #     "https://github.com/tenstorrent/tt-blacksmith/pull/711",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["gradients_not_zeroed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "backward and step, eight times"
 # raises = "AssertionError"
 # match = "expected weight -8.0 after eight steps, got -36.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "zero the optimizer's gradients before each backward"
 # source = "https://pytorch.org/tutorials/recipes/recipes/zeroing_out_gradients.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/12141",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "add a group with the base learning rate, 1, after the first of 100 warm-up steps from 0.01"
 # raises = "AssertionError"
 # match = "expected both groups to end at [1.0, 1.0], got [1.0, 50.25]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "add it with the rate that the first group has now"
 #
 # [tool.repro.variants.added_before]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,20 +13,15 @@
 # packages = ["torch"]
 # affected = ["torch>=2.4"]
 # home = "2025-11"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a scheduler with a rate of its own for each of two groups that share a tensor"
 # raises = "AssertionError"
 # match = "expected the learning rates [0.25, 1.0], got [1.0, 1.0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "learning rates as numbers"
 #
 # [tool.repro.variants.a_tensor_each]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -15,30 +14,21 @@
 #     "https://github.com/pytorch/pytorch/pull/149312",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume at a milestone: load the optimizer, then make StepLR with last_epoch"
 # raises = "AssertionError"
 # match = "rates of epochs 2 to 4: expected [0.5, 0.5, 0.25], got [0.25, 0.25, 0.125]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "make StepLR without last_epoch, and load the states of both"
 # source = "https://pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LRScheduler.html"
 #
 # [tool.repro.variants.milestones]
 # outcome = "fails"
 # about = "the same with MultiStepLR"
-# raises = "AssertionError"
-# match = "rates of epochs 2 to 4: expected [0.5, 0.5, 0.25], got [0.25, 0.25, 0.125]"
 #
 # [tool.repro.variants.from_base_rate]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -15,20 +14,14 @@
 #     "https://github.com/mozilla/TTS/issues/57",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "make the optimizer, make StepLR with last_epoch, load the optimizer"
 # raises = "KeyError"
 # match = "param 'initial_lr' is not specified in param_groups[0] when resuming"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "load the optimizer first: its state has initial_lr"
 # source = "https://pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LRScheduler.html"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,20 +12,16 @@
 # exists = ["torch>=2.1"]
 # exists_source = "https://github.com/pytorch/pytorch/pull/106082"
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
 # finds = ["state_reused", "state_shared"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load one state dict, step, and load it again"
 # raises = "AssertionError"
 # match = "the second roll-back: expected momentum 1.0, got 3.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "load a deep copy"
 #
 # [tool.repro.variants.copied]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/pytorch/torchtitan/issues/4615",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load the state of an optimizer that keeps its moments in float32"
 # raises = "AssertionError"
 # match = "expected the second moment 0.999, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "put the state of the checkpoint back after the load"
 # source = "https://github.com/pytorch/torchtitan/issues/4615"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/bmaltais/kohya_ss/issues/1924",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resume with a tenth of the learning rate, and load both states"
 # raises = "AssertionError"
 # match = "expected the learning rate 0.0729, got 0.729"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set the groups' rates and the scheduler's base rates after loading"
 #
 # [tool.repro.variants.set_on_the_optimizer]

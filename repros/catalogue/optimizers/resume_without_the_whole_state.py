@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
@@ -13,23 +12,17 @@
 #     "https://github.com/huggingface/transformers/issues/17032",
 # ]
 # packages = ["torch"]
-# affected = []
 # requires = ["torch>=2.4"]  # float16 layers and GradScaler on the CPU
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["scaler_not_restored", "schedule_not_restored"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "the checkpoint has the model's and the optimizer's state"
 # raises = "AssertionError"
 # match = "the resumed epoch: expected weight -1.109375, got -1.25"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "it also has the scaler's and the scheduler's state, the epoch, and the state of the random generator"
 # source = "https://pytorch.org/tutorials/recipes/recipes/amp_recipe.html"
 #

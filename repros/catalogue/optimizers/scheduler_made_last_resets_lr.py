@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -12,22 +11,16 @@
 #     "https://github.com/pytorch/pytorch/issues/119168",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["rate_reset"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load the optimizer, make OneCycleLR, load it"
 # raises = "AssertionError"
 # match = "expected learning rate 0.097, got 0.004"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "make OneCycleLR first, then load both"
 # source = "https://github.com/pytorch/pytorch/issues/65342"
 # ///

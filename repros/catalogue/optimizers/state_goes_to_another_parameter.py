@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/pytorch/pytorch/issues/6031",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load the state into an optimizer whose two parameters stand the other way round"
 # raises = "AssertionError"
 # match = "expected the momenta [1.0, 2.0], got [2.0, 1.0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "give the optimizer its parameters in the order of their names"
 #
 # [tool.repro.variants.named_parameters]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -14,14 +13,11 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19225",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2026-07"
 # strategies = ["adamw", "fused_adamw"]
 # devices = ["cuda", "sim"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "load the optimizer's state, then move the model"
 # finds = ["state_device", "crash"]
 # strategies = ["adamw"]
@@ -42,7 +38,6 @@
 # ]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # strategies = ["adamw"]
 # about = "move the model, then load the optimizer's state"
 # source = "https://github.com/pytorch/pytorch/issues/2830"

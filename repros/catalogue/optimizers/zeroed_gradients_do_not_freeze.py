@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
@@ -12,22 +11,16 @@
 #     "https://github.com/neuralmagic/sparseml/pull/965",
 # ]
 # packages = ["torch"]
-# affected = []
 # home = "2023-12"
-# strategies = ["auto"]
 # devices = ["cpu", "cuda", "sim"]
-# processes = 1
 # silent = true
-# finds = []
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "train one step, then zero the gradients before each step"
 # raises = "AssertionError"
 # match = "expected the frozen weight to stay 0.9, got 0.729"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set the gradients to None"
 # source = "https://pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html"
 #

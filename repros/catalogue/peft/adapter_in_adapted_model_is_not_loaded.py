@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "peft>=0.10"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/peft/pull/2118"]
 # packages = ["peft"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_not_loaded"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "get_peft_model, then PeftModel.from_pretrained on what it returned"
 # raises = "AssertionError"
 # match = "expected the loaded lora_B 3.0, got 0.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "PeftModel.from_pretrained on the base model"
 # source = "https://github.com/huggingface/peft/issues/2115"
 #
@@ -37,8 +30,6 @@
 # outcome = "fails"
 # about = "the other way round, as a resumed training that wraps the loaded model: it begins with a new adapter"
 # finds = ["adapter_replaced"]
-# raises = "AssertionError"
-# match = "expected the loaded lora_B 3.0, got 0.0"
 #
 # [tool.repro.variants.load_adapter]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "peft>=0.10"]
 #
 # [tool.repro]
@@ -14,29 +13,21 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/peft/pull/2313"]
 # packages = ["peft"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "the base as a reference beside the adapted model"
 # raises = "AssertionError"
 # match = "expected the base model's output 2.0, got 5.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a deep copy made before"
 # source = "https://github.com/huggingface/peft/issues/940"
 #
 # [tool.repro.variants.base_asked_back]
 # outcome = "fails"
 # about = "model.get_base_model(), which is that object"
-# raises = "AssertionError"
-# match = "expected the base model's output 2.0, got 5.0"
 #
 # [tool.repro.variants.adapter_disabled]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.39", "peft>=0.10"]
 #
 # [tool.repro]
@@ -16,28 +15,21 @@
 # packages = ["transformers"]
 # affected = ["transformers<5"]
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_checkpointed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "gradient_checkpointing_enable() after get_peft_model, and a trained head"
 # raises = "AssertionError"
 # match = "expected 2 matrices of LoRA with a gradient, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "enable_input_require_grads as well"
 # source = "https://github.com/locuslab/open-unlearning/issues/178"
 #
 # [tool.repro.variants.explicit]
 # outcome = "fails"
 # about = "the same with use_reentrant=True, which is the default"
-# raises = "AssertionError"
-# match = "expected 2 matrices of LoRA with a gradient, got 0"
 #
 # [tool.repro.variants.not_reentrant]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36", "peft>=0.10"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/huggingface/peft/issues/876",
 # ]
 # packages = ["peft"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["head_not_saved"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "LoraConfig without task_type"
 # raises = "AssertionError"
 # match = "expected 1 trained and 1 saved head, got 0 and 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = 'task_type = "SEQ_CLS"'
 #
 # [tool.repro.variants.head_named]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36", "peft>=0.10"]
 #
 # [tool.repro]
@@ -16,30 +15,22 @@
 #     "https://github.com/huggingface/peft/issues/2299",
 # ]
 # packages = ["peft"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_frozen_by_preparation"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "get_peft_model, then prepare_model_for_kbit_training"
 # raises = "AssertionError"
 # match = "expected 4 trainable parameters with a gradient, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "prepare_model_for_kbit_training first"
 # source = "https://huggingface.co/docs/peft/developer_guides/quantization"
 #
 # [tool.repro.variants.prepared_twice]
 # outcome = "fails"
 # about = "in the right order, and once more on the adapted model, as trl's SFTTrainer did with a PeftModel"
-# raises = "AssertionError"
-# match = "expected 4 trainable parameters with a gradient, got 0"
 # source = "https://github.com/huggingface/trl/issues/3926"
 # claim = "the trainer prepares the quantised model that it is given"
 #

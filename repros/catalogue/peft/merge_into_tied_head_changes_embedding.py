@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36", "peft>=0.10"]
 #
 # [tool.repro]
@@ -17,30 +16,22 @@
 #     "https://github.com/huggingface/peft/pull/2972",
 # ]
 # packages = ["peft"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["merge_changes_shared_weight"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "lm_head as a target of a model with tie_word_embeddings, then merge_and_unload"
 # raises = "AssertionError"
 # match = "expected logits that merging changes by 0.0, got 3.54"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "before the adapter, a weight of its own for the head"
 # source = "https://github.com/huggingface/peft/issues/2018"
 #
 # [tool.repro.variants.untied_in_config]
 # outcome = "fails"
 # about = "tie_word_embeddings = False in the configuration of the loaded model, whose weights stay shared"
-# raises = "AssertionError"
-# match = "expected logits that merging changes by 0.0, got 3.54"
 #
 # [tool.repro.variants.tying_ensured]
 # outcome = "fails"

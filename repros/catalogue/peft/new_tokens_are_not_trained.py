@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.39", "peft>=0.10"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/unslothai/unsloth/issues/237",
 # ]
 # packages = ["peft"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["new_tokens_frozen"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "resize_token_embeddings, then LoRA on the attention"
 # raises = "AssertionError"
 # match = "expected the new token's 2 rows to be trained, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = 'modules_to_save = ["embed_tokens", "lm_head"]'
 # source = "https://github.com/huggingface/peft/issues/334"
 #
@@ -50,8 +43,6 @@
 # [tool.repro.variants.saved_only]
 # outcome = "fails"
 # about = "save_embedding_layers=True, which saves both layers and trains neither"
-# raises = "AssertionError"
-# match = "expected the new token's 2 rows to be trained, got 0"
 # ///
 """A vocabulary is extended, LoRA is trained, and the new tokens mean nothing.
 

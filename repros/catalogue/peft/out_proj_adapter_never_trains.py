@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "peft>=0.10"]
 #
 # [tool.repro]
@@ -15,22 +14,16 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/peft/pull/1324"]
 # packages = ["peft"]
-# affected = []
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_bypassed"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = 'target_modules = ["out_proj", "linear1"] of a TransformerEncoderLayer'
 # raises = "AssertionError"
 # match = "expected at least 2 trained layers, got 1"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = 'the attention itself as a target: ["self_attn", "linear1"]'
 # source = "https://github.com/huggingface/peft/pull/1324"
 # requires = ["peft>=0.15"]
@@ -38,8 +31,6 @@
 # [tool.repro.variants.full_name]
 # outcome = "fails"
 # about = 'the layer by its full name: "self_attn.out_proj"'
-# raises = "AssertionError"
-# match = "expected at least 2 trained layers, got 1"
 #
 # [tool.repro.variants.called_as_module]
 # outcome = "passes"

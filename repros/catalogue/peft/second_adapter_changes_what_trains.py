@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "peft>=0.10"]
 #
 # [tool.repro]
@@ -15,20 +14,15 @@
 # packages = ["peft"]
 # affected = ["peft<0.21"]
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_switched"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a frozen adapter, then load_adapter with is_trainable=True"
 # raises = "AssertionError"
 # match = "expected 2 trained matrices of the adapter other, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set_adapter with the loaded adapter's name"
 # source = "https://github.com/huggingface/peft/issues/3580"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "peft>=0.10"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/adapter-hub/adapters/issues/260",
 # ]
 # packages = ["peft"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_not_in_optimizer"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "an optimizer over the parameters that require gradients, then set_adapter"
 # raises = "AssertionError"
 # match = "expected the second adapter's lora_B to be -1.0, got 0.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "set_adapter first, then the optimizer"
 #
 # [tool.repro.variants.all_parameters]
@@ -38,8 +31,6 @@
 # [tool.repro.variants.gradients_by_hand]
 # outcome = "fails"
 # about = "requires_grad = True on the second adapter after set_adapter, which has done that already"
-# raises = "AssertionError"
-# match = "expected the second adapter's lora_B to be -1.0, got 0.0"
 # claim = "setting requires_grad to True makes the second adapter train"
 # source = "https://github.com/huggingface/peft/issues/1303"
 # ///

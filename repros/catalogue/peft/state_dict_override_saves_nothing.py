@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "peft>=0.10"]
 #
 # [tool.repro]
@@ -19,20 +18,15 @@
 # packages = ["peft"]
 # affected = ["peft<0.20"]
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["adapter_saved_empty"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "state_dict returns get_peft_model_state_dict, as in alpaca-lora's finetune.py"
 # raises = "AssertionError"
 # match = "expected 8 saved numbers, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "no override: save_pretrained picks the adapter's weights itself"
 # source = "https://github.com/tloen/alpaca-lora/issues/539"
 #
@@ -47,8 +41,6 @@
 # [tool.repro.variants.without_safetensors]
 # outcome = "fails"
 # about = "safe_serialization=False: an empty adapter_model.bin"
-# raises = "AssertionError"
-# match = "expected 8 saved numbers, got 0"
 # ///
 """A training that copied a snippet from alpaca-lora saves nothing.
 

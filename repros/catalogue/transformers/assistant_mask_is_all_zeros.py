@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.43"]
 #
 # [tool.repro]
@@ -14,25 +13,19 @@
 #     "https://github.com/huggingface/trl/pull/4201",
 # ]
 # packages = ["transformers"]
-# affected = []
 # requires = ["transformers>=4.43"]
 # exists = ["transformers>=4.43"]
 # exists_source = "https://github.com/huggingface/transformers/pull/30650"
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["assistant_mask_empty"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a template as most models have it, and return_assistant_tokens_mask=True"
 # raises = "AssertionError"
 # match = "the mask: expected [0, 0, 1, 1], got [0, 0, 0, 0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a template with {% generation %} round the answer"
 # source = "https://github.com/huggingface/transformers/pull/30650"
 #

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -16,19 +15,14 @@
 # packages = ["transformers"]
 # affected = ["transformers>=5"]
 # home = "2026-07"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "from_pretrained of a checkpoint in bfloat16, and 100 steps of AdamW with lr 0.001"
 # raises = "AssertionError"
 # match = "the weight after 100 steps: expected 0.9, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "from_pretrained(torch_dtype=torch.float32)"
 # source = "https://github.com/huggingface/trl/issues/3910"
 #
@@ -39,8 +33,6 @@
 # [tool.repro.variants.mixed_precision]
 # outcome = "fails"
 # about = "TrainingArguments(bf16=True): autocast computes in bfloat16, and the weights stay what they are"
-# raises = "AssertionError"
-# match = "the weight after 100 steps: expected 0.9, got 1.0"
 # ///
 """A model is tuned from a checkpoint that was saved in bfloat16.
 

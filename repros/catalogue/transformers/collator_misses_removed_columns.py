@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -14,21 +13,15 @@
 # ]
 # upstream.introduced_by = ["https://github.com/huggingface/transformers/pull/17166"]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a collator that multiplies each sample by its weight, 1 where the sample has none"
 # raises = "AssertionError"
 # match = "the weight after one step: expected -0.2, got -0.1"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "remove_unused_columns=False"
 # source = "https://github.com/huggingface/transformers/pull/38091"
 #
@@ -40,8 +33,6 @@
 # [tool.repro.variants.kwargs_in_forward]
 # outcome = "fails"
 # about = "a forward with **kwargs: no column is called kwargs, and the weight is removed all the same"
-# raises = "AssertionError"
-# match = "the weight after one step: expected -0.2, got -0.1"
 # ///
 """A collator makes the model's inputs out of columns that the model itself does not take.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -14,22 +13,16 @@
 #     "https://github.com/huggingface/transformers/pull/26438",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["given_labels_replaced"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "the prompt's labels are -100, and DataCollatorForLanguageModeling makes the batch"
 # raises = "AssertionError"
 # match = "the labels: expected [-100, -100, 5, 2], got [3, 4, 5, 2]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "DataCollatorForSeq2Seq, which pads labels and changes none"
 # source = "https://github.com/tloen/alpaca-lora/issues/412"
 #
@@ -40,8 +33,6 @@
 # [tool.repro.variants.padded_prompt]
 # outcome = "fails"
 # about = "the prompt's labels are the padding token, which the collator would turn into -100: it does not look at them"
-# raises = "AssertionError"
-# match = "the labels: expected [-100, -100, 5, 2], got [3, 4, 5, 2]"
 # claim = "labels keep their mask if they are set to pad_token_id"
 # source = "https://github.com/oobabooga/textgen/issues/4031"
 # ///

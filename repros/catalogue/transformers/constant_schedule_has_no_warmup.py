@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/d8ahazard/sd_dreambooth_extension/pull/557",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["warmup_ignored"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "lr_scheduler_type='constant' with warmup_steps=4"
 # raises = "AssertionError"
 # match = "the rates: expected [0.0, 0.25, 0.5, 0.75, 1.0], got [1.0, 1.0, 1.0, 1.0, 1.0]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "constant_with_warmup"
 # source = "https://huggingface.co/docs/transformers/main_classes/optimizer_schedules"
 # ///

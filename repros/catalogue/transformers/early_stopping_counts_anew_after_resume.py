@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -17,30 +16,22 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/1463",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["patience_counted_anew"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "patience 3 and a score that never improves, interrupted after step 3 and resumed"
 # raises = "AssertionError"
 # match = "expected the end after step 4, got 6"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the new callback gets the old one's counter"
 # source = "https://github.com/huggingface/transformers/issues/28544"
 #
 # [tool.repro.variants.restored]
 # outcome = "fails"
 # about = "restore_callback_states_from_checkpoint=True: exists since transformers 4.41, and works since 4.45"
-# raises = "AssertionError"
-# match = "expected the end after step 4, got 6"
 # claim = "the states of callbacks are restored from the checkpoint"
 # source = "https://huggingface.co/docs/transformers/main_classes/trainer"
 # requires = ["transformers>=4.41"]

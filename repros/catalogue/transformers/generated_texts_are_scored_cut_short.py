@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -15,22 +14,16 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/transformers/issues/30361"]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["generation_cut_short"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "Seq2SeqTrainer evaluates references of 40 tokens with predict_with_generate=True"
 # raises = "AssertionError"
 # match = ["tokens to a text: expected 40 or more, got 20", "tokens to a text: expected 40 or more, got 21"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "generation_max_length=64"
 # source = "https://github.com/huggingface/transformers/pull/13339"
 #
@@ -46,8 +39,6 @@
 # [tool.repro.variants.in_the_model_configuration]
 # outcome = "fails"
 # about = "model.config.max_length = 64, which generation no longer reads; transformers 5 raises ValueError"
-# raises = "AssertionError"
-# match = ["tokens to a text: expected 40 or more, got 20", "tokens to a text: expected 40 or more, got 21"]
 # requires = ["transformers<5"]
 # claim = "model.config.max_length sets the length of evaluations during the training"
 # source = "https://github.com/huggingface/transformers/issues/12029"

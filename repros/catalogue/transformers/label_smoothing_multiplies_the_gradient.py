@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -18,19 +17,14 @@
 # exists = ["transformers>=4.46"]
 # exists_source = "https://github.com/huggingface/transformers/pull/34198"
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "label_smoothing_factor=0.5, and four batches to a step"
 # raises = "AssertionError"
 # match = "the weight after one step: expected 0.25, got 1.0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "trainer.model_accepts_loss_kwargs = False: Trainer divides by the number of steps"
 #
 # [tool.repro.variants.own_loss]

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -13,22 +12,16 @@
 #     "https://github.com/urchade/GLiNER/issues/140",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["evaluation_without_labels"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "forward(x, targets) returns a loss, and compute_metrics is given"
 # raises = "AssertionError"
 # match = "of the metrics eval_loss and eval_accuracy expected 2, got 0"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "TrainingArguments(label_names=['targets'])"
 # source = "https://github.com/huggingface/transformers/issues/21553"
 #
@@ -39,8 +32,6 @@
 # [tool.repro.variants.loss_only]
 # outcome = "fails"
 # about = "prediction_loss_only=True, which wants nothing but the loss"
-# raises = "AssertionError"
-# match = "of the metrics eval_loss and eval_accuracy expected 2, got 0"
 # ///
 """A model calls its labels something that does not contain "label".
 

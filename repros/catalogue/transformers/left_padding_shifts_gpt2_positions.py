@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -17,22 +16,16 @@
 # ]
 # upstream.related = ["https://github.com/huggingface/transformers/pull/29583"]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["padding_counts_as_positions"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a forward with input_ids and attention_mask of a text that is padded on the left"
 # raises = "AssertionError"
 # match = "expected 0.0, got 0.412"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "position_ids that count the mask, as generate() makes them"
 # source = "https://github.com/huggingface/transformers/issues/18478"
 #
@@ -44,8 +37,6 @@
 # [tool.repro.variants.pad_token_set]
 # outcome = "fails"
 # about = "pad_token_id in the model's configuration: the positions are those of before"
-# raises = "AssertionError"
-# match = "expected 0.0, got 0.412"
 # claim = "left padding, with the padding token set in GPT-2, decodes texts of several lengths in a batch"
 # source = "https://github.com/huggingface/transformers/issues/21080"
 # ///

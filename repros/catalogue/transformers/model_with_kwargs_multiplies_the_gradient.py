@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -23,19 +22,14 @@
 # exists = ["transformers>=4.46"]
 # exists_source = "https://github.com/huggingface/transformers/pull/34198"
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "forward(x, labels, **kwargs) returns the mean of its batch; four batches to a step"
 # raises = "AssertionError"
 # match = "the weight after one step: expected -0.1, got -0.4"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "the loss is a sum, divided by num_items_in_batch where Trainer gives it"
 # source = "https://github.com/huggingface/transformers/issues/47688"
 #
@@ -55,8 +49,6 @@
 # [tool.repro.variants.own_loss]
 # outcome = "fails"
 # about = "a compute_loss that calls the model itself and takes num_items_in_batch only to ignore it"
-# raises = "AssertionError"
-# match = "the weight after one step: expected -0.1, got -0.4"
 # ///
 """A model of one's own takes **kwargs in its forward, and gradients are accumulated.
 

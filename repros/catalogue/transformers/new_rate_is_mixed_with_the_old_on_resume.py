@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -17,22 +16,16 @@
 #     "https://github.com/pytorch/examples/issues/816",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["new_rate_ignored"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "linear from 0.1 is interrupted half-way and goes on with learning_rate=0.001, constant"
 # raises = "AssertionError"
 # match = "expected the rates [0.001, 0.001] and 4 steps of Adam, got [0.05, 0.1] and 4"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a callback sets the optimizer's rate and the schedule's base_lrs after the checkpoint is loaded"
 #
 # [tool.repro.variants.groups_alone]

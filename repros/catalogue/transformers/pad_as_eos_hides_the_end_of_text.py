@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -16,22 +15,16 @@
 #     "https://github.com/huggingface/open-r1/pull/494",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["end_of_text_not_learned"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "tokenizer.pad_token = tokenizer.eos_token, and DataCollatorForLanguageModeling"
 # raises = "AssertionError"
 # match = "the labels of the last tokens: expected [2, 2], got [-100, -100]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "a padding token of its own"
 # source = "https://github.com/huggingface/transformers/issues/22794"
 #
@@ -48,16 +41,12 @@
 # [tool.repro.variants.second_end]
 # outcome = "fails"
 # about = "one more end of text after each sample: it is masked like the first"
-# raises = "AssertionError"
-# match = "the labels of the last tokens: expected [2, 2], got [-100, -100]"
 # claim = "an end of text that is added to the samples by hand is learned"
 # source = "https://github.com/huggingface/blog/issues/1302"
 #
 # [tool.repro.variants.with_mask]
 # outcome = "fails"
 # about = "the samples bring an attention mask, in which the end of text counts"
-# raises = "AssertionError"
-# match = "the labels of the last tokens: expected [2, 2], got [-100, -100]"
 # ///
 """A tokenizer without a padding token pads with the end of text, as many tutorials do.
 

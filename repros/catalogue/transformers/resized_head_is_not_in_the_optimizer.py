@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -12,21 +11,15 @@
 #     "https://github.com/helpmefindaname/transformer-smaller-training-vocab/pull/3",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "the optimizer, then resize_token_embeddings"
 # raises = "AssertionError"
 # match = ["expected 2 trained layers, got 1", "expected 2 trained layers, got 0"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "resize_token_embeddings, then the optimizer"
 # source = "https://github.com/huggingface/transformers/pull/3532"
 #

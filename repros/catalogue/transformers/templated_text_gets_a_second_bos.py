@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -16,22 +15,16 @@
 #     "https://github.com/huggingface/open-r1/pull/462",
 # ]
 # packages = ["transformers"]
-# affected = []
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["second_bos"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "apply_chat_template(tokenize=False), and the tokenizer on its text"
 # raises = "AssertionError"
 # match = "the tokens: expected [1, 3, 4], got [1, 1, 3, 4]"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "add_special_tokens=False in the second call"
 # source = "https://huggingface.co/docs/transformers/chat_templating"
 #
@@ -48,8 +41,6 @@
 # [tool.repro.variants.skipped]
 # outcome = "fails"
 # about = "tokenizer.add_bos_token = False: works since transformers 5, where the tokenizer rebuilds its rule"
-# raises = "AssertionError"
-# match = "the tokens: expected [1, 3, 4], got [1, 1, 3, 4]"
 # affected = ["transformers<5"]
 # ///
 """Conversations become text with the chat template, and a data set of texts is tokenized as usual.

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
@@ -16,26 +15,19 @@
 # packages = ["transformers"]
 # affected = ["transformers<4.52"]
 # home = "2024-03"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "10 epochs of 7 batches with gradient_accumulation_steps=4"
 # raises = "AssertionError"
 # match = ["10 epochs of 7 batches: expected 70 or more, got 40", "10 epochs of 7 batches: expected 70 or more, got 35"]
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "max_steps: twice ten, since a step takes four batches and then the three that are left, or four each"
 #
 # [tool.repro.variants.dropped]
 # outcome = "fails"
 # about = "dataloader_drop_last=True drops incomplete batches, not incomplete steps"
-# raises = "AssertionError"
-# match = ["10 epochs of 7 batches: expected 70 or more, got 40", "10 epochs of 7 batches: expected 70 or more, got 35"]
 #
 # [tool.repro.variants.divided]
 # outcome = "passes"

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.44", "datasets>=3.0", "peft>=0.12", "trl>=0.11"]
 #
 # [tool.repro]
@@ -19,20 +18,15 @@
 # affected = ["trl<0.29"]
 # requires = ["trl>=0.11"]
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["reference_without_adapter"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "DPOTrainer on the PeftModel, without a ref_model"
 # raises = "AssertionError"
 # match = "expected the first loss to be 0.6931, got 0.6888"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "merge_and_unload, then a new adapter through peft_config"
 # source = "https://github.com/huggingface/trl/pull/1193"
 #
@@ -46,8 +40,6 @@
 # outcome = "fails"
 # about = "a second base model as ref_model"
 # affected = []
-# raises = "AssertionError"
-# match = "expected the first loss to be 0.6931, got 0.6888"
 # ///
 """Preferences are trained against the model of before the fine-tuning.
 

@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch>=2.0", "transformers>=4.56", "datasets>=3.0", "trl>=0.20"]
 #
 # [tool.repro]
@@ -18,20 +17,15 @@
 # affected = ["trl<1.9"]
 # requires = ["trl>=0.20"]
 # home = "2025-11"
-# strategies = ["auto"]
-# devices = ["cpu"]
-# processes = 1
 # silent = true
 # finds = ["prompts_fill_length"]
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "a prompt of eight tokens, max_length = 8"
 # raises = "AssertionError"
 # match = "expected 0 steps without a loss, got 1"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "max_length = 16, which holds prompt and completion"
 # source = "https://github.com/huggingface/trl/issues/6668"
 #

@@ -12,27 +12,27 @@ import psutil
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.attempt.command import read_command
-from repros.attempt.needs import package_of
-from repros.attempt.program import Program
-from repros.attempt.releases.bisection import run_script_bisection
-from repros.attempt.releases.json_format import script_bisection_to_json
-from repros.attempt.releases.marks import parse_marks
-from repros.attempt.releases.question import ScriptQuestion, ask_script
-from repros.attempt.releases.text import describe_script_steps, format_script_bisection
-from repros.attempt.run import Task
-from repros.attempt.script import read_script
-from repros.attempt.text import format_warning
-from repros.bisect.pool import JOB_MEMORY
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.stranger import make_task
 from repros.cli.shared.streams import echo_json
-from repros.environments.nightlies import more_index
-from repros.errors import ReprosError
-from repros.settings import Places
-from repros.stacks import stack
+from repros.engine.environments.nightlies import more_index
+from repros.engine.stacks import stack
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
+from repros.scripts.bisect.pool import JOB_MEMORY
+from repros.scripts.bisect.script.bisection import run_script_bisection
+from repros.scripts.bisect.script.json_format import script_bisection_to_json
+from repros.scripts.bisect.script.marks import parse_marks
+from repros.scripts.bisect.script.question import ScriptQuestion, ask_script
+from repros.scripts.bisect.script.text import describe_script_steps, format_script_bisection
+from repros.scripts.try_.command import read_command
+from repros.scripts.try_.needs import package_of
+from repros.scripts.try_.program import Program
+from repros.scripts.try_.run import Task
+from repros.scripts.try_.script import read_script
+from repros.scripts.try_.text import format_warning
 
 
 def bisect_script(

@@ -12,11 +12,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from repros.cli.shared.inputs import read_catalogue
-from repros.errors import ReprosError
+from repros.engine.stacks import load_stacks
 from repros.model import Repro
 from repros.model.catalogue import Catalogue
-from repros.settings import Places, find_places
-from repros.stacks import load_stacks
+from repros.model.errors import ReprosError
+from repros.model.settings import Places, find_places
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
 """Returns names and a description of each, given the rest of the command line."""

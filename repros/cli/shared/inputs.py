@@ -9,20 +9,17 @@ from pathlib import Path
 import packaging
 from packaging.requirements import Requirement
 
-from repros.cache.snapshot import files_below, remember
 from repros.cli.shared.output import console, show_text
-from repros.errors import ReprosError
+from repros.engine.stacks import stack_clashes
+from repros.model.cache.snapshot import files_below, remember
 from repros.model.catalogue import Catalogue
-from repros.settings import Places
-from repros.stacks import stack_clashes
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
 
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
 _PACKAGE = Path(__file__).parents[2]
-_OWN = (
-    *("engine/catalogue.py", "engine/header", "engine/signature.py", "engine/values.py"),
-    *("errors.py", "model", "settings.py"),
-)
+_OWN = (*("engine/catalogue.py", "engine/header", "engine/signature.py", "engine/values.py", "model"),)
 READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
 """The code that makes a catalogue of scripts."""
 
@@ -72,7 +69,7 @@ def choose_interpreter(given: Path) -> Path:
     Raises:
         ReprosError: a folder that is not an environment.
     """
-    from repros.environments.bytecode import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
+    from repros.engine.environments.bytecode import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
 
     write_no_bytecode()
     return find_interpreter(given)

@@ -10,7 +10,7 @@ import click
 
 from repros.cli.shared.output import console, show_text
 from repros.model import Device
-from repros.settings import Places, find_places, foreign_settings
+from repros.model.settings import Places, find_places, foreign_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 

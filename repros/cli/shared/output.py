@@ -14,7 +14,7 @@ from typing import TextIO
 import click
 
 from repros.cli.shared.streams import echo_styled
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 from repros.text.control import remove_controls
 from repros.text.styled import Text
 

@@ -8,22 +8,22 @@ from typing import Any, TypeVar
 
 import click
 
-from repros import environments
-from repros.attempt.needs import Needs, read_needs
-from repros.attempt.program import Program
-from repros.attempt.run import Attempt, Task, attempt
-from repros.attempt.script import Script, read_issue, read_script
-from repros.attempt.start import Limits, Options, find_walls, free_memory
-from repros.attempt.text import format_warning
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.where import choose_where
+from repros.engine import environments
 from repros.engine.own_folder import new_log_folder
-from repros.errors import ReprosError
-from repros.settings import Places
+from repros.engine.stacks import load_stacks
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
+from repros.scripts.try_.needs import Needs, read_needs
+from repros.scripts.try_.program import Program
+from repros.scripts.try_.run import Attempt, Task, attempt
+from repros.scripts.try_.script import Script, read_issue, read_script
+from repros.scripts.try_.start import Limits, Options, find_walls, free_memory
+from repros.scripts.try_.text import format_warning
 from repros.simulate import variables
 from repros.simulated_gpus.memory_size import parse_size
-from repros.stacks import load_stacks
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOGS = Path(".repros/try.jsonl")

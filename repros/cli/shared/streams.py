@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from repros.cli.shared.live_line import LiveLine
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 from repros.text.control import dump_json, remove_controls
 
 

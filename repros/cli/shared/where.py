@@ -12,12 +12,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from repros.cli.shared.inputs import choose_interpreter
 from repros.cli.shared.options import F
 from repros.engine.environment import Where
+from repros.engine.environments.extended import extend
+from repros.engine.environments.uv import Say
 from repros.engine.plan import HOME
-from repros.environments.extended import extend
-from repros.environments.uv import Say
-from repros.errors import ReprosError
-from repros.settings import Places
-from repros.stacks import load_stacks, pick
+from repros.engine.stacks import load_stacks, pick
+from repros.model.errors import ReprosError
+from repros.model.settings import Places
 
 
 def choose_where(

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from repros.engine.digest.python import normal_form
 from repros.engine.digest.sources import PythonSources, cpp_digest, sha256
-from repros.engine.header.block import Block
-from repros.engine.header.keys import REPRO, VARIANT, flattened
-from repros.engine.values import Key
-from repros.model import Device, Repro, Stack
+from repros.engine.header.keys import REPRO, VARIANT
+from repros.model import Device, Repro, Stack, Variant
 
 PACKAGE = Path(__file__).parents[2]
 INSIDE = PACKAGE / "inside"
 SIM = PACKAGE / "simulated_gpus"
 """The simulated accelerator; only its own cells depend on it."""
 
-WATCH = PACKAGE / "watch/inside"
+WATCH = PACKAGE / "diagnose/watch/inside"
 """What `repros watch` runs inside a program; no cell does."""
 
-INSTALLER = PACKAGE / "environments"
+INSTALLER = PACKAGE / "engine/environments"
 """What installs, holds and removes environments; the versions that it installs count by themselves."""
 
 ROOTS = ("engine/catalogue.py", "engine/plan.py", "engine/environment.py", "engine/cells.py")
@@ -40,28 +37,28 @@ def inputs(repro: Repro, stack: Stack, device: Device) -> str:
     the engine, and on `sim` the simulated accelerator.
     """
     pins = sorted(map(str, stack.pins.values()))
-    parts = [script(repro.path), stack.python, *pins, engine(), *([simulator()] if device is Device.SIM else [])]
+    parts = [script(repro), stack.python, *pins, engine(), *([simulator()] if device is Device.SIM else [])]
     return sha256(part.encode() for part in parts)[:_LENGTH]
 
 
-def script(path: Path) -> str:
-    """Return the digest of a repro script: its code, its dependencies and the header keys that decide a verdict."""
-    source = path.read_text(encoding="utf-8")
-    header = Block(path, source).data
-    decisive = {
-        "dependencies": header.get("dependencies"),
-        "repro": _decisive(header.get("tool", {}).get("repro", {}), REPRO),
+def script(repro: Repro) -> str:
+    """Return the digest of a repro script: its code, its dependencies and the header's values that decide a verdict.
+
+    The values are those that the header means: to write a default, or what a variant inherits, changes nothing.
+    """
+    values = {key: getattr(repro, key) for key, rule in REPRO.items() if rule.decides}
+    values |= {
+        "dependencies": repro.dependencies,
+        "variants": {variant.name: _decisive(variant) for variant in repro.variants},
     }
-    code = normal_form(ast.parse(source), lambda _: None)
-    return sha256([code.encode(), json.dumps(decisive, sort_keys=True).encode()])
+    code = normal_form(ast.parse(repro.path.read_text(encoding="utf-8")), lambda _: None)
+    return sha256([code.encode(), json.dumps(values, sort_keys=True, default=str).encode()])
 
 
-def _decisive(table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Return the part of a header's table that decides a verdict."""
-    found = {key: value for key, value in flattened(table, keys).items() if key in keys and keys[key].decides}
-    if variants := table.get("variants"):
-        found["variants"] = {name: _decisive(variant, VARIANT) for name, variant in variants.items()}
-    return found
+def _decisive(variant: Variant) -> dict[str, Any]:
+    """Return a variant's values that decide a verdict."""
+    keys = [key for key, rule in VARIANT.items() if rule.decides]
+    return {key: getattr(variant if hasattr(variant, key) else variant.signature, key) for key in keys}
 
 
 @cache

@@ -7,23 +7,26 @@ the file, the line and what was expected, so that a typo never turns into a fail
 from __future__ import annotations
 
 import ast
+import contextlib
 import errno
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from repros.engine.header.block import Block, HeaderError
-from repros.engine.header.keys import NAME, REPRO, VARIANT, parsed, requirements
+from repros.engine.header.keys import NAME, REPRO, flattened, parsed, requirements, variant_keys
 from repros.model.repro import Kind, Outcome, Repro, Signature, Upstream, Variant
-from repros.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, Places
 
-__all__ = ["HeaderError", "has_header", "read"]
+__all__ = ["HeaderError", "has_header", "read", "restated_keys"]
 
 _LARGEST_SCRIPT = 2**20
 """Bytes; the scripts of the catalogue have at most 10,000."""
+_SIGNATURE = ("raises", "match", "ends", "frames")
+"""The keys of a variant's signature, which it inherits as a whole."""
 _TABLE = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
 
 
@@ -51,6 +54,35 @@ def read(path: Path, places: Places = PACKAGE) -> Repro:
     block = Block(path, source)
     repro = _repro(block, block.table("tool.repro"), _docstring(block))
     return replace(repro, origin=places.origin_of(path))
+
+
+def restated_keys(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the table and the key of each value without which the header would mean the same.
+
+    Such a value repeats the key's default, or what a variant inherits.
+
+    Raises:
+        HeaderError: the header is invalid.
+    """
+    block = Block(path, _read_text(path))
+    data, doc = block.table("tool.repro"), _docstring(block)
+    repro = _repro(block, data, doc)
+    for table, keys, rest in _shortened(data):
+        with contextlib.suppress(HeaderError):
+            if _repro(block, rest, doc) == repro:
+                yield from ((table, key) for key in keys)
+
+
+def _shortened(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str], Mapping[str, Any]]]:
+    """Yield a table, keys of it that may be left out together, and the header without them."""
+    flat = flattened(data, REPRO)
+    for key in flat.keys() - {"variants"}:
+        yield "tool.repro", [key], {other: value for other, value in flat.items() if other != key}
+    for name, variant in data["variants"].items():
+        signature = [key for key in variant if key in _SIGNATURE]
+        for keys in [*([key] for key in variant if key not in _SIGNATURE), signature]:
+            rest = {key: value for key, value in variant.items() if key not in keys}
+            yield f"tool.repro.variants.{name}", keys, {**data, "variants": {**data["variants"], name: rest}}
 
 
 def _read_text(path: Path) -> str:
@@ -84,7 +116,7 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
     except (TypeError, ValueError):  # among them InvalidRequirement
         raise block.error("", "dependencies", "expected dependencies: a list of requirements") from None
     variants = values.pop("variants")
-    documented = parsed(block, f"{at}.variants.failing", variants["failing"], VARIANT)
+    documented = parsed(block, f"{at}.variants.failing", variants["failing"], variant_keys("failing"))
     if documented["outcome"] is not Outcome.FAILS:
         problem = "outcome of the failing variant; expected 'fails'"
         raise block.error(f"{at}.variants.failing", "outcome", problem)
@@ -98,8 +130,7 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
         doc=doc,
         variants=tuple(_variant(block, name, data, values, failing) for name, data in variants.items()),
         upstream=Upstream(**_inner(values, "upstream")),
-        finds=values["finds"] or (),
-        **{key: value for key, value in values.items() if "." not in key and key != "finds"},
+        **{key: value for key, value in values.items() if "." not in key},
     )
 
 
@@ -133,7 +164,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
     table = f"tool.repro.variants.{name}"
     if not NAME.fullmatch(name):
         raise block.error(table, None, f"variant {name!r}; expected a name in lower case, such as 'fresh_trainer'")
-    values = parsed(block, table, data, VARIANT)
+    values = parsed(block, table, data, variant_keys(name))
     for key in ("strategies", "devices"):
         if values[key] is None:
             values[key] = repro[key]
@@ -145,7 +176,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
     if values["contrast"] and values["outcome"] is not Outcome.PASSES:
         raise block.error(table, "contrast", "contrast is for a variant that passes; expected outcome = 'passes'")
     own = _signature(block, name, values)
-    inherited = repro["finds"] if values["outcome"] is Outcome.FAILS else None
+    inherited = repro["finds"] if values["outcome"] is Outcome.FAILS else ()
     return Variant(
         name=name,
         outcome=values["outcome"],
@@ -157,7 +188,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
         signature=own or failing,
         claim=values["claim"],
         source=values["source"],
-        finds=(inherited if values["finds"] is None else values["finds"]) or (),
+        finds=inherited if values["finds"] is None else values["finds"],
         contrast=values["contrast"],
     )
 

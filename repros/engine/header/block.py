@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from repros.errors import ReprosError
+from repros.model.errors import ReprosError
 
 # The reference expression of PEP 723 ("inline script metadata") for the opening line and the content lines.
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)

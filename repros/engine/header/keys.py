@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -80,7 +81,8 @@ _NAMES = "a list of names in lower case"
 _DEVICES = "a list of devices out of: " + ", ".join(Device)
 _FINDS = Key("a list of names of checks in lower case", list_of(_matching(NAME)), decides=False)
 
-# A key with a dot is one of a table in the repro's: `upstream.reports`.
+# A key with a dot is one of a table in the repro's: `upstream.reports`. The defaults are what most scripts of the
+# catalogue have, so that a header states what differs.
 REPRO: Mapping[str, Key] = {
     "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
     "title": Key("a sentence", text, required=True, decides=False),
@@ -92,24 +94,25 @@ REPRO: Mapping[str, Key] = {
     "upstream.unreleased_fix": _links(_LINKS),
     "upstream.related": _links(_LINKS),
     "packages": Key("a list of package names", list_of(text, empty=False), required=True, decides=False),
-    "affected": Key(_CONDITIONS, list_of(_condition), required=True),
+    "affected": Key(_CONDITIONS, list_of(_condition), default=()),
     "requires": Key(_RANGES, list_of(_version_range), default=()),
     "exists": Key(_CONDITIONS, list_of(_condition), default=(), decides=False),
     "exists_source": Key(_A_LINK, _matching(_LINK), decides=False),
     "home": Key("the name of a stack", text, required=True, decides=False),
-    "strategies": Key(_NAMES, list_of(_matching(NAME), empty=False), required=True),
+    "strategies": Key(_NAMES, list_of(_matching(NAME), empty=False), default=("auto",)),
     "cold": Key(_NAMES, list_of(_matching(NAME)), default=()),
-    "devices": Key(_DEVICES, list_of(Device, empty=False), required=True),
-    "processes": Key(f"a number of ranks from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS), required=True),
+    "devices": Key(_DEVICES, list_of(Device, empty=False), default=(Device.CPU,)),
+    "processes": Key(f"a number of ranks from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS), default=1),
     "minimum": Key(f"a number of devices from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS)),
     "deadline": Key(
         f"a number of seconds from 1 to {_LONGEST_DEADLINE}", _integer_up_to(_LONGEST_DEADLINE), default=120
     ),
     "silent": Key("true or false", boolean, default=False, decides=False),
-    "finds": _FINDS,
+    "finds": replace(_FINDS, default=()),
     "variants": Key("tables [tool.repro.variants.NAME]", lambda value: value, required=True),
 }
 
+# The default of a variant's key is what it inherits from the repro, or from the failing variant.
 VARIANT: Mapping[str, Key] = {
     "outcome": Key("'fails' or 'passes'", Outcome, required=True),
     "about": Key("a line saying what this variant does", text, required=True, decides=False),
@@ -130,6 +133,15 @@ VARIANT: Mapping[str, Key] = {
     "affected": Key(_CONDITIONS, list_of(_condition)),
     "requires": Key(_RANGES, list_of(_version_range)),
 }
+
+_OUTCOMES = {"failing": Outcome.FAILS, "fixed": Outcome.PASSES}
+
+
+def variant_keys(name: str) -> Mapping[str, Key]:
+    """Return the keys of a variant's table: `failing` and `fixed` have their outcome by default, others state it."""
+    if name not in _OUTCOMES:
+        return VARIANT
+    return {**VARIANT, "outcome": replace(VARIANT["outcome"], required=False, default=_OUTCOMES[name])}
 
 
 def requirements(value: Any) -> tuple[Requirement, ...]:

@@ -7,10 +7,10 @@ import re
 import socket
 from pathlib import Path
 
-from repros import cache, inside
+from repros import inside
 from repros.engine.launch import reaper
 from repros.inside import contract
-from repros.model import Cell, Device
+from repros.model import Cell, Device, cache
 from repros.simulated_gpus import variables
 
 INSIDE = Path(inside.__file__).parent

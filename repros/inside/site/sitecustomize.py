@@ -43,7 +43,7 @@ if contract.CELL in os.environ:
     hook.install(os.environ[contract.CELL])
 if contract.WATCH in os.environ:
     # By name and not by a statement, which would make the evidence depend on it: no cell runs it.
-    importlib.import_module("repros.watch.inside.install").install()
+    importlib.import_module("repros.diagnose.watch.inside.install").install()
 if os.environ.get(contract.SIM) == "cuda":
     from repros.simulated_gpus import startup
 

@@ -1,4 +1,4 @@
-"""`python -m tests.tools.gpu record`, which is for a real GPU, runs to its end on a simulated one."""
+"""`python -m tools.measure.gpu record`, which is for a real GPU, runs to its end on a simulated one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = ("about", "placement", "generators", "memory", "surface", "operators")
 @pytest.mark.usefixtures("sim")
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the tool is for Python 3.11 and newer")
 def test_every_part_is_recorded_and_says_that_it_is_simulated(run_python: Any, tmp_path: Path) -> None:
-    script = "import runpy; runpy.run_module('tests.tools.gpu', run_name='__main__')"
+    script = "import runpy; runpy.run_module('tools.measure.gpu', run_name='__main__')"
     chosen = [word for part in PARTS for word in ("--part", part)]
     ended = run_python(script, "record", "--out", str(tmp_path), "--operators", "log_softmax", *chosen)
     assert ended.returncode == 0, ended.stdout + ended.stderr

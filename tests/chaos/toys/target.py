@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,24 +7,20 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9100"]
 # packages = ["torch"]
-# affected = []
 # home = "current"
 # strategies = [
 #     "plain", "gate", "lingers", "deaf", "floods", "garbage", "hoards", "limited", "daemon", "daemon_and_gate",
 #     "wiped", "corrupts", "gloo",
 # ]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 6
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented unless a fault is injected"
 # raises = "RuntimeError"
 # match = "the documented failure"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "returns unless a fault is injected"
 #
 # [tool.repro.variants.hangs]

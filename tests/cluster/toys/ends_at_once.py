@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,20 +7,15 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9201"]
 # packages = ["torch"]
-# affected = []
 # home = "tiny"
 # strategies = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t"]
-# devices = ["cpu"]
-# processes = 1
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "returns"
 # ///
 """One rank that ends at once, so that a run of it takes what the engine takes."""

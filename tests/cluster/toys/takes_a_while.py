@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["torch"]
 #
 # [tool.repro]
@@ -8,21 +7,17 @@
 # kind = "bug"
 # upstream.reports = ["https://example.org/toys/9200"]
 # packages = ["torch"]
-# affected = []
 # home = "tiny"
 # strategies = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"]
-# devices = ["cpu"]
 # processes = 2
 # deadline = 60
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "ends as documented"
 # raises = "RuntimeError"
 # match = "the documented failure"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "returns"
 # ///
 """Two ranks that work for a second or so, rank 0 with a daemon of its own, and end as documented.

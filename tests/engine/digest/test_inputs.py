@@ -13,6 +13,7 @@ import pytest
 from repros.engine.digest import inputs as digest
 from repros.engine.digest.inputs import inputs
 from repros.engine.digest.sources import PythonSources, cpp_digest
+from repros.engine.header import read
 from repros.engine.header.keys import REPRO, VARIANT
 from repros.model import Device, Repro, Stack
 from repros.model.stack import Size
@@ -30,7 +31,7 @@ def stack(tmp_path: Path) -> Stack:
 def repro(tmp_path: Path) -> Repro:
     script = tmp_path / "script.py"
     script.write_text(make.VALID + "\nraise RuntimeError\n")
-    return make.repro(path=script)
+    return read(script)
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def changes(repro: Repro, stack: Stack) -> Callable[[Path, str, str], bool]:
         text = file.read_text()
         assert old in text
         file.write_text(text.replace(old, new))
-        return inputs(repro, stack, Device.CPU) != before
+        return inputs(read(repro.path), stack, Device.CPU) != before
 
     return replaced
 
@@ -83,9 +84,12 @@ def test_code_and_deciding_keys_of_a_script_count(
         ("a check of the device", "one check of the device"),
         ('home = "2023-12"', 'home = "current"'),
         ("processes = 2", "processes =  2"),
+        ('outcome = "passes"\n# about = "fits', 'about = "fits'),
+        ("deadline = 90", "deadline = 90\n# cold = []"),
+        ("affected = []", 'affected = []\n# devices = ["cuda", "sim"]'),
     ],
 )
-def test_prose_of_a_script_does_not_count(
+def test_prose_and_restated_values_of_a_script_do_not_count(
     changes: Callable[[Path, str, str], bool], repro: Repro, old: str, new: str
 ) -> None:
     assert not changes(repro.path, old, new)

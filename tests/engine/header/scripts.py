@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from repros.engine.header import HeaderError, read
-from repros.errors import ReprosError
 from repros.model import Repro
+from repros.model.errors import ReprosError
 from tests.factories import VALID
 
 HERE = "script.py"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
-from repros.engine.header import HeaderError, has_header, read
+from repros.engine.header import HeaderError, has_header, read, restated_keys
 from repros.model import Device, End, Kind, Outcome, Signature, Upstream
 from tests.engine.header.scripts import read_text, refusal, replaced
 from tests.factories import VALID, conditions, requirements
@@ -39,11 +40,51 @@ def test_a_variant_inherits_the_keys_that_it_omits(script: Path) -> None:
 
 
 def test_optional_keys_have_defaults(script: Path) -> None:
-    text = VALID
-    for line in ('# requires = ["torch>=2.1"]\n', "# minimum = 1\n", "# deadline = 90\n"):
-        text = text.replace(line, "")
+    text = re.sub(r"# (affected|requires|strategies|devices|processes|minimum|deadline) = .*\n", "", VALID)
     repro = read_text(script, text)
-    assert (repro.requires, repro.minimum, repro.deadline) == ((), 2, 120)
+    assert (repro.affected, repro.requires, repro.finds, repro.exists) == ((), (), (), ())
+    assert (repro.strategies, repro.devices, repro.processes) == (("auto",), (Device.CPU,), 1)
+    assert (repro.minimum, repro.deadline) == (1, 120)
+
+
+def test_the_fewest_devices_are_as_many_as_ranks(script: Path) -> None:
+    assert read_text(script, replaced("# minimum = 1\n", "")).minimum == 2
+
+
+def test_the_variants_failing_and_fixed_have_the_outcome_of_their_name(script: Path) -> None:
+    text = replaced('# outcome = "passes"\n', "").replace('# outcome = "fails"\n# about = "finds', '# about = "finds')
+    failing, fixed, _ = read_text(script, text).variants
+    assert (failing.outcome, fixed.outcome) == (Outcome.FAILS, Outcome.PASSES)
+    assert read_text(script, replaced('outcome = "passes"', 'outcome = "fails"')).variants[1].outcome is Outcome.FAILS
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "restated"),
+    [
+        ("# deadline = 90", "# deadline = 120", ["deadline"]),
+        ("# minimum = 1", "# minimum = 2", ["minimum"]),
+        ("# minimum = 1", "# minimum = 1\n# finds = []\n# exists = []", ["exists", "finds"]),
+        ('# kind = "bug"', '# kind = "bug"\n# upstream.related = []', ["upstream.related"]),
+        ("# affected = []", '# affected = ["lightning>=2.1,<2.4"]', ["affected"]),
+        ('# strategies = ["ddp"]', '# strategies = ["ddp", "ddp_spawn"]', ["strategies"]),
+        (
+            "# affected = []",
+            '# affected = []\n# raises = "RuntimeError"\n# match = "No backend type associated with device type cpu"',
+            ["match", "raises"],
+        ),
+        ("# affected = []", '# affected = []\n# raises = "RuntimeError"\n# match = "No such backend"', []),
+    ],
+)
+def test_values_that_could_be_left_out_are_found(script: Path, old: str, new: str, restated: list[str]) -> None:
+    script.write_text(replaced(old, new))
+    found = [key for _, key in restated_keys(script)]
+    assert sorted(found) == sorted(["outcome", "outcome", *restated])
+
+
+def test_only_the_outcomes_of_failing_and_fixed_are_restated_in_the_example(script: Path) -> None:
+    script.write_text(VALID)
+    tables = [f"tool.repro.variants.{name}" for name in ("failing", "fixed")]
+    assert sorted(restated_keys(script)) == [(table, "outcome") for table in tables]
 
 
 def test_a_signature_may_have_alternative_texts(script: Path) -> None:

@@ -27,9 +27,9 @@ REFUSED = [
     ),
     ('# home = "2023-12"\n', "", "script.py:5: [tool.repro] lacks 'home'; expected the name of a stack"),
     (
-        '# outcome = "passes"\n',
-        "",
-        "script.py:26: [tool.repro.variants.fixed] lacks 'outcome'; expected 'fails' or 'passes'",
+        '# outcome = "fails"\n# about = "checks',
+        '# about = "checks',
+        "script.py:31: [tool.repro.variants.checked] lacks 'outcome'; expected 'fails' or 'passes'",
     ),
     # values
     ('"RPR-0001"', '"RPR-1"', "script.py:6: id = 'RPR-1' in [tool.repro]; expected an id such as RPR-0001"),

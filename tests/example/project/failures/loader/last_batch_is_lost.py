@@ -1,5 +1,4 @@
 # /// script
-# requires-python = ">=3.9"
 # dependencies = ["acme>=1.0"]
 #
 # [tool.repro]
@@ -11,19 +10,15 @@
 # affected = ["acme<1.2"]
 # home = "acme-2026"
 # strategies = ["plain"]
-# devices = ["cpu"]
-# processes = 1
 # deadline = 20
 # silent = true
 #
 # [tool.repro.variants.failing]
-# outcome = "fails"
 # about = "loads five samples in batches of two"
 # raises = "AssertionError"
 # match = "expected 5 samples, got 4"
 #
 # [tool.repro.variants.fixed]
-# outcome = "passes"
 # about = "pads the samples to a multiple of the batch size"
 # ///
 """A loader whose batch size does not divide the number of samples.

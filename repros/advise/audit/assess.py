@@ -1,0 +1,188 @@
+"""Comparison of a subject with the catalogue. Pure: equal arguments give equal assessments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from repros.advise.audit.assessment import Aspect, Assessment, Condition, Status
+from repros.advise.audit.evidence_summary import group_by_repro, summarise_evidence
+from repros.advise.audit.subject import Constraint, Subject
+from repros.advise.audit.unaffected import find_unaffected
+from repros.engine.evidence import Evidence
+from repros.model import Outcome, Repro, Role, Variant
+from repros.model.affected import AnyOf, Overlap, Term, all_overlap, packages_of
+from repros.model.unmeasured import Gap, existence, find_gaps, settle
+
+_STATUSES = {
+    Overlap.ALL: Status.AFFECTED,
+    Overlap.SOME: Status.POSSIBLE,
+    Overlap.NONE: Status.CLEAR,
+    Overlap.UNKNOWN: Status.UNKNOWN,
+}
+Answers = list[tuple[AnyOf, Overlap]]
+
+
+def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Assessment]:
+    """Yield an assessment for every repro, in the catalogue's order."""
+    measured = group_by_repro(evidence)
+    for repro in repros:
+        status, conditions = _judge(repro, subject)
+        affected = (*repro.affected, *existence(repro, repro.failing))
+        unaffected = find_unaffected(affected, _possible(repro), subject)
+        yield Assessment(
+            repro=repro,
+            status=status,
+            conditions=conditions,
+            fixed=unaffected.newer,
+            unaffected=unaffected.older,
+            workarounds=tuple(_usable_workarounds(repro, subject)),
+            exceptions=tuple(_exceptions(repro, status, subject)),
+            evidence=summarise_evidence(repro, subject, measured.get(repro.id, {})),
+        )
+
+
+def _judge(repro: Repro, subject: Subject) -> tuple[Status, tuple[Condition, ...]]:
+    """Return whether a failure concerns a subject, and the conditions that explain it."""
+
+    def answers(conditions: Iterable[AnyOf]) -> Answers:
+        return [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
+
+    affected = answers([*repro.affected, *_present_packages(repro)])
+    exists = answers(existence(repro, repro.failing))
+    absent = all_overlap(overlap for _, overlap in answers(map(_presence, repro.packages))) is Overlap.NONE
+    found = all_overlap(overlap for _, overlap in (*affected, *exists))
+    there = Overlap.NONE if absent else all_overlap(overlap for _, overlap in exists)
+    gaps = find_gaps(repro, repro.failing, subject.meets)
+    settled = settle(found, there, gaps)
+    status = _STATUSES[settled]
+    explained = [
+        *(_explanation(affected, status, subject) if absent or there is not Overlap.NONE else ()),
+        *(_explanation(_telling(exists, repro, subject), status, subject, Aspect.EXISTS, repro.exists_source)),
+        *(_gap_conditions(gaps, subject) if settled is not found else ()),
+    ]
+    return status, tuple(explained)
+
+
+def _telling(exists: Answers, repro: Repro, subject: Subject) -> Iterator[tuple[AnyOf, Overlap]]:
+    """Yield the answers about what exists that say more than those about the affected ranges do."""
+    for condition, overlap in exists:
+        listed = any(subject.find_name(term.package) for term in condition.terms)
+        if overlap is Overlap.NONE or (overlap is not Overlap.ALL and listed and condition not in repro.affected):
+            yield condition, overlap
+
+
+def _gap_conditions(gaps: Iterable[Gap], subject: Subject) -> Iterator[Condition]:
+    """Yield a condition for each requirement of the script that the subject does not meet."""
+    for gap in gaps:
+        for name in subject.find_names(canonicalize_name(gap.requirement.name)):
+            constraints = subject.constraints[name]
+            found = subject.overlap_of(constraints, gap.requirement.specifier)
+            if found is not Overlap.ALL:
+                yield Condition(gap.requirement, found, name, constraints, aspect=Aspect.NEEDED)
+
+
+def _possible(repro: Repro) -> Iterator[AnyOf]:
+    """Yield the conditions under which releases may have a failure: those that have it, and those of which none knows.
+
+    The script cannot run on a release outside of its needs, so that one is free of the failure only if what fails does
+    not exist there.
+    """
+    needs = [Term(needed, negated=True) for needed in repro.needs(repro.failing) if needed.specifier]
+    for condition in repro.affected:
+        named = packages_of([condition])
+        yield AnyOf((*condition.terms, *(term for term in needs if term.package in named)))
+    yield from existence(repro, repro.failing)
+
+
+def _present_packages(repro: Repro) -> Iterator[AnyOf]:
+    """Yield a condition for each package that the failure is in and that no range of its own requires."""
+    with_range = {canonicalize_name(condition.only.name) for condition in repro.affected if condition.only}
+    return (_presence(package) for package in repro.packages if canonicalize_name(package) not in with_range)
+
+
+def _presence(package: str) -> AnyOf:
+    """Return the condition that a package is there."""
+    return AnyOf((Term(_requirement(package)),))
+
+
+@cache
+def _requirement(text: str) -> Requirement:
+    return Requirement(text)
+
+
+def _compare(subject: Subject, term: Term) -> Overlap:
+    """Return how many of the subject's releases lie in a term's range.
+
+    A package that would free the subject of a failure, and that it does not list, counts as absent: this errs towards
+    a failure.
+    """
+    if term.negated and subject.find_name(term.package) is None:
+        return Overlap.NONE
+    return subject.overlap_with(term.package, term.requirement.specifier)
+
+
+def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, tuple[Constraint, ...], Overlap]]:
+    """Yield each name under which the subject has a term's package, with its constraints and how they compare.
+
+    That the package is there is said once. None stands for a package that is not listed.
+    """
+    names = subject.find_names(term.package)
+    if not names:
+        yield None, (), _compare(subject, term)
+    for name in names if term.requirement.specifier else names[:1]:
+        constraints = subject.constraints[name]
+        yield name, constraints, subject.overlap_of(constraints, term.requirement.specifier)
+
+
+def _explanation(
+    answers: Iterable[tuple[AnyOf, Overlap]],
+    status: Status,
+    subject: Subject,
+    aspect: Aspect = Aspect.AFFECTED,
+    source: str | None = None,
+) -> Iterator[Condition]:
+    """Yield the terms that explain a status, of the conditions that decide it.
+
+    That a package is there explains nothing where a range of it does.
+    """
+    deciding = {Status.CLEAR: {Overlap.NONE}, Status.UNKNOWN: {Overlap.UNKNOWN}}.get(status, {*Overlap})
+    explained: set[str] = set()
+    for condition, overlap in answers:
+        for term in condition.terms if overlap in deciding else ():
+            if term.evaluate(partial(_compare, subject)) is overlap:
+                if not term.requirement.specifier and term.package in explained:
+                    continue
+                explained.add(term.package)
+                yield from (
+                    Condition(term.requirement, found, name, constraints, term.negated, aspect, source)
+                    for name, constraints, found in _compare_names(subject, term)
+                )
+
+
+def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Variant]:
+    """Yield the variants that fail where the failure is documented not to occur, or do not where it is."""
+    documented = Overlap.ALL if status is Status.AFFECTED else Overlap.NONE
+    if status not in {Status.AFFECTED, Status.CLEAR}:
+        return
+    compare = partial(_compare, subject)
+    present = all_overlap(_presence(package).evaluate(compare) for package in repro.packages)
+    for variant in repro.variants:
+        if variant.outcome is not Outcome.FAILS or variant.affected == repro.affected:
+            continue
+        needed = all_overlap(_compare(subject, Term(required)) for required in repro.own_requirements(variant))
+        own = all_overlap([present, *(condition.evaluate(compare) for condition in variant.affected)])
+        measured = not find_gaps(repro, variant, subject.meets)
+        if measured and needed is Overlap.ALL and own is documented.opposite:
+            yield variant
+
+
+def _usable_workarounds(repro: Repro, subject: Subject) -> Iterator[Variant]:
+    """Yield the variants that are a fix or a workaround and whose requirements the subject may meet."""
+    for variant in repro.variants:
+        overlaps = {_compare(subject, Term(required)) for required in repro.own_requirements(variant)}
+        if variant.role is Role.WORKS and Overlap.NONE not in overlaps:
+            yield variant

@@ -1,0 +1,106 @@
+"""An assessment: whether one documented failure concerns a subject, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from packaging.requirements import Requirement
+
+from repros.advise.audit.evidence_summary import EvidenceSummary
+from repros.advise.audit.subject import Constraint
+from repros.model import Repro, Variant
+from repros.model.affected import Overlap
+from repros.model.requirements import format_requirement
+from repros.model.unmeasured import not_measured
+
+_MOST_CONSTRAINTS = 8
+"""Constraints of one package that a sentence names."""
+_VERBS = {
+    Overlap.ALL: "is in",
+    Overlap.SOME: "may be in",
+    Overlap.NONE: "is not in",
+    Overlap.UNKNOWN: "cannot be compared with",
+}
+
+
+class Status(StrEnum):
+    """Whether a failure concerns a subject."""
+
+    AFFECTED = "affected"
+    """Every condition holds."""
+    POSSIBLE = "possible"
+    """Some of the allowed releases are affected: it depends on which one is installed."""
+    UNKNOWN = "unknown"
+    """The subject does not list a package of the condition, or not its version; or nothing was measured with it."""
+    CLEAR = "clear"
+    """A condition does not hold, with releases that were measured, or that do not have what fails."""
+
+
+class Aspect(StrEnum):
+    """What a version range is about."""
+
+    AFFECTED = "affected"
+    """The releases that have the failure, as measured."""
+    EXISTS = "exists"
+    """The releases that have what fails, as upstream documents it."""
+    NEEDED = "needed"
+    """The releases that the script needs to run; others were not measured."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A version range that a failure depends on, compared with the subject's constraints."""
+
+    requirement: Requirement
+    overlap: Overlap
+    package: str | None
+    """The package's name in the subject; None if the subject does not list it."""
+    constraints: tuple[Constraint, ...]
+    negated: bool = False
+    """Whether the failure depends on the absence of these releases."""
+    aspect: Aspect = Aspect.AFFECTED
+    source: str | None = None
+    """The https:// address that documents the range; None if it was measured."""
+
+    def __str__(self) -> str:
+        """Return `lightning 2.1.3 (requirements.txt:3) is in lightning>=2.1,<2.4`."""
+        if self.package is None:
+            without = f", and {format_requirement(self.requirement)} would be free of it" if self.negated else ""
+            return f"{self.requirement.name} is not listed{without}"
+        found = f"{self.package} {self._constraints_text()}"
+        range_ = format_requirement(self.requirement)
+        if not self.requirement.specifier:
+            return f"{found}: every release"
+        if self.aspect is Aspect.NEEDED:
+            return not_measured(self.requirement, self.overlap, found)
+        where = f"{found} {_VERBS[self.overlap]} {range_}"
+        return f"{where}, the releases that have what fails ({self.source})" if self.source else where
+
+    def _constraints_text(self) -> str:
+        """Return the constraints that matter: those that allow the range, or, of a script's needs, others."""
+        overlaps = {constraint: constraint.overlap_with(self.requirement.specifier) for constraint in self.constraints}
+        beside = Overlap.ALL if self.aspect is Aspect.NEEDED else Overlap.NONE
+        relevant = [constraint for constraint, overlap in overlaps.items() if overlap is not beside]
+        shown = [*dict.fromkeys(map(str, relevant or self.constraints))]
+        more = f" or {len(shown) - _MOST_CONSTRAINTS} more" if len(shown) > _MOST_CONSTRAINTS else ""
+        return " or ".join(shown[:_MOST_CONSTRAINTS]) + more
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """One failure, compared with one subject."""
+
+    repro: Repro
+    status: Status
+    conditions: tuple[Condition, ...]
+    """The conditions that explain the status."""
+    fixed: tuple[str, ...]
+    """Releases without the failure above the subject's, the nearest first, each sufficient alone: `lightning>=2.4`."""
+    unaffected: tuple[str, ...]
+    """Older releases without the failure, such as those before it came."""
+    workarounds: tuple[Variant, ...]
+    """Fixes and workarounds whose requirements the subject may meet."""
+    exceptions: tuple[Variant, ...]
+    """Of an affected subject, the failing variants that do not fail on it; of an unaffected one, those that do."""
+    evidence: EvidenceSummary

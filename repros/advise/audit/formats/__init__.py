@@ -1,0 +1,43 @@
+"""Formats of an audit report: one module each, without side effects."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from importlib import import_module
+from typing import Protocol
+
+from repros.advise.audit.report import AuditReport
+from repros.text.styled import Text
+
+
+class FormatName(StrEnum):
+    """The formats that the user can choose."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
+_MODULES = {FormatName.TEXT: "text", FormatName.JSON: "json_format", FormatName.SARIF: "sarif"}
+
+
+class AuditFormat(Protocol):
+    """Renderer of an audit report."""
+
+    def __call__(self, report: AuditReport, /) -> str | Text:
+        """Return the whole report: styled text for a console, or a string for a program."""
+
+
+def choose_format(name: FormatName, *, width: int, verbose: bool) -> AuditFormat:
+    """Return the renderer of this name.
+
+    Args:
+        name: the format.
+        width: columns, for text.
+        verbose: whether the text has all details, and lists unaffected and unknown failures one by one.
+    """
+    # Only the module that is asked for: an audit takes one of them and should start at once.
+    module = import_module(f"{__name__}.{_MODULES[name]}")
+    options = {"width": width, "verbose": verbose} if name is FormatName.TEXT else {}
+    return partial(getattr(module, f"render_{name}"), **options)

@@ -1,0 +1,87 @@
+"""An audit report as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repros.advise.audit.assessment import Assessment, Condition, Status
+from repros.advise.audit.ignore import Ignore
+from repros.advise.audit.report import AuditReport
+from repros.model.requirements import format_requirement
+from repros.text.control import dump_json
+
+SCHEMA = 2
+"""Raised when a field changes its name or its meaning; the output without this field is version 1."""
+
+
+def render_json(report: AuditReport) -> str:
+    """Return the report as one JSON object."""
+    value = {
+        "schema": SCHEMA,
+        "subject": report.subject.name,
+        "complete": report.subject.complete,
+        "counts": {status.value: len(report.with_status(status)) for status in Status},
+        "findings": [_assessment(assessment) for assessment in report.assessments],
+        "ignored": [{**_assessment(assessment), **_ignore(ignore)} for assessment, ignore in report.ignored],
+        "expired": [_ignore(ignore) for ignore in report.expired],
+        "unused": [_ignore(ignore) for ignore in report.unused],
+        "unparsed": list(report.subject.unparsed),
+    }
+    return dump_json(value)
+
+
+def _assessment(assessment: Assessment) -> dict[str, Any]:
+    repro, evidence = assessment.repro, assessment.evidence
+    return {
+        "id": repro.id,
+        "title": repro.title,
+        "kind": repro.kind.value,
+        "documented": repro.documented,
+        "status": assessment.status.value,
+        "silent": repro.silent,
+        "conditions": [_condition(condition) for condition in assessment.conditions],
+        "fixed": list(assessment.fixed),
+        "unaffected": list(assessment.unaffected),
+        "workarounds": [
+            {
+                "variant": variant.name,
+                "about": variant.about,
+                "source": variant.source,
+                "requires": list(map(format_requirement, variant.requires)),
+            }
+            for variant in assessment.workarounds
+        ],
+        "exceptions": [variant.name for variant in assessment.exceptions],
+        "evidence": {
+            "same_versions": list(evidence.same_versions),
+            "other_versions": list(evidence.other_versions),
+            "devices": list(evidence.devices),
+            "documented_only": list(evidence.documented_only),
+        },
+        "upstream": list(repro.upstream.links),
+    }
+
+
+def _condition(one: Condition) -> dict[str, Any]:
+    return {
+        "package": one.package or one.requirement.name,
+        "listed": one.package is not None,
+        "range": format_requirement(one.requirement) if one.requirement.specifier else None,
+        "negated": one.negated,
+        "aspect": one.aspect.value,
+        "source": one.source,
+        "overlap": one.overlap.value,
+        "constraints": [
+            {
+                "raw": constraint.raw,
+                "file": constraint.location.file,
+                "line": constraint.location.line,
+                "marker": constraint.marker,
+            }
+            for constraint in one.constraints
+        ],
+    }
+
+
+def _ignore(one: Ignore) -> dict[str, str]:
+    return {"id": one.id, "reason": one.reason, "until": one.until.isoformat()}

@@ -1,0 +1,125 @@
+"""An audit report as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/), which code hosts read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.parse
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from repros import __version__
+from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
+from repros.advise.audit.ignore import Ignore
+from repros.advise.audit.report import AuditReport
+from repros.advise.audit.subject import Location
+from repros.text.control import dump_json
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+# `open` is the specification's word for a rule that could not be evaluated; only `fail` may have a level.
+_KINDS = {
+    Status.AFFECTED: ("fail", "error"),
+    Status.POSSIBLE: ("fail", "warning"),
+    Status.UNKNOWN: ("open", "none"),
+    Status.CLEAR: ("pass", "none"),
+}
+
+
+def render_sarif(report: AuditReport) -> str:
+    """Return the report as a SARIF log, without unaffected failures; ignored assessments are there as suppressed."""
+    shown = [(assessment, None) for assessment in report.assessments if assessment.status is not Status.CLEAR]
+    every: list[tuple[Assessment, Ignore | None]] = [*shown, *report.ignored]
+    rules = {assessment.repro.id: number for number, (assessment, _) in enumerate(every)}
+    log = {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "repros",
+                        "semanticVersion": __version__,
+                        "rules": [_rule(assessment) for assessment, _ in every],
+                    }
+                },
+                "results": [_result(assessment, status, rules, report.subject.name) for assessment, status in every],
+                "columnKind": "unicodeCodePoints",
+            }
+        ],
+    }
+    return dump_json(log)
+
+
+def _rule(assessment: Assessment) -> dict[str, Any]:
+    repro = assessment.repro
+    helps = [f"- {describe_workaround(repro, variant)}" for variant in assessment.workarounds]
+    remedy = "\n".join([*_fix(assessment), *(["Workarounds:", *helps] if helps else [])])
+    silent = ["silent"] if repro.silent else []
+    return {
+        "id": repro.id,
+        "name": _pascal_case(repro.slug),
+        "shortDescription": {"text": repro.title},
+        "fullDescription": {
+            "text": " ".join(filter(None, map(repro.sections.get, ("Symptom", "Cause")))) or repro.title
+        },
+        "help": {"text": remedy or f"This is {repro.kind}."},
+        "helpUri": repro.documented or repro.upstream.links[0],
+        "properties": {
+            "tags": list(dict.fromkeys([repro.family, *repro.packages, repro.kind.value, *silent])),
+            "upstream": {field: list(links) for field, links in asdict(repro.upstream).items()},
+        },
+    }
+
+
+def _fix(assessment: Assessment) -> list[str]:
+    found = fixed_in(assessment)
+    return [f"Fixed in {found}."] if found else []
+
+
+def _pascal_case(slug: str) -> str:
+    return "".join(word.capitalize() for word in slug.split("_"))
+
+
+def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int], subject: str) -> dict[str, Any]:
+    kind, level = _KINDS[assessment.status]
+    id_ = assessment.repro.id
+    because = "; ".join(map(str, assessment.conditions))
+    message = [f"{assessment.repro.title}: {because}.", *_fix(assessment), f"Evidence: {assessment.evidence}."]
+    constraints = [constraint for condition in assessment.conditions for constraint in condition.constraints]
+    locations = dict.fromkeys(constraint.location for constraint in constraints if constraint.location.file)
+    result: dict[str, Any] = {
+        "ruleId": id_,
+        "ruleIndex": rules[id_],
+        "kind": kind,
+        "level": level,
+        "message": {"text": " ".join(message)},
+        "locations": _locations(locations, subject),
+        "partialFingerprints": {
+            "repro/v1": hashlib.sha256(f"{id_} {subject}".encode("utf-8", "surrogateescape")).hexdigest()
+        },
+    }
+    if ignore is not None:
+        why = f"{ignore.reason} (until {ignore.until})"
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": why}]
+    return result
+
+
+def _uri(file: str) -> str:
+    """Return a file's path as the reference of a URI (RFC 3986), relative if the path is."""
+    return urllib.parse.quote(os.fsencode(os.path.normpath(file)))
+
+
+def _locations(locations: Iterable[Location], subject: str) -> list[dict[str, Any]]:
+    """Return the lines of the constraints; for an environment, which has none, its name."""
+    found: list[dict[str, Any]] = [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": _uri(location.file)},
+                "region": {"startLine": location.line},
+            }
+        }
+        for location in locations
+    ]
+    return found or [{"logicalLocations": [{"fullyQualifiedName": subject, "kind": "module"}]}]

@@ -1,0 +1,173 @@
+"""An audit report as text for a console: the totals, then a line for each failure, or with `verbose` a paragraph."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from repros.advise.audit.assessment import Aspect, Assessment, Condition, Status
+from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
+from repros.advise.audit.report import AuditReport
+from repros.model import Kind
+from repros.text.layout import entry, heading, label_lines
+from repros.text.styled import Text
+from repros.text.wording import count, wrap
+
+_entry = partial(entry, margin=12, indent=2)
+_STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
+_KINDS = {Kind.LIMITATION: "Limitations", Kind.BY_DESIGN: "By design", Kind.MISUSE: "Misuse"}
+_FIXED, _UNFIXED = "Bugs, fixed in a newer release", "Bugs, fixed in no release yet"
+_SECTIONS = (_FIXED, _UNFIXED, *_KINDS.values())
+"""In the order in which a reader should meet them."""
+
+Render = Callable[[Assessment, int], Iterator[Text]]
+
+
+def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Text:
+    """Return the whole report.
+
+    Args:
+        report: the audit.
+        width: columns.
+        verbose: whether each failure has its reasons, its workarounds and its evidence, and unaffected and unknown
+            failures are listed one by one.
+    """
+    lines = [*_summary(report, width), Text()]
+    lines += _concerning_lines(report, width, _detail_lines if verbose else _brief_lines)
+    lines += _unknown_lines(report, width, verbose=verbose)
+    if verbose:
+        lines += _section("Not affected", report.with_status(Status.CLEAR), width)
+    lines += _ignore_lines(report, width)
+    lines += [] if verbose else _hint_lines(report)
+    while not lines[-1].plain:
+        lines.pop()
+    return Text("\n").join(lines)
+
+
+def _concerning_lines(report: AuditReport, width: int, render: Render) -> Iterator[Text]:
+    """Yield the affected failures and then the possible ones, bugs first."""
+    for status, style in _STYLES.items():
+        for section in _SECTIONS:
+            found = [assessment for assessment in report.with_status(status) if _section_of(assessment) == section]
+            if found:
+                note = "" if status is Status.AFFECTED else "; possible, depending on the release that is installed"
+                yield from (Text(line, style) for line in wrap(f"{section}{note} ({len(found)})", width))
+                yield from (line for assessment in found for line in render(assessment, width))
+                yield Text()
+
+
+def _section_of(assessment: Assessment) -> str:
+    return _KINDS.get(assessment.repro.kind, _FIXED if assessment.fixed else _UNFIXED)
+
+
+def _brief_lines(assessment: Assessment, width: int) -> Iterator[Text]:
+    """Yield one line, if the width allows it: the title, and the newer releases without the failure."""
+    fix = f": fixed in {fixed_in(assessment)}" if assessment.fixed else ""
+    yield from map(Text, wrap(f"{assessment.repro.id} {_title(assessment)}{fix}", width, "  ", " " * 11))
+
+
+def _detail_lines(assessment: Assessment, width: int) -> Iterator[Text]:
+    repro = assessment.repro
+    yield Text()
+    yield from heading(repro.id, _title(assessment), width)
+    for number, condition in enumerate(assessment.conditions):
+        yield from _entry("" if number else "because", str(condition), width)
+    yield from _entry("fixed in", fixed_in(assessment), width)
+    yield from _entry("unaffected", " or ".join(assessment.unaffected), width)
+    for number, variant in enumerate(assessment.workarounds):
+        yield from _entry("" if number else "workaround", describe_workaround(repro, variant), width)
+    for variant in assessment.exceptions:
+        yield from _entry("not with", f"{variant.name}: {variant.about}", width)
+    yield from _entry("evidence", str(assessment.evidence), width)
+    yield from label_lines("more", [_show(assessment)], margin=12, indent=2)  # not wrapped: it is pasted
+
+
+def _title(assessment: Assessment) -> str:
+    return f"{assessment.repro.title}{' (silent)' if assessment.repro.silent else ''}"
+
+
+def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
+    """Yield the failures of unknown status, grouped by reason, so that an empty list does not mislead."""
+    unknown = report.with_status(Status.UNKNOWN)
+    if not unknown:
+        return
+    if verbose:
+        yield from _section("Unknown", unknown, width)
+    else:
+        by_reason: dict[str, list[str]] = {}
+        for assessment in unknown:
+            reason = "; ".join(dict.fromkeys(map(_missing_fact, assessment.conditions)))
+            by_reason.setdefault(reason, []).append(assessment.repro.id)
+        yield Text("Unknown", "bold")
+        for reason, ids in by_reason.items():
+            yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
+    for problem in report.subject.unparsed:
+        yield from map(Text, wrap(f"not understood: {problem}", width, "  ", "    "))
+    if report.subject.unparsed or any(map(_lacks_fact, unknown)):
+        hint = "audit the installed environment to know: repros audit --python PATH"
+        yield from map(Text, wrap(hint, width, "  ", "    "))
+    yield Text()
+
+
+def _lacks_fact(assessment: Assessment) -> bool:
+    """Return whether the subject leaves something unsaid, so that not only a measurement is missing."""
+    return any(condition.aspect is not Aspect.NEEDED for condition in assessment.conditions)
+
+
+def _missing_fact(condition: Condition) -> str:
+    """Return what is unknown in a condition; without its range, so that equal reasons share a line."""
+    return str(condition) if condition.package else f"{condition.requirement.name} is not listed"
+
+
+def _section(heading: str, assessments: Sequence[Assessment], width: int) -> Iterator[Text]:
+    if not assessments:
+        return
+    yield Text(heading, "bold")
+    for assessment in assessments:
+        why = "; ".join(map(str, assessment.conditions))
+        why += "".join(
+            f"; affected all the same with {variant.name}: {variant.about}" for variant in assessment.exceptions
+        )
+        yield from map(Text, wrap(f"{assessment.repro.id}: {why}", width, "  ", "    "))
+    yield Text()
+
+
+def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
+    lines = [(f"ignored {ignore.id} until {ignore.until}: {ignore.reason}", "dim") for _, ignore in report.ignored]
+    lines += [
+        (f"expired ignore {ignore.id}: ended on {ignore.until} ({ignore.reason}); renew it, or upgrade", "yellow")
+        for ignore in report.expired
+    ]
+    lines += [(f"unused ignore {ignore.id}: not affected", "dim") for ignore in report.unused]
+    for text, style in lines:
+        yield from (Text(line, style) for line in wrap(text, width, hanging="  "))
+    if lines:
+        yield Text()
+
+
+def _hint_lines(report: AuditReport) -> Iterator[Text]:
+    """Yield how to see more, if there is more."""
+    for assessment in report.with_status(*_STYLES)[:1]:
+        yield Text("reasons, workarounds and evidence: --verbose", "dim")
+        yield Text(f"one failure in full: {_show(assessment)}", "dim")  # not wrapped: it is pasted
+
+
+def _show(assessment: Assessment) -> str:
+    """Return the command that shows a failure in full."""
+    return shlex.join(["repros", "show", assessment.repro.id, *assessment.repro.origin.words])
+
+
+def _summary(report: AuditReport, width: int) -> Iterator[Text]:
+    fixed = sum(bool(assessment.fixed) for assessment in report.with_status(Status.AFFECTED))
+    names = {
+        Status.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
+        Status.POSSIBLE: "possible",
+        Status.UNKNOWN: "unknown",
+        Status.CLEAR: "not affected",
+    }
+    counts = [f"{len(report.with_status(status))} {name}" for status, name in names.items()]
+    counts += [f"{len(report.ignored)} ignored"] if report.ignored else []
+    total = count(len(report.assessments) + len(report.ignored), "documented failure")
+    lines = wrap(f"{report.subject.name}: {total}: {', '.join(counts)}", width, hanging="  ")
+    yield from (Text(line, "bold") for line in lines)

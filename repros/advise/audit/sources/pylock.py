@@ -1,0 +1,58 @@
+"""Parser of `pylock.toml` (PEP 751), the lock that `pip lock`, `uv export` and others write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import packaging
+
+from repros.advise.audit.sources.parsing import (
+    find_line,
+    group_by_package,
+    lines_of_names,
+    range_constraint,
+    read_toml,
+    reason,
+)
+from repros.advise.audit.subject import Constraint, Location, Subject
+from repros.model.errors import ReprosError
+
+if TYPE_CHECKING:
+    from packaging.pylock import Pylock
+
+
+def read_pylock(file: Path) -> Subject:
+    """Parse a lock.
+
+    Raises:
+        ReprosError: it is not a pylock file, or the installed `packaging` is older than 26.0 and cannot parse it.
+    """
+    try:
+        from packaging.pylock import (  # noqa: PLC0415 - all else works with an older one, which the user may need
+            Pylock,
+            PylockUnsupportedVersionError,
+            PylockValidationError,
+        )
+    except ImportError as error:
+        problem = f"{file} needs packaging>=26.0 to be read, and packaging {packaging.__version__} is installed"
+        raise ReprosError(f"{problem}; upgrade it, or name another file.") from error
+    data, text = read_toml(file)
+    try:
+        lock = Pylock.from_dict(data)
+    except (PylockValidationError, PylockUnsupportedVersionError, ValueError, TypeError, AttributeError) as error:
+        # The last three are the library's answers to values of other types and to numbers of 5,000 digits.
+        raise ReprosError(f"{file} is not a readable pylock file ({reason(error)}).") from error
+    return Subject(str(file), group_by_package(_constraints(file, lock, text)), complete=True)
+
+
+def _constraints(file: Path, lock: Pylock, text: str) -> Iterator[tuple[str, Constraint]]:
+    lines = lines_of_names(text)
+    for package in lock.packages:
+        location = Location(str(file), next(lines.get(package.name, iter(())), 1))
+        raw = "without a version" if package.version is None else str(package.version)
+        yield package.name, Constraint(raw, location, package.version, marker=str(package.marker or ""))
+    if lock.requires_python is not None:
+        location = Location(str(file), find_line(text, "requires-python"))
+        yield "python", range_constraint(lock.requires_python, location)

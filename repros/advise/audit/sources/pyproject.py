@@ -1,0 +1,93 @@
+"""Parser of `pyproject.toml`: the dependencies of a project, its extras and its groups. These are ranges, not pins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from repros.advise.audit.sources.parsing import (
+    expect,
+    find_line,
+    group_by_package,
+    is_excessive,
+    quote,
+    range_constraint,
+    read_toml,
+)
+from repros.advise.audit.subject import Constraint, Location, Subject
+from repros.model.errors import ReprosError
+
+
+def read_pyproject(file: Path) -> Subject:
+    """Parse all dependencies of a project.
+
+    Raises:
+        ReprosError: it declares no dependencies.
+    """
+    data, text = read_toml(file)
+    project = data.get("project", {})
+    groups = data.get("dependency-groups", {})
+    if not isinstance(project, dict) or not isinstance(groups, dict) or not (project or groups):
+        raise ReprosError(f"{file} has neither [project] nor [dependency-groups]; name a lock or an environment.")
+    constraints: list[tuple[str, Constraint]] = []
+    unparsed = []
+    for written, condition in _requirements(file, project, groups):
+        location = Location(str(file), find_line(text, written))
+        try:
+            requirement = _parse(written)
+        except InvalidRequirement:
+            unparsed.append(f"{location}: {quote(written)} is not a requirement")
+        else:
+            constraints.append((requirement.name, _constraint(requirement, condition, location)))
+    if "dependencies" in expect(file, "dynamic", project.get("dynamic", []), list):
+        unparsed.append(f"{file}: its dependencies are dynamic, so they are not in this file")
+    if python := _requires_python(project):
+        location = Location(str(file), find_line(text, "requires-python"))
+        constraints.append(("python", range_constraint(python, location)))
+    return Subject(str(file), group_by_package(constraints), complete=False, unparsed=tuple(unparsed))
+
+
+def _parse(text: str) -> Requirement:
+    """Return a requirement; one that no reader would take for one is invalid, however well it is formed."""
+    if is_excessive(text):
+        raise InvalidRequirement(text)
+    try:
+        return Requirement(text)
+    except RecursionError as error:  # parentheses within parentheses
+        raise InvalidRequirement(text) from error
+
+
+def _requirements(file: Path, project: dict[str, Any], groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield every requirement with the extra or the group that it belongs to."""
+    yield from ((text, "") for text in _texts(file, "dependencies", project.get("dependencies", [])))
+    extras = expect(file, "optional-dependencies", project.get("optional-dependencies", {}), dict)
+    for extra, specs in extras.items():
+        yield from ((text, f"extra == '{extra}'") for text in _texts(file, f"the extra {quote(extra)}", specs))
+    for group, specs in groups.items():
+        # A table includes another group, whose requirements are yielded for that group.
+        named = [spec for spec in expect(file, f"the group {quote(group)}", specs, list) if not isinstance(spec, dict)]
+        yield from ((text, f"group == '{group}'") for text in _texts(file, f"the group {quote(group)}", named))
+
+
+def _texts(file: Path, place: str, values: Any) -> Iterator[str]:
+    for value in expect(file, place, values, list):
+        yield expect(file, place, value, str)
+
+
+def _constraint(requirement: Requirement, condition: str, location: Location) -> Constraint:
+    marker = " and ".join(filter(None, [condition, str(requirement.marker or "")]))
+    if requirement.url:
+        return Constraint("from a URL", location, marker=marker)
+    return range_constraint(requirement.specifier, location, marker)
+
+
+def _requires_python(project: dict[str, Any]) -> SpecifierSet | None:
+    try:
+        text = project["requires-python"]
+        return None if is_excessive(text) else SpecifierSet(text)
+    except (KeyError, TypeError, InvalidSpecifier):
+        return None

@@ -1,0 +1,122 @@
+"""The subject of an audit: the constraints on every package that a file or an environment names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.advise.audit.overlap import compare_ranges
+from repros.model.affected import Overlap
+from repros.model.packages import distributions_of
+
+
+@dataclass(frozen=True)
+class Location:
+    """The file and the line of a constraint."""
+
+    file: str
+    """As the user gave it; empty for an environment."""
+    line: int = 1
+
+    def __str__(self) -> str:
+        """Return `requirements.txt:3`."""
+        return f"{self.file}:{self.line}" if self.file else ""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One version requirement for a package: a release, or a range of releases."""
+
+    raw: str
+    """As the file has it: `2.1.3`, `>=2.1,<3`, or `any release`."""
+    location: Location
+    version: Version | None = None
+    """The only release that is allowed; None for a range."""
+    releases: SpecifierSet | None = None
+    """The range; None together with `version` if neither is known, as for a URL or a folder."""
+    marker: str = ""
+    """The environment marker, extra or group under which it applies."""
+    required: bool = True
+    """False for a line of a pip constraints file (`-c`): it limits the release, but does not install the package."""
+
+    def __str__(self) -> str:
+        """Return `2.1.3 (requirements.txt:3, where python_version < "3.12")`."""
+        notes = ", ".join(filter(None, [str(self.location), f"where {self.marker}" if self.marker else ""]))
+        return f"{self.raw} ({notes})" if notes else self.raw
+
+    @cached_property
+    def allows(self) -> tuple[object, ...]:
+        """What it allows, wherever it stands; a post release has the code of its release, and so has a build."""
+        pin = self.version and (Version(self.version.base_version), self.version.pre, self.version.dev)
+        return (pin, self.releases, self.marker, self.required)
+
+    def overlap_with(self, releases: SpecifierSet) -> Overlap:
+        """Return how many of the allowed releases lie in a range."""
+        if self.version is not None:
+            return Overlap.ALL if releases.contains(self.version, prereleases=True) else Overlap.NONE
+        if self.releases is None:
+            return Overlap.ALL if not releases else Overlap.UNKNOWN
+        return compare_ranges(self.releases, releases)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """All constraints of one file or environment."""
+
+    name: str
+    """The file, or the interpreter."""
+    constraints: Mapping[str, tuple[Constraint, ...]]
+    """By canonical package name, with `python` for the interpreter."""
+    complete: bool
+    """Whether a package that is not listed is absent: true of locks and environments."""
+    unparsed: tuple[str, ...] = field(default=())
+    """A sentence for each entry that could not be parsed; the packages in it are unknown."""
+
+    def find_names(self, package: str) -> tuple[str, ...]:
+        """Return the names under which the subject has a package's code; of names with equal releases, the first.
+
+        Each distribution has a copy of its own, and which of them a program imports is not known.
+        """
+        names = tuple(name for name in distributions_of(package) if name in self.constraints)
+        if not names[1:]:  # thousands of constraints are not compared for nothing
+            return names
+        found = {tuple(one.allows for one in self.constraints[name]): name for name in reversed(names)}
+        return tuple(name for name in names if name in found.values())
+
+    def find_name(self, package: str) -> str | None:
+        """Return the first name under which the subject has the package, or None."""
+        return next(iter(self.find_names(package)), None)
+
+    def constraints_on(self, package: str) -> tuple[Constraint, ...]:
+        """Return the constraints on a package, under all its names."""
+        return tuple(constraint for name in self.find_names(package) for constraint in self.constraints[name])
+
+    def overlap_with(self, package: str, releases: SpecifierSet) -> Overlap:
+        """Return how many of a package's allowed releases lie in a range; an empty range asks for its presence."""
+        constraints = self.constraints_on(package)
+        if not constraints:
+            return Overlap.NONE if self.complete else Overlap.UNKNOWN
+        return self.overlap_of(constraints, releases)
+
+    def overlap_of(self, constraints: Collection[Constraint], releases: SpecifierSet) -> Overlap:
+        """Return how many of the releases that some constraints allow, of which there is one, lie in a range."""
+        found = {constraint.overlap_with(releases) for constraint in constraints}
+        if len(found) > 1:
+            return Overlap.UNKNOWN if found == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
+        (only,) = found
+        # A marker may apply nowhere, and a `-c` line installs nothing; the entries of a lock are installed.
+        certain = self.complete or any(constraint.required and not constraint.marker for constraint in constraints)
+        return Overlap.SOME if only is Overlap.ALL and not certain else only
+
+    def meets(self, requirement: Requirement) -> Overlap:
+        """Return how many of a package's known releases meet a requirement; all if it is not listed, or no release."""
+        constraints = self.constraints_on(canonicalize_name(requirement.name))
+        found = {constraint.overlap_with(requirement.specifier) for constraint in constraints}
+        known = found - {Overlap.UNKNOWN}
+        return Overlap.SOME if len(known) > 1 else next(iter(known), Overlap.ALL)

@@ -1,0 +1,236 @@
+"""Fill the template of a repro script from a form; the template's value is kept for each one the header rejects."""
+
+from __future__ import annotations
+
+import ast
+import re
+import reprlib
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement
+
+from repros.authoring.new.form import (
+    CLAIMED_TABLE,
+    FAILING_TABLE,
+    FIXED_TABLE,
+    REPRO_TABLE,
+    FilledForm,
+    HeaderKey,
+    Value,
+    toml_value,
+)
+from repros.engine.header.block import Block
+from repros.engine.header.keys import REPRO, VARIANT, requirements
+from repros.engine.stacks import load_stacks
+from repros.engine.values import Key
+from repros.model import Kind
+from repros.model.settings import PACKAGE, Places
+
+Report = Callable[[str], None]
+"""Takes a sentence for the user."""
+
+_RULES: Mapping[str, Mapping[str, Key]] = {
+    "": {"dependencies": Key("a list of requirements", requirements)},
+    REPRO_TABLE: REPRO,
+    FAILING_TABLE: VARIANT,
+    FIXED_TABLE: VARIANT,
+    CLAIMED_TABLE: VARIANT,
+}
+"""The header's rules by table and key."""
+_WIDTH = 115
+_QUOTED = reprlib.Repr()
+"""Quotes a value whole if a sentence has room for it."""
+_QUOTED.maxstring = _QUOTED.maxother = 200
+_QUOTED.maxlist = 20
+_CODE = """\
+def {name}(strategy, accelerator):
+{body}
+"""
+_MAIN = """\
+VARIANTS = {{{variants}}}
+
+
+def main(variant="failing", strategy="{strategy}", accelerator="{accelerator}"):
+    if variant not in VARIANTS:
+        sys.exit(f"unknown variant {{variant!r}}, choose from {{', '.join(VARIANTS)}}")
+{call}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+"""
+_CALL = """\
+    VARIANTS[variant](strategy, accelerator)
+"""
+_TORCHRUN = """\
+    if "RANK" in os.environ:
+        VARIANTS[variant](strategy, accelerator)
+    else:  # run bare: what torchrun does
+        where = ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node={processes}"]
+        run.main([*where, __file__, *sys.argv[1:]])
+"""
+_RUN = "from torch.distributed import run"
+
+
+def fill_template(template: str, form: FilledForm, report: Report, places: Places = PACKAGE) -> str:
+    """Return the filled script.
+
+    Args:
+        template: a script with a valid header.
+        form: the answers.
+        report: takes a sentence for each answer that is rejected.
+        places: the catalogues in use, whose stacks can be its home.
+    """
+    values = _valid_values(template, form, report, load_stacks(places))
+    text = _set_sections(_set_code(template, form, values, report), form.sections)
+    restated = {place for place in values if _states_default(place, values, template)}
+    return "\n".join(_set_values(text.splitlines(), values, restated)) + "\n"
+
+
+def _valid_values(
+    template: str, form: FilledForm, report: Report, stacks: Collection[object]
+) -> dict[HeaderKey, Value]:
+    """Return the form's values that the header accepts, and report the others."""
+    values = dict(form.values)
+    for place, value in form.values.items():
+        if problem := _value_problem(place, value, stacks):
+            report(problem)
+            del values[place]
+    for place, problem in _conflicts(template, values):
+        report(problem)
+        del values[place]
+    return values
+
+
+def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -> str | None:
+    """Return why the header rejects a value, or None if it accepts it."""
+    table, key = place
+    if key == "home" and value not in stacks:
+        return f"home = {_QUOTED.repr(value)}: no such stack; known: {', '.join(map(str, stacks))}"
+    rule = _RULES[table][key]
+    try:
+        rule.parse(value)
+    except (ValueError, TypeError, InvalidRequirement):
+        heading = f" in [{table}]" if table else ""
+        return f"{key} = {_QUOTED.repr(value)}{heading}; expected {rule.expected}"
+    return None
+
+
+def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tuple[HeaderKey, str]]:
+    """Yield each value that contradicts another one of the form or of the template, with the problem."""
+    repro = _repro_table(template, values)
+    if repro["kind"] != Kind.BUG and "documented" not in repro:
+        problem = f"a failure that is {repro['kind']!r} lacks 'documented'; expected the address that documents it"
+        yield HeaderKey(REPRO_TABLE, "kind"), problem
+    if repro.get("minimum", 1) > repro["processes"]:
+        problem = f"minimum = {repro['minimum']} in [{REPRO_TABLE}]; expected at most processes = {repro['processes']}"
+        yield HeaderKey(REPRO_TABLE, "minimum"), problem
+    if unknown := [name for name in repro.get("cold", ()) if name not in repro["strategies"]]:
+        known = ", ".join(repro["strategies"])
+        problem = f"cold names {unknown[0]!r}; expected some of the repro's strategies: {known}"
+        yield HeaderKey(REPRO_TABLE, "cold"), problem
+    ends = HeaderKey(FAILING_TABLE, "ends")
+    if ends in values:
+        if any(HeaderKey(FAILING_TABLE, key) in values for key in ("raises", "match")):
+            yield ends, "expected either 'ends' or 'raises' with 'match', not both"
+        elif (frames := HeaderKey(FAILING_TABLE, "frames")) in values:
+            yield frames, f"[{FAILING_TABLE}] has frames without an exception; expected 'raises' beside them"
+
+
+def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, Any]:
+    """Return the values of the repro's table: the form's, else the template's, else the defaults."""
+    return {
+        **{key: rule.default for key, rule in REPRO.items() if rule.default is not None},
+        **Block(Path("template.py"), template).table(REPRO_TABLE),
+        **{key: value for (table, key), value in values.items() if table == REPRO_TABLE},
+    }
+
+
+def _set_values(lines: list[str], values: Mapping[HeaderKey, Value], restated: Collection[HeaderKey]) -> list[str]:
+    """Return the script with the header's keys set, and without those whose value is the default."""
+    if any(place.table == CLAIMED_TABLE for place in values):
+        end = lines.index("# ///")
+        claimed = [f"# [{CLAIMED_TABLE}]", '# outcome = "fails"', '# about = "the documented solution"']
+        lines = [*lines[:end], "#", *claimed, *lines[end:]]
+    if HeaderKey(FAILING_TABLE, "ends") in values:
+        start, end = _table_span(lines, FAILING_TABLE)
+        remaining = [line for line in lines[start:end] if not line.startswith(("# raises = ", "# match = "))]
+        lines = [*lines[:start], *remaining, *lines[end:]]
+    for (table, key), value in values.items():
+        start, end = _table_span(lines, table)
+        written = [] if (table, key) in restated else [f"# {key} = {toml_value(value)}"]
+        at = next((n for n in range(start, end) if lines[n].startswith(f"# {key} = ")), None)
+        lines = [*lines[:end], *written, *lines[end:]] if at is None else [*lines[:at], *written, *lines[at + 1 :]]
+    return lines
+
+
+def _states_default(place: HeaderKey, values: Mapping[HeaderKey, Value], template: str) -> bool:
+    """Return whether the header means the same without a value of the form."""
+    rule = _RULES[place.table][place.key]
+    if place == HeaderKey(REPRO_TABLE, "minimum"):
+        return bool(values[place] == _repro_table(template, values)["processes"])
+    return not rule.required and rule.parse(values[place]) == rule.default
+
+
+def _table_span(lines: Sequence[str], table: str) -> tuple[int, int]:
+    """Return the range of a table's lines, without its heading and the blank lines behind it."""
+    heading = f"# [{table}]" if table else "# /// script"
+    start = lines.index(heading) + 1
+    end = next(n for n in range(start, len(lines)) if re.match(r"# \[\w|# ///$|#$", lines[n]))
+    return start, end
+
+
+def _set_sections(text: str, sections: Mapping[str, str]) -> str:
+    """Return the script with the docstring's paragraphs set."""
+    for label, section in sections.items():
+        escaped = f"{label}: {section}".replace("\\", "\\\\").replace('"""', "'''")
+        paragraph = "\n".join(textwrap.wrap(escaped, _WIDTH, break_long_words=False, break_on_hyphens=False))
+        if paragraph.endswith('"'):
+            paragraph += "."
+        before, mark, after = text.partition(f"\n{label}: ")
+        text = f"{before}\n{paragraph}\n{after.partition(chr(10))[2]}" if mark else text
+    return text
+
+
+def _set_code(text: str, form: FilledForm, values: Mapping[HeaderKey, Value], report: Report) -> str:
+    """Return the script with a function for each variant's code in place of the template's functions."""
+    code = form.code
+    if not code:
+        return text
+    names = ["failing", "fixed"]
+    if "claimed" in code or any(place.table == CLAIMED_TABLE for place in values):
+        names.append("claimed")
+    functions = [_CODE.format(name=name, body=_body(name, code.get(name, ""), report)) for name in names]
+    accelerator = _first_name(values, "devices", "cpu")
+    processes = values.get(HeaderKey(REPRO_TABLE, "processes"), 1)
+    main = _MAIN.format(
+        variants=", ".join(f'"{name}": {name}' for name in names),
+        strategy=_first_name(values, "strategies", "ddp"),
+        accelerator="cuda" if accelerator == "sim" else accelerator,
+        call=_TORCHRUN.format(processes=processes) if _RUN in form.definitions else _CALL,
+    )
+    head = text[: text.index('"""\n', text.index('"""') + 3)] + '"""\n\n'
+    return f"{head}{form.definitions or 'import sys'}\n\n\n" + "\n\n".join([*functions, main])
+
+
+def _first_name(values: Mapping[HeaderKey, Value], key: str, default: str) -> str:
+    names = values.get(HeaderKey(REPRO_TABLE, key))
+    return names[0] if isinstance(names, list) else default
+
+
+def _body(name: str, code: str, report: Report) -> str:
+    """Return code as a function's body; as a comment if indentation would break or change it."""
+    if not code:
+        return "    raise NotImplementedError"
+    body = textwrap.indent(code, "    ")
+    try:
+        ast.parse(f"def {name}():\n{body}\n")
+    except (SyntaxError, ValueError) as error:
+        report(f"the code of {name} is not valid Python ({error}); it is in the script as a comment")
+    else:
+        if '"""' not in code and "'''" not in code and "from __future__" not in code:
+            return body
+        report(f"the code of {name} cannot be indented without changing it; it is in the script as a comment")
+    return textwrap.indent(code, "    # ", lambda _: True) + "\n    raise NotImplementedError"

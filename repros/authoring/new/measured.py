@@ -1,0 +1,172 @@
+"""What runs of a script say of a new repro: its signature, the releases that show it, and the sentence about both."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.authoring.new.form import FAILING_TABLE, REPRO_TABLE, FilledForm, HeaderKey, Value
+from repros.authoring.new.split import split_script
+from repros.engine.signature import normalise
+from repros.model.errors import ReprosError
+from repros.scripts.try_.needs import Needs
+from repros.scripts.try_.run import Attempt
+from repros.scripts.try_.sight import Status
+from repros.scripts.try_.start import Options
+
+_FAILED = {Status.EXCEPTION, Status.EXIT, Status.SIGNAL, Status.HANG}
+_FRAME = re.compile(r"(?P<file>.+):\d+ (?P<function>.+)")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_LONGEST_MATCH, _LONGEST_SIGNATURE = 160, 200
+_TORCH = "torch>=2.0"
+
+
+def form_of(
+    source: str, name: str, needs: Needs, options: Options, seen: Sequence[Attempt], thread: str | None, title: str
+) -> FilledForm:
+    """Return a script and what was seen of it as the answers to the form for a new failure.
+
+    What only a person knows is left out, so that the template's text for it stays, which `repros check` names.
+
+    Args:
+        source: the script.
+        name: the name of its file, as frames have it.
+        needs: what it imports.
+        options: how it ran.
+        seen: its runs; the first failure of them is the one that is documented.
+        thread: the address at which it was reported.
+        title: what goes wrong.
+
+    Raises:
+        ReprosError: it failed nowhere.
+    """
+    home = next((each for each in seen if each.sight.status in _FAILED), None)
+    if home is None:
+        ran = ", ".join(each.stack for each in seen) or "no stack"
+        raise ReprosError(f"the script fails on none of the stacks ({ran}); name one on which it does with --stack.")
+    alike = {each.stack: _is_alike(each, home) for each in seen}
+    package = _package(home, name, needs)
+    affected = _affected(package, home, seen, alike)
+    repro: dict[str, Value] = {
+        "title": title,
+        "upstream.reports": [thread] if thread else [],
+        "packages": [package],
+        "affected": affected,
+        "home": home.stack,
+        "strategies": ["ddp" if options.ranks > 1 and not options.own else "auto"],
+        "devices": ["cpu" if options.gpus is None else "sim"],
+        "processes": options.ranks,
+        **({"cold": ["auto"]} if options.own else {}),
+        "silent": _is_silent(home, name),
+    }
+    if not thread:
+        del repro["upstream.reports"]
+    values = {HeaderKey(REPRO_TABLE, key): value for key, value in repro.items()}
+    values[HeaderKey("", "dependencies")] = [
+        _TORCH if each == "torch" else each for each in needs.packages or ("torch",)
+    ]
+    values |= {HeaderKey(FAILING_TABLE, key): value for key, value in _signature(home, name)}
+    parts = split_script(source, several_ranks=options.ranks > 1 and not options.own)
+    sections = {"Symptom": _symptom(home, seen, alike)}
+    return FilledForm(None, title, values, sections, {"failing": parts.body}, parts.definitions)
+
+
+def _is_alike(each: Attempt, home: Attempt) -> bool | None:
+    """Return whether a run failed as that at home; None if it says nothing about that failure.
+
+    A message may go on otherwise in another release; what the header takes of it has to be there.
+    """
+    if each.sight.status is Status.CLEAN:
+        return False
+    if each.sight.signature == home.sight.signature:
+        return True
+    if not each.sight.chain or not home.sight.chain:
+        return None
+    raised, documented = each.sight.chain[0], home.sight.chain[0]
+    text = normalise(_match(documented.message))
+    return True if raised.type == documented.type and text and text in normalise(raised.message) else None
+
+
+def _signature(home: Attempt, name: str) -> Iterator[tuple[str, Value]]:
+    """Yield the keys of the header that say how it ends."""
+    sight = home.sight
+    if sight.status is not Status.EXCEPTION:
+        yield "ends", sight.signature or ""
+        return
+    raised = sight.chain[0]
+    yield "raises", raised.type
+    yield "match", _match(raised.message) or raised.type
+    found = _FRAME.fullmatch(raised.frames[-1]) if raised.frames else None
+    if found and found["file"] != name and re.fullmatch(r"[A-Za-z_]\w*", found["function"]):
+        yield "frames", [found["function"]]
+
+
+def _match(message: str) -> str:
+    """Return the first line of a message, or the part of it in front of what a terminal would obey."""
+    parts = (part.strip() for line in message.splitlines() for part in _CONTROL.split(line))
+    return next((part for part in parts if part), "")[:_LONGEST_MATCH]
+
+
+def _package(home: Attempt, name: str, needs: Needs) -> str:
+    """Return the package that the innermost call is in, if the script needs it, else the first that it needs."""
+    frames = [frame for link in home.sight.chain[:1] for frame in link.frames if not frame.startswith(f"{name}:")]
+    known = {canonicalize_name(each): each for each in needs.packages}
+    for frame in reversed(frames):
+        top = canonicalize_name(frame.partition("/")[0])
+        if top in known:
+            return known[top]
+    return next(iter(needs.packages), "torch")
+
+
+def _affected(package: str, home: Attempt, seen: Sequence[Attempt], alike: Mapping[str, bool | None]) -> list[str]:
+    """Return the range of a package's releases between those that were seen to be clean; of another one if need be."""
+    for name in dict.fromkeys((package, *home.versions)):
+        shown = {
+            Version(each.versions[name]): found
+            for each in seen
+            if (found := alike[each.stack]) is not None and name in each.versions
+        }
+        releases = measured_range(shown)
+        if releases is not None:
+            return [f"{name}{releases}"] if releases else []
+    return []
+
+
+def measured_range(shown: Mapping[Version, bool]) -> str | None:
+    """Return the releases that fail, as a specifier: from the first that did, up to the next that was clean.
+
+    Args:
+        shown: for each release whether it fails.
+
+    Returns:
+        An empty text if all fail; None if the clean releases are not on the outside.
+    """
+    failing = [release for release, fails in shown.items() if fails]
+    clean = sorted(release for release, fails in shown.items() if not fails)
+    if not failing or any(min(failing) <= release <= max(failing) for release in clean):
+        return None
+    begin = f">={min(failing).base_version}" if any(release < min(failing) for release in clean) else ""
+    after = next((release for release in clean if release > max(failing)), None)
+    return ",".join(filter(None, [begin, f"<{after.base_version}" if after else ""]))
+
+
+def _is_silent(home: Attempt, name: str) -> bool:
+    """Return whether the script itself asserts on a result."""
+    raised = home.sight.chain[0] if home.sight.chain else None
+    return raised is not None and raised.type == "AssertionError" and raised.frames[-1].startswith(f"{name}:")
+
+
+def _symptom(home: Attempt, seen: Sequence[Attempt], alike: Mapping[str, bool | None]) -> str:
+    """Return the sentence about what was seen, and where."""
+    where = {True: list[str](), False: list[str]()}
+    for each in seen:
+        if (found := alike[each.stack]) is not None:
+            packages = ", ".join(f"{name} {version}" for name, version in each.versions.items())
+            where[found].append(f"{packages} ({each.stack})")
+    text = textwrap.shorten(_CONTROL.sub("", home.sight.signature or ""), _LONGEST_SIGNATURE, placeholder=" ...")
+    clean = f"; clean with {'; '.join(where[False])}" if where[False] else ""
+    return f"`{text}` with {'; '.join(where[True])}{clean}."

@@ -1,0 +1,137 @@
+"""A plain script as the code of a repro: what it imports and defines, and what it then does, as a function."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from repros.scripts.try_.source import parse
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_NAMES = ("failing", "fixed", "main", "VARIANTS")
+"""What a repro's script defines itself."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The code of a script."""
+
+    definitions: str
+    """Imports, functions and classes."""
+    body: str
+    """What it does, without indent."""
+
+
+def split_script(source: str, *, several_ranks: bool) -> Parts:
+    """Return a script's parts.
+
+    Args:
+        source: the script.
+        several_ranks: whether it is to be started by torchrun.
+
+    A function or class with a name that a repro's script defines itself, such as `main`, gets another.
+    """
+    source = _renamed(source)
+    tree = parse(source)
+    imports, definitions, rest = [], [], []
+    for statement in tree.body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            imports.append(statement)
+        elif isinstance(statement, _DEFINITIONS):
+            definitions.append(statement)
+        elif isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'":
+            rest += statement.body
+        elif not _is_docstring(statement):
+            rest.append(statement)
+    code = "\n\n\n".join(_text(source, statement) for statement in definitions)
+    lines = [*_import_lines(imports, several_ranks=several_ranks), *(["\n", code] if code else [])]
+    shared = sorted(_bound(rest) & _read(definitions))
+    first = [f"global {', '.join(shared)}"] if shared else []
+    if re.search(r"\bparse_(?:known_)?args\(|\bsys\.argv\b", source):
+        first.append("sys.argv[1:] = []  # variant, strategy and accelerator are no arguments of this code")
+    return Parts("\n".join(lines), "\n".join([*first, *(_text(source, statement) for statement in rest)]) or "pass")
+
+
+def _renamed(source: str) -> str:
+    """Return a source in which what it defines has no name of a repro's own."""
+    defined = {statement.name for statement in parse(source).body if isinstance(statement, _DEFINITIONS)}
+    taken = defined.intersection(_NAMES)
+    lines, before = source.split("\n"), ""
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline) if taken else ():
+        if token.type == tokenize.NAME and token.string in taken and before != ".":
+            found.append(token)
+        before = token.string
+    for token in reversed(found):
+        (row, begin), (_, end) = token.start, token.end
+        lines[row - 1] = f"{lines[row - 1][:begin]}{token.string}_of_script{lines[row - 1][end:]}"
+    return "\n".join(lines)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _text(source: str, statement: ast.stmt) -> str:
+    """Return a statement with its decorators, without its indent; one whose text would change anew from its tree."""
+    lines = source.splitlines()
+    decorators = statement.decorator_list if isinstance(statement, _DEFINITIONS) else []
+    first = min([statement.lineno, *(each.lineno for each in decorators)])
+    indent = " " * statement.col_offset
+    own = lines[first - 1 : statement.end_lineno]
+    if all(line.startswith(indent) or not line.strip() for line in own) and not _shares_a_line(lines, statement):
+        return "\n".join(line[len(indent) :] for line in own)
+    return ast.unparse(statement)
+
+
+def _shares_a_line(lines: Sequence[str], statement: ast.stmt) -> bool:
+    before = lines[statement.lineno - 1].encode()[: statement.col_offset].decode()
+    behind = lines[(statement.end_lineno or statement.lineno) - 1].encode()[statement.end_col_offset or 0 :].decode()
+    return bool(before.strip() or behind.partition("#")[0].strip())
+
+
+def _import_lines(imports: Sequence[ast.stmt], *, several_ranks: bool) -> Iterator[str]:
+    """Yield the imports as the formatter sorts them: the standard library's, then a blank line and the others."""
+    needed = ["import sys", *(["import os", "from torch.distributed import run"] if several_ranks else [])]
+    singles = [line for statement in imports for line in _single(statement)]
+    groups: dict[bool, list[str]] = {True: [], False: []}
+    futures = [line for line in singles if line.startswith("from __future__ ")]
+    for line in dict.fromkeys([*singles, *needed]):
+        if line not in futures:
+            groups[line.split()[1].partition(".")[0] in sys.stdlib_module_names].append(line)
+    blocks = [block for block in (futures, *(_sorted(groups[is_own]) for is_own in (True, False))) if block]
+    for number, block in enumerate(blocks):
+        yield from ([""] if number else [])
+        yield from block
+
+
+def _single(statement: ast.stmt) -> Iterator[str]:
+    """Yield an import of several modules as one line for each."""
+    if isinstance(statement, ast.Import):
+        yield from (ast.unparse(ast.Import([alias])) for alias in statement.names)
+    else:
+        yield ast.unparse(statement)
+
+
+def _sorted(lines: list[str]) -> list[str]:
+    return sorted(lines, key=lambda line: (line.startswith("from "), line.split()[1].lower()))
+
+
+def _bound(statements: Sequence[ast.stmt]) -> set[str]:
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _read(definitions: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that definitions read from the module: they are then no names of a function."""
+    found = set[str]()
+    for definition in definitions:
+        nodes = [*ast.walk(definition)]
+        own = {node.arg for node in nodes if isinstance(node, ast.arg)} | _bound([definition])
+        found |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)} - own
+    return found

@@ -1,0 +1,162 @@
+"""The last state of every model and optimizer: as it is deleted, or as the process ends.
+
+What a function holds is gone when a program ends, so `torch.nn.Module` and `torch.optim.Optimizer` get a finalizer, to
+which Python hands an object that is about to go. The modules of a model go with it, before or after: nothing is
+recorded of a module that is part of one that goes at the same moment.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from repros.diagnose.compare.inside.names import find_roots, paths
+from repros.diagnose.compare.inside.summary import summarise
+from repros.diagnose.watch.inside.observe.compiling import unseen
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.inside.import_hooks import when_imported
+
+_MOST = 64
+"""Models whose end is recorded, the last ones, and optimizers."""
+
+
+class _Model(NamedTuple):
+    """The last state of a model."""
+
+    born: int
+    place: int
+    """Its `id`."""
+    modules: frozenset[int]
+    """The `id` of each module in it, its own included."""
+    parameters: dict[str, Any]
+    buffers: dict[str, Any]
+    trained: list[str]
+
+
+class Ends:
+    """The last states of this process's models and optimizers."""
+
+    def __init__(self, watch: Any, describe: Callable[[Any], dict[str, Any]]) -> None:
+        """Begin before anything is made.
+
+        Args:
+            watch: whose failures are counted.
+            describe: what returns the options and the state of an optimizer.
+        """
+        self._watch = watch
+        self._describe = describe
+        self._counter = itertools.count()
+        self._born: dict[int, int] = {}
+        """By `id`, when a module or an optimizer was made."""
+        self._models: list[_Model] = []
+        self._moment: list[_Model] = []
+        """Those of `_models` that went since the program has last made or called a module."""
+        self._alive: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Optimizers."""
+        self._optimizers: list[tuple[int, dict[str, Any]]] = []
+        self._is_over = False
+
+    def listen(self) -> None:
+        """Observe what is made and deleted from now on."""
+        when_imported("torch.nn.modules.module", lambda module: self._patch_modules(module.Module))
+        when_imported("torch.optim.optimizer", lambda module: self._patch(module.Optimizer, self._take_optimizer))
+        self._watch.listen("made", self._made)
+
+    def _made(self, optimizer: Any) -> None:
+        self._alive.add(optimizer)
+        self._make(optimizer)
+
+    def _patch_modules(self, kind: Any) -> None:
+        self._patch(kind, self._take_model)
+        around(kind, "__init__", before=lambda args, _: self._make(args[0]))
+
+    def _patch(self, kind: Any, take: Callable[[Any], None]) -> None:
+        finalizer = getattr(kind, "__del__", None)
+
+        @unseen
+        def gone(of: Any) -> None:
+            try:
+                take(of)
+            except Exception as error:
+                self._watch.events.failed(error, "the end of a model or an optimizer")
+
+        def __del__(of: Any) -> None:  # noqa: N807 - it becomes this method
+            if not self._is_over:  # asked first: at the very end nothing says any longer whether a graph is traced
+                gone(of)
+            if finalizer is not None:
+                finalizer(of)
+
+        kind.__del__ = __del__
+
+    def _make(self, of: Any) -> None:
+        self._born[id(of)] = next(self._counter)
+        self.pass_moment()
+
+    def pass_moment(self) -> None:
+        """Note that the program goes on: what is deleted from now on does not go with what was."""
+        self._moment.clear()
+
+    def _take_model(self, root: Any) -> None:
+        if "_modules" not in root.__dict__:
+            return
+        if any(id(root) in model.modules for model in self._moment) or next(_tensors(root), None) is None:
+            return
+        model = _describe_model(root, self._born.get(id(root), next(self._counter)))
+        parts = [each for each in self._moment if each.place in model.modules]
+        kept = [each for each in self._models if all(each is not part for part in parts)]
+        self._models = [*kept, model][-_MOST:]
+        self._moment.append(model)
+
+    def _take_optimizer(self, optimizer: Any) -> None:
+        if "param_groups" in optimizer.__dict__:
+            born = self._born.get(id(optimizer), next(self._counter))
+            self._optimizers = [*self._optimizers, (born, self._describe(optimizer))][-_MOST:]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the last states, those of what is left taken now: by name, of each model that has it, the first first.
+
+        `trained` has the names of parameters that require a gradient.
+        """
+        gc.collect()
+        for optimizer in list(self._alive):
+            self._take_optimizer(optimizer)
+        self.pass_moment()
+        for root in find_roots():
+            self._take_model(root)
+        self._is_over = True
+        fields: dict[str, dict[str, list[Any]]] = {"parameters": {}, "buffers": {}}
+        trained: set[str] = set()
+        for model in sorted(self._models, key=lambda each: each.born):
+            trained.update(model.trained)
+            for field, found in fields.items():
+                for name, summary in getattr(model, field).items():
+                    found.setdefault(name, []).append(summary)
+        optimizers = [each for _, each in sorted(self._optimizers, key=lambda pair: pair[0])]
+        return {**fields, "trained": sorted(trained), "optimizers": optimizers}
+
+
+def _named(root: Any, field: str) -> Iterator[tuple[str, Any]]:
+    for path, module in paths(root):
+        for name, tensor in getattr(module, field).items():
+            if tensor is not None:
+                yield f"{path}.{name}".lstrip("."), tensor
+
+
+def _tensors(root: Any) -> Iterator[Any]:
+    for field in ("_parameters", "_buffers"):
+        yield from (tensor for _, tensor in _named(root, field))
+
+
+def _describe_model(root: Any, born: int) -> _Model:
+    parameters, buffers = dict(_named(root, "_parameters")), dict(_named(root, "_buffers"))
+    return _Model(
+        born,
+        id(root),
+        frozenset(id(module) for _, module in paths(root)),
+        {name: summarise(tensor) for name, tensor in parameters.items()},
+        {name: summarise(tensor) for name, tensor in buffers.items()},
+        [name for name, tensor in parameters.items() if tensor.requires_grad],
+    )

@@ -1,0 +1,287 @@
+"""Writes an event `recorded` for each optimizer step of this process, and for each backward before the first step.
+
+A step's event has its number, the optimizer's, for each group of parameters the options (learning rate and others) and
+the names, the passes that led to it (`calls.Pass`), and by parameter's name the summaries of the optimizer's state and
+the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it. `kind` is
+`step` or `backward`: in a program that makes no step, each backward counts as one. An event of the kind `evaluation`
+has the passes that were not trained on since the event before, with the parameters and buffers of their modules at the
+first of them, `results` what :mod:`.results` has kept since that event, and `end`, at the end of the process, what
+:mod:`.ends` has found.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from typing import Any
+
+from repros.diagnose.compare.inside import returned, scores
+from repros.diagnose.compare.inside.calls import Calls
+from repros.diagnose.compare.inside.ends import Ends
+from repros.diagnose.compare.inside.names import Names
+from repros.diagnose.compare.inside.request import Request
+from repros.diagnose.compare.inside.results import Results
+from repros.diagnose.compare.inside.summary import summarise
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.inside.import_hooks import when_imported
+
+_HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
+"""Options of a group that choose among ways to compute the same, or that no step uses."""
+
+
+class Recorder:
+    """Records one process."""
+
+    def __init__(self, watch: Any, request: Request) -> None:
+        """Take the watch of the process, and what to record."""
+        self._watch = watch
+        self._most = request.steps
+        self._names = Names()
+        self._calls = Calls(self._names, watch.events.failed, self._evaluating)
+        self._ends = Ends(watch, self._describe)
+        self._results = Results(lambda: self._is_over(self._number))
+        self._evaluated: dict[str, dict[str, Any]] = {"parameters": {}, "buffers": {}, "logged": {}}
+        """Of the modules that were called without gradients since the last event, before the first call; and what
+        evaluations of Lightning have logged since then."""
+        self._known: dict[int, dict[int, str]] = {}
+        """The names of an optimizer's parameters when it was made, has loaded or has stepped last; both by `id`."""
+        self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._number = 0
+        self._backwards = 0
+        self._step: dict[str, Any] | None = None
+        self._seeds = 0 if request.seed is None else -1
+        """How often the program has seeded torch: the first time is the request's."""
+        self._is_compiled = False
+        self._is_past = False
+        """Whether the program has gone on after the last step that is recorded."""
+
+    def listen(self) -> None:
+        """Listen to the observations of this process."""
+        for name in ("before_backward", "differentiating", "after_backward", "before_step", "after_step"):
+            self._watch.listen(name, getattr(self, f"_{name}"))
+        for name in ("compiles", "seeded", "handed", "made", "loaded", "logged"):
+            self._watch.listen(name, getattr(self, f"_{name}"))
+        self._watch.listen("ends", self._finish)
+        scores.listen(self._watch, self._scored)
+        returned.listen(self._watch, self._results)
+        self._ends.listen()
+        when_imported("torch.nn.modules.module", self._calls.on)
+
+    def _seeded(self, _: Any) -> None:
+        self._seeds += 1
+
+    def _finish(self) -> None:
+        """Write what comes after the last event: nothing, where there were more steps than are recorded."""
+        if self._is_past or "torch.nn.modules.module" not in sys.modules:
+            return
+        self._write_between(is_end=True)
+        found = self._ends.as_json()
+        if any(found.values()):
+            self._write("end", self._number, found)
+
+    def _compiles(self) -> None:
+        self._is_compiled = True
+        self._calls.off()
+
+    def _before_backward(self) -> None:
+        self._calls.is_backward = True
+
+    def _handed(self, batch: Any) -> None:
+        if not self._is_over(self._number):
+            self._calls.hand(batch)
+
+    def _scored(self, metric: Any, method: str, given: Any, returned: Any) -> None:
+        import torch
+
+        if isinstance(returned, (int, float)):
+            returned = torch.tensor(float(returned), device="cpu")
+        is_module = isinstance(metric, torch.nn.Module)
+        name = self._names.of_module(metric) if is_module else type(metric).__name__
+        self._calls.call(f"{name}.{method}", given, returned)
+
+    def _made(self, optimizer: Any) -> None:
+        self._name(optimizer)
+
+    def _loaded(self, optimizer: Any, *_: Any) -> None:
+        self._name(optimizer)
+
+    def _name(self, optimizer: Any) -> dict[str, Any]:
+        """Return the parameters of an optimizer by their names, and keep the names."""
+        parameters = self._named(parameters_of(optimizer))
+        self._known[id(optimizer)] = {id(parameter): name for name, parameter in parameters.items()}
+        return parameters
+
+    def _logged(self, _: Any, values: Any) -> None:
+        import torch
+
+        for metrics in values if isinstance(values, list) else ():  # one for each loader
+            for base, value in metrics.items():
+                if isinstance(value, (int, float, torch.Tensor)) and not base.endswith(scores.TIMES):
+                    tensor = torch.as_tensor(value, device=getattr(value, "device", "cpu"))
+                    self._evaluated["logged"][_unused(base, self._evaluated["logged"])] = summarise(tensor)
+
+    def _evaluating(self, module: Any) -> None:
+        self._ends.pass_moment()
+        for name, parameter in self._named(list(module.parameters())).items():
+            if name not in self._evaluated["parameters"]:
+                self._evaluated["parameters"][name] = summarise(parameter)
+        for name, buffer in self._names.buffers(module).items():
+            if name not in self._evaluated["buffers"]:
+                self._evaluated["buffers"][name] = summarise(buffer)
+
+    def _differentiating(self, tensors: Any) -> None:
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        self._calls.passes[-1].losses += map(summarise, tensors)
+        self._calls.reach(tensors)
+
+    def _after_backward(self) -> None:
+        self._calls.is_backward = False
+        self._calls.end_pass()
+        if self._step is not None:
+            self._step["has_backward"] = True
+        elif self._number == 0 and self._is_over(self._backwards):
+            self._is_past = True
+        elif self._number == 0:
+            self._backwards += 1
+            parameters = self._named(self._names.parameters())
+            passes = [each.as_json() for each in self._calls.passes if each.losses or each.roots]
+            found = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
+            self._write_between()
+            self._write("backward", self._backwards, {**found, "buffers": _summaries(self._names.buffers())})
+
+    def _is_over(self, number: int) -> bool:
+        return self._most is not None and number >= self._most
+
+    def _before_step(self, optimizer: Any, _: int) -> None:
+        self._calls.is_backward = False
+        if self._is_over(self._number):
+            self._is_past = True
+            self._calls.off()
+            return
+        self._ends.pass_moment()
+        parameters = self._name(optimizer)
+        self._step = {
+            **self._describe(optimizer),
+            "before": _summaries(parameters),
+            "gradients": _gradients(parameters),
+            "has_backward": False,
+        }
+
+    def _after_step(self, optimizer: Any, _: int) -> None:
+        step, self._step = self._step, None
+        if step is None:
+            return
+        parameters = self._named(parameters_of(optimizer))
+        if step.pop("has_backward"):  # the step itself has called forward and backward, in a closure
+            step["gradients"] = _gradients(parameters)
+        step["after"] = _summaries(parameters)
+        step["buffers"] = _summaries(self._names.buffers())
+        step["passes"] = self._calls.take()
+        self._write_between()
+        # Numbered as they end a step: one that steps within another's, as ZeroRedundancyOptimizer's, is recorded alone.
+        step["optimizer"] = self._optimizers.setdefault(optimizer, len(self._optimizers))
+        self._number += 1
+        self._write("step", self._number, step)
+
+    def _describe(self, optimizer: Any) -> dict[str, Any]:
+        """Return the options and the state of an optimizer."""
+        names = self._known.get(id(optimizer), {})
+        found: dict[str, Any] = {}
+        for place, parameter in enumerate(parameters_of(optimizer)):
+            found[names.get(id(parameter), f"parameter {place}")] = parameter
+        names = {id(parameter): name for name, parameter in found.items()}
+        return {
+            "kind_of_optimizer": type(optimizer).__name__,
+            "groups": [_group(group, names) for group in optimizer.param_groups],
+            "state": _state(optimizer, found),
+        }
+
+    def _write_between(self, *, is_end: bool = False) -> None:
+        """Write what was called since the last event and not trained on, and what else gave the program results."""
+        is_cut, passes = self._calls.is_cut, self._calls.take_untrained(is_end=is_end)
+        if passes or self._evaluated["logged"]:
+            self._write("evaluation", self._number, {"passes": passes, "cut": is_cut, **self._evaluated})
+        self._evaluated = {"parameters": {}, "buffers": {}, "logged": {}}
+        found = self._results.as_json()
+        if found["counts"]:
+            self._write("results", self._number, found)
+
+    def _named(self, parameters: list[Any]) -> dict[str, Any]:
+        """Return parameters by their names, which are numbered where several have the same."""
+        found: dict[str, Any] = {}
+        names = self._names.of_parameters(parameters)
+        for place, parameter in enumerate(parameters):
+            found[_unused(names[place] or self._names.of_nameless(parameter, place), found)] = parameter
+        return found
+
+    def _write(self, kind: str, number: int, found: dict[str, Any]) -> None:
+        facts = {"world": _world_size(), "seeded": self._seeds > 0, "compiled": self._is_compiled}
+        self._watch.events.write("recorded", kind=kind, number=number, **facts, **found)
+
+
+def _unused(name: str, names: dict[str, Any]) -> str:
+    """Return a name, with a number where there is one already."""
+    repeated, found = 1, name
+    while found in names:
+        repeated += 1
+        found = f"{name} ({repeated})"
+    return found
+
+
+def _world_size() -> int:
+    distributed: Any = sys.modules.get("torch.distributed")
+    try:
+        if distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_world_size())
+    except Exception:  # not imported, or being ended
+        return 1
+    return 1 if distributed is None else int(os.environ.get("WORLD_SIZE", "1") or 1)
+
+
+def _group(group: dict[str, Any], names: dict[int, str]) -> dict[str, Any]:
+    options = {name: _plain(value) for name, value in group.items() if name not in _HOW}
+    options = {name: value for name, value in options.items() if value is not None}
+    return {"options": options, "names": [names[id(parameter)] for parameter in group["params"]]}
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers, a tuple of them or a tensor of one as plain values; None for all else."""
+    if hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _state(optimizer: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    found = {}
+    for name, parameter in parameters.items():
+        for key, value in (optimizer.state.get(parameter) or {}).items():
+            if isinstance(value, torch.Tensor):
+                found[f"{key} of {name}"] = summarise(value)
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                found[f"{key} of {name}"] = summarise(torch.tensor(float(value), device="cpu"))
+    return found
+
+
+def _summaries(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: summarise(parameter) for name, parameter in parameters.items()}
+
+
+def _gradients(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the summaries of gradients, None for a parameter without one; that of an empty one is empty.
+
+    A rank on which FSDP keeps nothing of a parameter has no gradient of it, either.
+    """
+    return {
+        name: None if parameter.grad is None and parameter.numel() else summarise(_gradient(parameter))
+        for name, parameter in parameters.items()
+        if parameter.requires_grad
+    }
+
+
+def _gradient(parameter: Any) -> Any:
+    return parameter if parameter.grad is None else parameter.grad

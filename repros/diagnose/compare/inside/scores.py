@@ -1,0 +1,75 @@
+"""What metrics are given and compute: methods of torchmetrics, and the evaluation of transformers' Trainer.
+
+A metric that is called is a module like others; here are its `update` and its `compute`, called by themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.compiling import unseen
+from repros.inside.import_hooks import when_imported
+
+_CLASSES = {
+    "torchmetrics.metric": "Metric",
+    "torchmetrics.wrappers.abstract": "WrapperMetric",
+    "lightning.pytorch.trainer.connectors.logger_connector.result": "_ResultMetric",
+    "pytorch_lightning.trainer.connectors.logger_connector.result": "_ResultMetric",
+}
+"""The classes that wrap their methods in each object, by module."""
+TIMES = ("_runtime", "_per_second", "_time")
+"""Ends of the names of what the Trainer measures of itself."""
+
+Record = Callable[[Any, str, Any, Any], None]
+
+
+def listen(watch: Any, record: Record) -> None:
+    """Observe metrics once their modules are imported.
+
+    Args:
+        watch: that of the process.
+        record: called with a metric, a call of its method, what that was given (None for nothing) and returned.
+    """
+    for module, name in _CLASSES.items():
+        when_imported(module, functools.partial(_patch, name, record))
+    watch.listen("evaluated_to", lambda trainer, metrics: _record_metrics(record, trainer, metrics))
+
+
+def _patch(name: str, record: Record, module: Any) -> None:
+    kind = getattr(module, name, object)
+    for method in ("update", "compute"):
+        wrap = vars(kind).get(f"_wrap_{method}")
+        if wrap is not None:
+            setattr(kind, f"_wrap_{method}", _observing(wrap, method, record))
+
+
+def _observing(wrap: Any, method: str, record: Record) -> Any:
+    """Return a method that wraps another one as before, and has what is wrapped observed."""
+
+    @functools.wraps(wrap)
+    def wrapping(metric: Any, original: Any) -> Any:
+        wrapped = wrap(metric, original)
+
+        @unseen
+        def tell(args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
+            given = [*args, *kwargs.values()] if method == "update" else None
+            record(metric, f"{method}()", given, returned)
+
+        @functools.wraps(wrapped)
+        def observed(*args: Any, **kwargs: Any) -> Any:
+            returned = wrapped(*args, **kwargs)
+            tell(args, kwargs, returned)
+            return returned
+
+        return observed
+
+    return wrapping
+
+
+def _record_metrics(record: Record, trainer: Any, metrics: Any) -> None:
+    if isinstance(metrics, Mapping):
+        for name, value in metrics.items():
+            if isinstance(value, (int, float)) and not name.endswith(TIMES):
+                record(trainer, f"evaluate()[{name}]", None, value)

@@ -1,0 +1,177 @@
+"""The report of `repros match --json`, a public format."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from repros.diagnose.match import Candidate, Failure, Link, LogMatch
+from repros.diagnose.match.reasons import (
+    confidence_reason,
+    next_commands,
+    other_causes,
+    ruled_out_reason,
+    shown_variants,
+    versions_reason,
+)
+from repros.model import Role, Variant
+
+SCHEMA = 2
+"""Raised whenever a key is renamed or removed, or its meaning changes."""
+
+
+class RaisedJson(TypedDict):
+    """One exception in the log, without its writers."""
+
+    line: int
+    type: str
+    message: str
+
+
+class ExceptionJson(RaisedJson):
+    """One exception in the log."""
+
+    ranks: list[str]
+
+
+class SightingJson(ExceptionJson):
+    """One exception that matches a signature."""
+
+    matched_text: str
+    frames: list[str]
+    variants: list[str]
+
+
+class AffectedJson(TypedDict):
+    """The comparison of the versions in the log with the affected releases."""
+
+    state: str
+    """`affected`, `unknown` or `not affected`."""
+    why: str
+    ranges: list[str]
+    versions: dict[str, list[str]]
+    missing: list[str]
+
+
+class WorkingJson(TypedDict):
+    """A variant that works."""
+
+    variant: str
+    about: str
+    source: str | None
+
+
+class ClaimJson(TypedDict):
+    """A documented fix that does not work."""
+
+    variant: str
+    claim: str | None
+    source: str | None
+
+
+class CandidateJson(TypedDict):
+    """A repro that the log may show."""
+
+    id: str
+    title: str
+    kind: str
+    documented: str | None
+    """The address that documents the behaviour, if it is no bug."""
+    confidence: str
+    why: str
+    seen: list[SightingJson]
+    rivals: list[str]
+    apart: str | None
+    other_causes: list[str]
+    affected: AffectedJson
+    works: list[WorkingJson]
+    does_not_fix: list[ClaimJson]
+    next: list[str]
+
+
+class RuledOutJson(RaisedJson):
+    """A repro whose message is in the log, and the line that contradicts it."""
+
+    id: str
+    frames: list[str]
+    why: str
+
+
+class MatchJson(TypedDict):
+    """The whole report."""
+
+    schema: int
+    candidates: list[CandidateJson]
+    ruled_out: list[RuledOutJson]
+    exceptions: list[ExceptionJson]
+    versions: dict[str, list[str]]
+    notes: list[str]
+
+
+def match_to_json(found: LogMatch) -> MatchJson:
+    """Return the report as an object for JSON."""
+    return {
+        "schema": SCHEMA,
+        "candidates": [_candidate_to_json(candidate) for candidate in found.candidates],
+        "ruled_out": [
+            {
+                "id": out.entry.repro.id,
+                "frames": list(out.entry.signature.frames),
+                "why": ruled_out_reason(out),
+                **_raised_to_json(out.link),
+            }
+            for out in found.ruled_out
+        ],
+        "exceptions": [_exception_to_json(failure, link) for failure in found.failures for link in failure.links],
+        "versions": {name: list(versions) for name, versions in found.versions.items()},
+        "notes": list(found.notes),
+    }
+
+
+def _raised_to_json(link: Link) -> RaisedJson:
+    return {"line": link.line, "type": link.raised.name, "message": link.raised.message}
+
+
+def _exception_to_json(failure: Failure, link: Link) -> ExceptionJson:
+    return {"ranks": list(failure.writers), **_raised_to_json(link)}
+
+
+def _candidate_to_json(candidate: Candidate) -> CandidateJson:
+    repro, check = candidate.repro, candidate.affected
+    return {
+        "id": repro.id,
+        "title": repro.title,
+        "kind": repro.kind.value,
+        "documented": repro.documented,
+        "confidence": candidate.confidence.value,
+        "why": confidence_reason(candidate),
+        "seen": [
+            {
+                **_exception_to_json(sighting.failure, sighting.link),
+                "matched_text": sighting.match.matched_text,
+                "frames": list(sighting.frames),
+                "variants": [variant.name for variant in sighting.match.entry.variants],
+            }
+            for sighting in candidate.sightings
+        ],
+        "rivals": list(candidate.rivals),
+        "apart": repro.sections.get("Apart"),
+        "affected": {
+            "state": check.state.value,
+            "why": versions_reason(candidate),
+            "ranges": list(map(str, check.ranges)),
+            "versions": {name: list(versions) for name, versions in check.versions.items()},
+            "missing": list(check.missing),
+        },
+        "other_causes": list(other_causes(candidate)),
+        "works": [_working_to_json(variant) for variant in shown_variants(candidate, Role.WORKS)],
+        "does_not_fix": [_claim_to_json(variant) for variant in shown_variants(candidate, Role.DOES_NOT_FIX)],
+        "next": next_commands(repro),
+    }
+
+
+def _working_to_json(variant: Variant) -> WorkingJson:
+    return {"variant": variant.name, "about": variant.about, "source": variant.source}
+
+
+def _claim_to_json(variant: Variant) -> ClaimJson:
+    return {"variant": variant.name, "claim": variant.claim, "source": variant.source}

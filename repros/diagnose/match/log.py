@@ -1,0 +1,182 @@
+"""Read a log's bytes and split them into lines, with a limit on both and a note on everything cut off.
+
+The bytes are kept and decoded line by line, each time that the lines are read: objects for all lines of a long log
+would take many times its size.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from repros.model.errors import ReprosError
+
+MOST_BYTES = 64 * 2**20
+"""Of a longer log only the end is read: the error that ended the program is there."""
+MOST_LINES = 1_000_000
+"""Of a log with more lines only the end is read, too; the parts between carriage returns count as lines."""
+LONGEST_LINE = 20_000
+"""Characters; :mod:`repros.engine.signature` looks at no more of a message."""
+_LONGEST_LINE_BYTES = 10 * LONGEST_LINE
+"""Bytes of one line that are decoded: characters of several bytes, and terminal escapes that are removed."""
+_BLOCK = 2**20
+_BINARY_SHARE = 0.1
+"""A file is binary if more than this share of its characters does not occur in text ..."""
+_BINARY_COUNT = 8
+"""... and if there are more of them than this."""
+
+# Colours and window titles of a terminal, and colours that lost their escape character in a web page.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\[(?:\d{1,3}(?:;\d{1,3}){0,9})?m|\x1b[@-Z\\-_]"
+)
+_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\ufffd]")
+_NOT_BLANK = re.compile(rb"[^\s\0]")
+_LINE_END = re.compile(rb"\r+\n?|\n")
+_ENCODINGS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+@dataclass(frozen=True)
+class LogLines:
+    """A log's lines without terminal escapes; they may be read any number of times."""
+
+    raw: bytes
+    """UTF-8."""
+    notes: tuple[str, ...] = ()
+    """A sentence for each thing that was left out."""
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        """Iterate over number and text.
+
+        The number is that of an editor. Parts of a line that carriage returns separate share its number.
+        """
+        number, start = 1, 0
+        for end in _LINE_END.finditer(self.raw):
+            is_part = not end[0].endswith(b"\n")
+            if is_part and end.end() == len(self.raw):
+                break
+            yield number, _decode_line(self.raw[start : min(end.start(), start + _LONGEST_LINE_BYTES)])[:LONGEST_LINE]
+            start = end.end()
+            number += not is_part
+        yield number, _decode_line(self.raw[start : start + _LONGEST_LINE_BYTES].rstrip(b"\r"))[:LONGEST_LINE]
+
+
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a file; of a long one, the end.
+
+    Raises:
+        ReprosError: the path is a folder, or the file cannot be read.
+    """
+    if path.is_dir():
+        raise _unreadable(str(path), "is a folder")
+    try:
+        with path.open("rb") as file:
+            return read_stream(file)
+    except OSError as error:
+        raise _unreadable(str(path), f"cannot be read ({error.strerror})") from error
+
+
+def read_stream(file: BinaryIO) -> bytes:
+    """Read a stream and return its last bytes: one or more beyond :data:`MOST_BYTES` if it has so many."""
+    blocks: deque[bytes] = deque()
+    size = 0
+    while block := file.read(_BLOCK):
+        blocks.append(block)
+        size += len(block)
+        while size - len(blocks[0]) > MOST_BYTES:
+            size -= len(blocks.popleft())
+    return b"".join(blocks)
+
+
+def decode_lines(raw: bytes, name: str = "the input") -> LogLines:
+    """Decode a log, remove terminal escapes and split it into lines.
+
+    Args:
+        raw: the log.
+        name: the log's name in an error.
+
+    Raises:
+        ReprosError: the log is empty or binary.
+    """
+    notes = []
+    if len(raw) > MOST_BYTES:
+        notes.append(f"Only the last {MOST_BYTES // 2**20} MB of the log were read; line numbers count from there.")
+        raw = raw[-MOST_BYTES:]
+    raw = _to_utf8(raw)
+    if not _NOT_BLANK.search(raw):
+        raise _unreadable(name, "is empty")
+    if _is_binary(raw[:_BLOCK].decode("utf-8", "replace")):
+        raise _unreadable(name, "is not text")
+    if (start := _start_of_last_lines(raw)) > 0:
+        notes.append(f"Only the last {MOST_LINES:,} lines of the log were read; line numbers count from there.")
+        raw = raw[start:]
+    if cut := _count_longer_lines(raw):
+        notes.append(f"Only the first {LONGEST_LINE:,} characters of each line were read ({cut} longer).")
+    return LogLines(raw, tuple(notes))
+
+
+def _unreadable(name: str, problem: str) -> ReprosError:
+    return ReprosError(f"{name} {problem}; expected the text of a log or a traceback.")
+
+
+def _to_utf8(raw: bytes) -> bytes:
+    """Return UTF-8 as it is, without its byte order mark, and UTF-16 with a mark as UTF-8.
+
+    PowerShell writes UTF-16 when output is redirected to a file.
+    """
+    for mark, encoding in _ENCODINGS.items():
+        if raw.startswith(mark):
+            decoder = codecs.getincrementaldecoder(encoding)("replace")
+            blocks = range(0, len(raw), _BLOCK)
+            return b"".join(decoder.decode(raw[at : at + _BLOCK]).encode("utf-8", "replace") for at in blocks)
+    return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def _is_binary(sample: str) -> bool:
+    return len(_NOT_TEXT.findall(sample)) > max(_BINARY_COUNT, _BINARY_SHARE * len(sample))
+
+
+def _start_of_last_lines(raw: bytes) -> int:
+    """Return where the last :data:`MOST_LINES` lines begin; 0 if there are no more."""
+    missing, end = MOST_LINES, len(raw)
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        count = raw.count(b"\n", start, end) + raw.count(b"\r", start, end)
+        if count >= missing:
+            ends = [found.end() for found in re.finditer(rb"[\r\n]", raw[start:end])]
+            return start + ends[-missing]
+        missing, end = missing - count, start
+    return 0
+
+
+def _count_longer_lines(raw: bytes) -> int:
+    """Return how many lines have more than :data:`LONGEST_LINE` characters."""
+    return sum(
+        end - start > _LONGEST_LINE_BYTES or len(_decode_line(raw[start:end])) > LONGEST_LINE
+        for start, end in _longer_lines(raw)
+    )
+
+
+def _longer_lines(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each line with more than :data:`LONGEST_LINE` bytes; each byte is looked at twice at most.
+
+    All lines that end within so many bytes of a line's begin are shorter: the search goes on behind the last of them.
+    """
+    start = 0
+    while len(raw) - start > LONGEST_LINE:
+        reach = start + LONGEST_LINE + 1
+        last = max(raw.rfind(b"\n", start, reach), raw.rfind(b"\r", start, reach))
+        if last < 0:
+            found = _LINE_END.search(raw, reach)
+            last = found.start() if found else len(raw)
+            yield start, last
+        start = last + 1
+
+
+def _decode_line(line: bytes) -> str:
+    text = line.decode("utf-8", "replace")
+    return _ESCAPES.sub("", text) if "\x1b" in text or "[" in text else text

@@ -1,0 +1,165 @@
+"""Why a candidate has its confidence, and what to do next: the sentences that the text and the JSON share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from packaging.utils import canonicalize_name
+
+from repros.diagnose.match import AffectedState, Against, Candidate, Confidence, LogMatch, RuledOut, Sighting
+from repros.diagnose.match.hints import hints_of
+from repros.model import Repro, Role, Variant
+from repros.model.ranges import affected_text, every_release_of
+from repros.model.unmeasured import Gap, not_measured
+
+
+def confidence_reason(candidate: Candidate) -> str:
+    """Return the reason for a candidate's confidence."""
+    best = candidate.sightings[0]
+    if best.in_own_script:
+        return f"the traceback contains the repro's own script, {candidate.repro.path.name}"
+    if best.match.is_symptom:
+        return _symptom_reason(candidate)
+    words = ["message"] if not best.link.has_class else ["class", "message"]
+    agreeing = [*words, *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
+    if candidate.confidence is Confidence.CERTAIN:
+        agreeing.append("versions")
+    doubts = []
+    if not best.link.has_class:
+        doubts.append("the log has no line with an exception's class")
+    elif not best.match.is_documented:
+        doubts.append("only a part of the message is there")
+    if hints_of(candidate.repro).common_message:
+        doubts.append("this message has many other causes")
+    if not best.frames_agree and best.link.has_class:
+        doubts.append(_missing_frames(best))
+    if candidate.rivals:
+        doubts.append(
+            f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"
+        )
+    if candidate.affected.state is AffectedState.NOT_AFFECTED:
+        doubts.append("the versions in the log are not affected")
+    reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
+    return f"{reason}, but {join_words(doubts)}" if doubts else reason
+
+
+def _symptom_reason(candidate: Candidate) -> str:
+    if (best := candidate.sightings[0]).match.is_wait:
+        affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
+        doubt = "" if affected else "; these versions are not affected"
+        why = f"a rank waits below {best.match.matched_text}, as in this failure"
+        return f"{why}, but other mistakes lead there too{doubt}"
+    silence = "this failure raises nothing itself" if candidate.repro.silent else "this failure may lead to it"
+    affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
+    doubt = "" if affected else "; the versions in the log are not affected"
+    return f"{silence}, and the library prints this where it happens, but elsewhere too{doubt}"
+
+
+def _missing_frames(best: Sighting) -> str:
+    """Return why the stack of a sighting has none of the functions that its repro names."""
+    if best.evidence:
+        names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in best.match.entry.signature.frames))
+        return best.hints.elsewhere or f"the stack has no {names}"
+    return "the traceback is incomplete" if best.link.raised.frames else "the log lacks its traceback"
+
+
+def ruled_out_reason(out: RuledOut) -> str:
+    """Return which line of the log contradicts a repro, in the log's own words."""
+    against, quote, id_ = out.contradiction.against, out.contradiction.quote, out.contradiction.repro_id
+    names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in out.entry.signature.frames))
+    return {
+        Against.CONSEQUENCE: "this error means that another process failed first",
+        Against.OTHER_TEXT: f"there it says {quote!r}, which another cause prints",
+        Against.OTHER_CALL: f"{_call_text(quote)} raises it, and the stack has no {names or 'call that speaks for it'}",
+        Against.OTHER_REPRO: f"{_call_text(quote)} is on the stack, which speaks for {id_}",
+        Against.OTHER_SCRIPT: f"{_call_text(quote)} is on the stack, the script of {id_}",
+    }[against]
+
+
+def _call_text(frame: str) -> str:
+    """Return a frame as it is in a traceback, which readers can search for."""
+    location, _, function = frame.rpartition(" ")
+    file, _, line = location.rpartition(":")
+    return f'File "{file}", line {line}, in {function},'
+
+
+def versions_reason(candidate: Candidate) -> str:
+    """Return whether the versions in the log are affected, and what decides it."""
+    check = candidate.affected
+    ranges = affected_text(check.ranges)
+    versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
+    match check.state:
+        case AffectedState.UNKNOWN if check.gaps:
+            return f"unknown: {'; '.join(_gap_text(gap, check.all_versions) for gap in check.gaps)}"
+        case AffectedState.UNKNOWN if check.missing:
+            return f"unknown: the log does not state the version of {', '.join(check.missing)} (affected: {ranges})"
+        case AffectedState.UNKNOWN:
+            return f"unknown: the log states {versions} (affected: {ranges})"
+        case AffectedState.NOT_AFFECTED:
+            why = f"affected: {ranges}"
+            if check.exists:
+                why = f"what fails is in {affected_text(check.exists)}: {candidate.repro.exists_source}"
+            others = join_words(check.affected_variants)
+            return f"not affected: {versions} ({why}){f'; affected with the variant {others}' if others else ''}"
+        case AffectedState.AFFECTED if not check.ranges:
+            return f"{every_release_of(candidate.repro.measurable)} is affected"
+        case AffectedState.AFFECTED:
+            return f"affected: {versions} ({ranges})"
+        case _:
+            assert_never(check.state)
+
+
+def _gap_text(gap: Gap, versions: Mapping[str, Sequence[str]]) -> str:
+    name = canonicalize_name(gap.requirement.name)
+    return not_measured(gap.requirement, gap.overlap, f"{name} {' and '.join(versions[name])}")
+
+
+def other_causes(candidate: Candidate) -> tuple[str, ...]:
+    """Return the other causes of the message: repros and what would speak for them, then those not documented here."""
+    if candidate.confidence is not Confidence.POSSIBLE:
+        return ()
+    return (*map(_signs_text, candidate.without_words), *hints_of(candidate.repro).other_causes)
+
+
+def _signs_text(repro: Repro) -> str:
+    *signs, last = (f"`{sign.strip()}`" for sign in hints_of(repro).words or hints_of(repro).calls)
+    return f"{repro.id}, {repro.title}: look for {' or '.join(filter(None, (', '.join(signs), last)))} in the log"
+
+
+def shown_variants(candidate: Candidate, role: Role) -> list[Variant]:
+    """Return the variants of a role that concern the versions in the log.
+
+    None if these versions do not have the failure; without those that need other versions than the log states.
+    """
+    check, repro = candidate.affected, candidate.repro
+    if check.state is AffectedState.NOT_AFFECTED and not check.affected_variants:
+        return []
+    return [variant for variant in repro.variants if variant.role is role and check.allows(repro, variant)]
+
+
+def join_words(parts: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+WATCH = "repros watch -- python train.py"
+"""The command for a program that raises nothing."""
+
+
+def next_commands(repro: Repro) -> list[str]:
+    """Return the commands to run next."""
+    where = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
+    return [
+        f"repros show {repro.id}{where}",
+        *([WATCH] if repro.silent and repro.finds else []),
+        f"repros run {repro.id} --python PATH{where}",
+        f"repros report {repro.id} --python PATH{where}",
+    ]
+
+
+def next_without_candidates(found: LogMatch) -> list[str]:
+    """Return what to run next if no repro was found."""
+    silent = [] if found.failures else [f"{WATCH} (the program as you run it: failures that raise nothing)"]
+    return [*silent, "repros list", "repros new NAME (to document it)"]

@@ -1,0 +1,47 @@
+"""From the exceptions that ended a program's processes to documented failures, without a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from repros.diagnose.match import Candidate, Failure, Link, SignatureIndex
+from repros.diagnose.match.candidates import find_candidates
+from repros.diagnose.watch.events import Event
+from repros.engine.consequences import is_consequence
+from repros.model import Raised, Repro
+
+_SIGNALLED = {"KeyboardInterrupt", "SignalException"}
+"""What a signal to the program raises, in it and in torchrun's agent: no failure of its own."""
+
+
+def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
+    """Return the exception chains of the processes that raised, each chain once with all ranks that raised it."""
+    by_chain: dict[tuple[tuple[str, str], ...], tuple[list[Link], list[str]]] = {}
+    for event in events:
+        links = [Link(_raised(link), 0, has_traceback=True) for link in event["chain"]]
+        if not links:
+            continue
+        key = tuple((link.raised.type, link.raised.message) for link in links)
+        _, labels = by_chain.setdefault(key, (links, []))
+        if event.get("rank") is not None:
+            labels.append(f"rank {event['rank']}")
+    return tuple(Failure(tuple(links), tuple(dict.fromkeys(labels))) for links, labels in by_chain.values())
+
+
+def find_crashes(
+    events: Sequence[Event], catalogue: Iterable[Repro]
+) -> tuple[tuple[Candidate, ...], tuple[Failure, ...]]:
+    """Return the repros that the exceptions may be, and the failures that are not another process's consequence."""
+    failures = failures_of(events)
+    versions = {name: (version,) for event in events for name, version in event.get("versions", {}).items()}
+    candidates, _ = find_candidates(failures, SignatureIndex(catalogue), versions)
+    causes = [failure for failure in failures if not all(_tells_nothing(link.raised) for link in failure.links)]
+    return candidates, tuple(causes)
+
+
+def _tells_nothing(raised: Raised) -> bool:
+    return is_consequence(raised) or raised.name.rpartition(".")[2] in _SIGNALLED
+
+
+def _raised(link: Event) -> Raised:
+    return Raised(link["type"], tuple(link["bases"]), link["message"], tuple(link["frames"]), link["via"])

@@ -1,0 +1,124 @@
+"""The watch in a program that has this project installed: `with repros.watching():`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from repros.diagnose.watch.events import EventFolder
+from repros.diagnose.watch.finding import Finding
+from repros.diagnose.watch.identify import Identified
+from repros.diagnose.watch.inside import install
+from repros.diagnose.watch.inside.watch import Options
+from repros.diagnose.watch.names import FIRST_NAN, refuse_unknown_checks
+from repros.diagnose.watch.report import Found, Report
+from repros.engine import catalogue
+from repros.inside import contract
+from repros.model import Repro
+
+_IS_WATCHED = bool(install.installed)
+"""Whether this process is watched from outside, by `repros watch` or by the rank that started it."""
+
+_POLL = 0.5
+"""Seconds between two looks at the events."""
+
+_loaded: list[Repro] = []
+"""The catalogue, read once: a test suite enters `watching` for each test."""
+
+
+def print_finding(finding: Finding, ids: tuple[Identified, ...]) -> None:
+    """Print a finding to stderr, on one line."""
+    names = ", ".join(f"{identified.repro.id} {identified.confidence.value}" for identified in ids)
+    at = f" at {finding.place}" if finding.place else ""
+    sys.stderr.write(f"repros: {finding.text}{at} ({names or finding.check})\n")
+
+
+def ignore_finding(_finding: Finding, _ids: tuple[Identified, ...]) -> None:
+    """Show nothing; the list has it."""
+
+
+@contextlib.contextmanager
+def watching(
+    show: Callable[[Finding, tuple[Identified, ...]], None] = print_finding,
+    *,
+    every: int = 0,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
+    first_nan: bool = False,
+) -> Iterator[list[Found]]:
+    """Watch this process, and the ranks that it starts; yield the list to which findings are added.
+
+    Enter it before the program makes its models and optimizers: what is made earlier is observed in part. After the
+    block nothing is observed any more. A block within another takes over until it ends. Ranks that another process has
+    started, as torchrun does, are watched apart, and their gradients are not compared; `repros watch` does that. In a
+    process that is watched from outside, by `repros watch` or by the rank that started it, the list stays empty:
+    whoever watches it has the findings. An exception that leaves the block is compared, and goes on.
+
+    Args:
+        show: called with each finding, in a thread of its own.
+        every: also look at every N-th step; 0 for 1, 2, 4, 8 ... alone.
+        only: checks, or the first words of their names, that may speak; empty for all.
+        skip: checks, or the first words of their names, that may not.
+        first_nan: also look at each step, and name where the first NaN or inf came from.
+
+    Raises:
+        UnknownNameError: a name of `only` or `skip` is neither that of a check nor the first words of one.
+    """
+    only, skip, also = frozenset(only), frozenset(skip), frozenset(FIRST_NAN if first_nan else ())
+    refuse_unknown_checks([*sorted(only), *sorted(skip)])
+    if _IS_WATCHED:
+        yield []
+        return
+    _loaded[:] = _loaded or catalogue.load().repros
+    folder = tempfile.mkdtemp(prefix="repros-watch-")
+    options = Options(folder, every, only, skip, also)
+    report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
+    owner, before = os.getpid(), install.installed[0].options if install.installed else None
+    with _environ({**options.to_environ(), "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}):
+        install.begin(options)
+        reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
+        reader.start()
+        try:
+            yield report.found
+        except Exception as error:
+            install.installed[0].events.exception(error, "block")
+            raise
+        finally:
+            # A forked rank that leaves the block has neither the thread nor the folder.
+            if os.getpid() == owner:
+                install.installed[0].tell("ends")
+                over.set()
+                reader.join()
+                for event in events.poll():
+                    report.take(event)
+                report.finish()
+                shutil.rmtree(folder, ignore_errors=True)
+                install.installed[0].end()
+                if before is not None:
+                    install.begin(before)
+
+
+def _read(report: Report, events: EventFolder, over: threading.Event) -> None:
+    while not over.wait(_POLL):
+        for event in events.poll():
+            report.take(event)
+
+
+@contextlib.contextmanager
+def _environ(changed: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,72 @@
+"""Installation: make this process observe itself, from its first line on.
+
+Everything is attached when the module that it concerns has been imported; a program that never imports torch pays for
+the exception hook alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+
+from repros.diagnose.compare.inside import listen as record
+from repros.diagnose.compare.inside.request import read_request
+from repros.diagnose.watch.inside.checks import families
+from repros.diagnose.watch.inside.events import Events
+from repros.diagnose.watch.inside.watch import Options, Watch
+from repros.inside.import_hooks import when_imported
+from repros.inside.watchers import watch_exceptions, watch_processes
+
+OBSERVERS = (
+    *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
+    *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
+    *("trainers", "tokens"),
+    *("accelerators", "rows"),
+    *("adapters", "beginnings"),
+)
+"""The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
+
+installed: list[Watch] = []
+"""The watch of this process, once there is one."""
+
+
+def install() -> None:
+    """Watch this process, and those it creates, as its environment asks for; an error leaves the program as it is."""
+    begin(Options.from_environ(os.environ))
+
+
+def begin(options: Options) -> None:
+    """Watch this process, with checks that know nothing yet; an error leaves the program as it is."""
+    if not installed:
+        installed.append(Watch(Events(None)))
+        _attach(installed[0])
+    watch = installed[0]
+    watch.begin(options)
+    try:
+        request = read_request(options.folder)
+        if request is not None:
+            record(watch, request)
+        else:
+            for family in families():
+                family.listen(watch)
+        watch.events.write("start")
+    except Exception as error:
+        watch.events.failed(error, "its installation")
+
+
+def _attach(watch: Watch) -> None:
+    try:
+        watch_exceptions(watch.events)
+        when_imported("multiprocessing.process", lambda module: watch_processes(watch.events, module))
+        atexit.register(_tell_end, watch, os.getpid())
+        for name in OBSERVERS:
+            importlib.import_module(f"{__package__}.observe.{name}").attach(watch)
+    except Exception as error:
+        watch.events.failed(error, "its installation")
+
+
+def _tell_end(watch: Watch, pid: int) -> None:
+    """Make the observation `ends()`: this process ends by itself; a child that it forked has not seen its beginning."""
+    if os.getpid() == pid:
+        watch.tell("ends")

@@ -1,0 +1,275 @@
+"""The calls of modules in a step: which of them first gave a value that is not finite, and what they had been given.
+
+Torch's global hooks (`register_module_forward_hook`) see all calls, until the program compiles: from then on only the
+call of a compiled module as a whole is seen, since a compiler would trace the hooks with the module.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.nan.ranges import INF, NAN, Range, Ranges, can_look, count_not_finite, tensors_in
+from repros.diagnose.watch.inside.observe.compiling import unseen
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.place import user_place
+
+_HELD_BYTES = 256 << 20
+"""Bytes of an accelerator's tensors that are held until their ranges are read: a read waits for the device."""
+_MOST_UNJUDGED = 2000
+_MOST_SUSPECTS = 50
+_CALLERS = {"_call_impl", "inner"}
+"""The functions of torch that call a module's hooks, and have its keyword arguments."""
+
+
+class Suspect:
+    """A place where values that are not finite were first seen."""
+
+    def __init__(self, kind: str, module: Any, inputs: list[Range], found: Range, count: int) -> None:
+        """Note what was seen.
+
+        Args:
+            kind: `output` (of finite inputs), `between` (in the forward of `module`, before `following`), `outside` (of
+                all modules, before `following`), `arrived` (as an input of `following`, which nothing has computed).
+            module: the module; None outside.
+            inputs: the ranges of the inputs of `output`.
+            found: the range of what is not finite.
+            count: how many of its values are not.
+        """
+        self.kind, self.module, self.inputs, self.found, self.count = kind, module, inputs, found, count
+        self.kinds = found.kinds
+        self.before: Any = None
+        """The module that was called last before, in the forward of `module`."""
+        self.following: Any = None
+        self.place: str | None = None
+        self.is_absorbed = False
+        """Whether a module that was given these values has returned finite ones."""
+        self.is_passed_on = False
+
+    @property
+    def site(self) -> tuple[Any, ...]:
+        """What tells this place from others, in each step."""
+        return (self.kind, id(self.module), id(self.following))
+
+
+class _Call:
+    """A call that has not returned."""
+
+    __slots__ = ("inputs", "last", "module")
+
+    def __init__(self, module: Any, inputs: list[tuple[Any, Range]]) -> None:
+        self.module, self.inputs, self.last = module, inputs, None
+
+
+class Calls:
+    """The suspects of this step, in the order of time."""
+
+    def __init__(self) -> None:
+        """Begin without any; :meth:`on` attaches the hooks."""
+        self.ranges = Ranges()
+        self.suspects: list[Suspect] = []
+        self.roots: weakref.WeakSet[Any] = weakref.WeakSet()
+        """The outermost modules that were called."""
+        self.last: tuple[Any, list[Range]] | None = None
+        """The outermost module that has returned last, and the ranges of what it gave."""
+        self.is_paused = False
+        """While a backward runs, in which checkpoints call modules again."""
+        self._local = threading.local()
+        self._unjudged: list[tuple[Any, ...]] = []
+        self._held = 0
+        self._handles: list[Any] = []
+        self._is_on = False
+
+    def on(self, module: Any) -> None:
+        """Look at all calls; `module` is torch.nn.modules.module."""
+        self.off()
+        self._is_on = True
+        self._handles = [
+            module.register_module_forward_pre_hook(unseen(self._calling)),
+            module.register_module_forward_hook(unseen(self._called)),
+        ]
+
+    def off(self) -> None:
+        """Look at no call."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles, self._is_on = [], False
+
+    def follow_compiled(self) -> None:
+        """Look at the calls of compiled modules alone, from outside."""
+        was_on = self._is_on
+        self.off()
+        self._is_on = was_on
+
+    def see_compiled(self, torch: Any) -> None:
+        """Look at the calls of each module that `torch.compile` makes from now on, once the program compiles."""
+
+        def made(_: Any, __: Any, compiled: Any) -> None:
+            # Of this object alone: torch 2.1 and 2.2 make others of its class, of a graph each, and would trace the
+            # observer with them. In torch 2.0 it has no `forward` of its own.
+            if isinstance(compiled, torch.nn.Module) and "forward" in compiled.__dict__:
+                calling = functools.partial(self._compiled_calling, compiled)
+                around(compiled, "forward", before=calling, returned=functools.partial(self._compiled_called, compiled))
+
+        if hasattr(torch, "compile"):
+            around(torch, "compile", returned=made)
+
+    def _compiled_calling(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._is_on:
+            self._begin(module, (args, kwargs))
+
+    def _compiled_called(self, module: Any, _: Any, __: Any, output: Any) -> None:
+        if self._is_on:
+            self._end(module, output)
+
+    @property
+    def _stack(self) -> list[_Call]:
+        stack: list[_Call] | None = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        return stack
+
+    def _calling(self, module: Any, inputs: Any) -> None:
+        given = inputs
+        if not inputs or not self._stack:
+            given = (inputs, _keywords())
+        self._begin(module, given)
+
+    def _called(self, module: Any, _: Any, output: Any) -> None:
+        self._end(module, output)
+
+    def _begin(self, module: Any, given: Any) -> None:
+        if self.is_paused:
+            return
+        stack = self._stack
+        inputs = []
+        if can_look():
+            inputs = [(tensor, self.ranges.of(tensor)) for _, tensor in tensors_in(given)]
+            if not stack:
+                self.roots.add(module)
+            parent = stack[-1] if stack else None
+            entry = ("given", module, parent and parent.module, parent and parent.last, inputs)
+            self._take(entry, inputs, inputs)
+        stack.append(_Call(module, inputs))
+
+    def _end(self, module: Any, output: Any) -> None:
+        stack = self._stack
+        if self.is_paused or not any(call.module is module for call in stack):
+            return
+        while stack[-1].module is not module:  # those that an exception has left
+            stack.pop()
+        call = stack.pop()
+        if stack:
+            stack[-1].last = module
+        if not can_look():
+            return
+        outputs = [(tensor, self.ranges.of(tensor)) for _, tensor in tensors_in(output)]
+        if not stack and outputs:
+            self.last = module, [found for _, found in outputs]
+        entry = ("returned", module, call.last, call.inputs, outputs)
+        self._take(entry, outputs, [*outputs, *call.inputs])
+
+    def _take(self, entry: tuple[Any, ...], new: list[tuple[Any, Range]], concerned: list[tuple[Any, Range]]) -> None:
+        """Judge a call at once, or when the ranges of its tensors are read, in the order of time."""
+        if new and (self._unjudged or not all(found.is_read for _, found in new)):
+            self._unjudged.append(entry)
+            self._held += sum(tensor.numel() * tensor.element_size() for tensor, found in new if not found.is_read)
+            if self._held > _HELD_BYTES or len(self._unjudged) > _MOST_UNJUDGED:
+                self.read()
+        elif any(found.kinds for _, found in concerned):
+            self._judge(entry, user_place())
+
+    def read(self) -> None:
+        """Read the ranges that are still on accelerators, and judge their calls."""
+        self.ranges.read()
+        unjudged, self._unjudged, self._held = self._unjudged, [], 0
+        for entry in unjudged:
+            self._judge(entry, None)
+
+    def _judge(self, entry: tuple[Any, ...], place: str | None) -> None:
+        if entry[0] == "given":
+            self._judge_inputs(*entry[1:], place=place)
+        else:
+            self._judge_outputs(*entry[1:], place=place)
+
+    def _judge_inputs(
+        self, module: Any, parent: Any, before: Any, inputs: list[tuple[Any, Range]], *, place: str | None
+    ) -> None:
+        for tensor, found in inputs:
+            if found.kinds and found.origin is None:
+                kind = "between" if parent is not None else "outside" if found.is_computed else "arrived"
+                suspect = self._suspect(kind, parent, [], tensor, found, place)
+                suspect.before, suspect.following = before, module
+
+    def _judge_outputs(
+        self,
+        module: Any,
+        last: Any,
+        inputs: list[tuple[Any, Range]],
+        outputs: list[tuple[Any, Range]],
+        *,
+        place: str | None,
+    ) -> None:
+        origins = [found.origin for _, found in inputs if found.origin is not None]
+        bad = [(tensor, found) for tensor, found in outputs if found.kinds]
+        for origin in origins:
+            origin.is_absorbed, origin.is_passed_on = origin.is_absorbed or not bad, origin.is_passed_on or bool(bad)
+        for tensor, found in bad:
+            # A mask of -inf does not explain NaN.
+            explaining = [origin for origin in origins if origin.kinds & NAN or not found.kinds & ~origin.kinds]
+            if found.origin is None and explaining:
+                found.origin = explaining[0]
+            elif found.origin is None:
+                suspect = self._suspect("output", module, [each for _, each in inputs], tensor, found, place)
+                suspect.before = last
+
+    def _suspect(
+        self, kind: str, module: Any, inputs: list[Range], tensor: Any, found: Range, place: str | None
+    ) -> Suspect:
+        suspect = Suspect(kind, module, inputs, found, count_not_finite(tensor))
+        suspect.place = place
+        found.origin = suspect
+        if len(self.suspects) < _MOST_SUSPECTS:
+            self.suspects.append(suspect)
+        return suspect
+
+    def forget(self) -> None:
+        """Forget the step: what comes next is new."""
+        self.suspects.clear()
+        self.last = None
+        self.ranges.forget()
+        self._stack.clear()
+
+
+def first_of(suspects: list[Suspect], usual: dict[tuple[Any, ...], int]) -> Suspect | None:
+    """Return the suspect that a loss which is not finite most likely comes from.
+
+    The first with NaN or inf, then the first with -inf, which masks have: of those that are not usual at their place
+    and that no module has made finite again.
+
+    Args:
+        suspects: in the order of time.
+        usual: the kinds of values that each place had in steps that ended well.
+    """
+    unusual = [
+        suspect
+        for suspect in suspects
+        if suspect.kinds & ~usual.get(suspect.site, 0) and (suspect.is_passed_on or not suspect.is_absorbed)
+    ]
+    severe = [suspect for suspect in unusual if suspect.kinds & (NAN | INF)]
+    return next(iter(severe or unusual), None)
+
+
+def _keywords() -> Any:
+    """Return the keyword arguments of the call whose hook runs; global hooks are not given them."""
+    frame: Any = sys._getframe(1)
+    for _ in range(8):
+        frame = frame.f_back
+        if frame is None:
+            return ()
+        if frame.f_code.co_name in _CALLERS:
+            return frame.f_locals.get("kwargs") or ()
+    return ()

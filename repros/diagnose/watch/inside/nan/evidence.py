@@ -1,0 +1,236 @@
+"""The first cause of a loss or gradient that is not finite, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from repros.diagnose.watch.inside.nan import graph, weights
+from repros.diagnose.watch.inside.nan.calls import Calls, Suspect
+from repros.diagnose.watch.inside.nan.names import name_of_module, names_of_parameters, place_of_forward
+from repros.diagnose.watch.inside.nan.ranges import NAN, Range, count_not_finite, words_of
+from repros.diagnose.watch.inside.observe.optimizers import steps
+
+_MOST_NAMES = 5
+_LARGEST_HALF = 65504
+_DIVERGING = 1e6
+"""How many times larger the outputs of a step are that the step before has thrown off."""
+
+
+@dataclass
+class Evidence:
+    """What a step has shown, kept until it is known whether the step is taken."""
+
+    kind: str
+    """`batch`, `output`, `loss`, `gradient`, `step` or `weight`: what was first not finite."""
+    text: str
+    names: list[str] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    place: str | None = None
+    step: int = 0
+    """The step that it belongs to; 0 for the coming one."""
+    has_bad_loss: bool = True
+    bad: set[int] = field(default_factory=set)
+    """The parameters whose gradients are not finite, by `id`."""
+
+
+@dataclass(frozen=True)
+class InBatch:
+    """A tensor of a batch, as its loader handed it out."""
+
+    path: str
+    tensor: Any
+    found: Range
+
+    def is_new(self, healthy: dict[str, int]) -> bool:
+        """Return whether no steps have ended well with such values at this place; a loader may be read ahead."""
+        return healthy.get(self.path, 0) <= 3  # noqa: PLR2004 - as many batches as are remembered
+
+
+def _numbers(suspect_count: int, found: Range, inputs: list[Range]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"not_finite": suspect_count, "values": found.size, "dtype": found.dtype}
+    whole = _whole(inputs)
+    if whole is not None:
+        numbers.update(input_minimum=whole[0], input_maximum=whole[1], input_dtype=inputs[0].dtype)
+    return numbers
+
+
+def _whole(inputs: list[Range]) -> tuple[float, float] | None:
+    finite = [each for each in inputs if not each.kinds]
+    if not finite:
+        return None
+    return min(each.low for each in finite), max(each.high for each in finite)
+
+
+def _share(count: int, found: Range) -> str:
+    return f"{count:,} of {found.size:,} values ({found.dtype})"
+
+
+def of_suspect(calls: Calls, suspect: Suspect) -> Evidence:
+    """Return what a module, or the code between two, has done."""
+    what, share = words_of(suspect.kinds), _share(suspect.count, suspect.found)
+    if suspect.kind == "output":
+        parts = [f"{_named(calls, suspect.module)} is the first to give {what}: {share}", *_how(calls, suspect)]
+    else:
+        parts = [f"{_where(calls, suspect)} is the first to give {what}: {share}"]
+    owner = suspect.module if suspect.module is not None else suspect.following
+    place = suspect.place or place_of_forward(owner)
+    numbers = _numbers(suspect.count, suspect.found, suspect.inputs)
+    return Evidence("output", "; ".join(parts), [_named(calls, owner)], numbers, place)
+
+
+def _named(calls: Calls, module: Any) -> str:
+    return name_of_module(module, calls.roots)
+
+
+def _where(calls: Calls, suspect: Suspect) -> str:
+    """Return the code that has given such values, without `output`'s inputs."""
+    if suspect.kind == "output":
+        return _named(calls, suspect.module)
+    if suspect.kind != "between":
+        return f"the code outside of modules, before {_named(calls, suspect.following)},"
+    place = f"before {_named(calls, suspect.following)}"
+    if suspect.before is not None:
+        place = f"after {_named(calls, suspect.before)} and {place}"
+    return f"the forward of {_named(calls, suspect.module)}, {place},"
+
+
+def _how(calls: Calls, suspect: Suspect) -> Iterator[str]:
+    """Yield what is known of how a module gave such values."""
+    if type(suspect.module).__name__ == "OptimizedModule":
+        yield "compiled code is seen as a whole alone"
+    if suspect.before is not None:
+        yield f"its own code does, after {_named(calls, suspect.before)}"
+    whole = _whole(suspect.inputs)
+    if whole is not None:
+        yield f"its input is finite, from {whole[0]:.4g} to {whole[1]:.4g} ({suspect.inputs[0].dtype})"
+    for given in [each for each in suspect.inputs if each.kinds and each.origin is not None][:1]:
+        origin, what = given.origin, words_of(given.kinds)
+        after = f" after {_named(calls, origin.before)}" if origin.before is not None else ""
+        if origin.kind == "between":
+            yield f"it was given {what}, which the forward of {_named(calls, origin.module)} gave{after}"
+        elif origin.kind == "output":
+            yield f"it was given {what}, which {_named(calls, origin.module)} gave"
+        else:
+            yield f"it was given {what}"
+    if suspect.found.dtype == "float16" and suspect.kinds & ~NAN:
+        yield f"float16 ends at {_LARGEST_HALF}"
+
+
+def of_arrived(calls: Calls, suspect: Suspect, handed: InBatch | None) -> Evidence:
+    """Return that an input of a module was not finite before any module."""
+    name, what = name_of_module(suspect.following, calls.roots), words_of(suspect.kinds)
+    text = f"the input of {name} has {what} as it arrives: {_share(suspect.count, suspect.found)}"
+    if handed is not None:
+        text += f"; the loader handed them out in batch{handed.path}"
+    return Evidence("batch", text, [name], _numbers(suspect.count, suspect.found, []), suspect.place or None)
+
+
+def of_batch(handed: InBatch) -> Evidence:
+    """Return that a loader's batch was not finite, which no module was given."""
+    count = count_not_finite(handed.tensor)
+    text = (
+        f"the loader handed out {words_of(handed.found.kinds)} in batch{handed.path}:"
+        f" {_share(count, handed.found)}; all that modules gave is finite, and the loss is not"
+    )
+    return Evidence("batch", text, [f"batch{handed.path}"], _numbers(count, handed.found, []))
+
+
+def of_loss(
+    calls: Calls,
+    loss: list[Range],
+    operation: tuple[str, str] | None,
+    before: tuple[float, float] | None,
+    *,
+    is_compiled: bool,
+) -> Evidence:
+    """Return that a loss is not finite although all modules gave finite values.
+
+    Args:
+        calls: the calls of this step.
+        loss: the ranges of the loss.
+        operation: that which has given such values, and what it was given.
+        before: the least and the greatest value that the outermost module gave a step before.
+        is_compiled: whether the program compiles.
+    """
+    kinds = 0
+    for each in loss:
+        kinds |= each.kinds
+    text = f"the loss is {words_of(kinds)}, and all that modules gave is finite"
+    if operation is not None:
+        text += f": {operation[0].partition('Backward')[0].lower()} was given {operation[1]} ({operation[0]})"
+    given = last_given(calls)
+    if calls.last is not None and given is not None:
+        text += f"; {_named(calls, calls.last[0])} gave values from {given[0]:.4g} to {given[1]:.4g}"
+        text += f", a step before from {before[0]:.4g} to {before[1]:.4g}" if before is not None else ""
+        if before is not None and max(map(abs, given)) > _DIVERGING * max(1.0, *map(abs, before)):
+            text += "".join(f"; between them lies a step of {rate}" for rate in weights.rates()[:1])
+    if is_compiled:
+        text += "; compiled code is seen as a whole alone"
+    return Evidence("loss", text, [operation[0]] if operation is not None else [])
+
+
+def last_given(calls: Calls) -> tuple[float, float] | None:
+    """Return the least and the greatest value that the outermost module gave that has returned last."""
+    return _whole(calls.last[1]) if calls.last is not None else None
+
+
+def of_gradients(calls: Calls, roots: list[Any], loss: list[Range], bad: set[int], norms: dict[int, float]) -> Evidence:
+    """Return which gradient is the first that is not finite, and which operation the graph has there."""
+    names = names_of_parameters(calls.roots)
+    held = weights.held()
+    first = graph.nearest_parameter(roots, bad)
+    if first is None:
+        first = [key for key in held if key in bad][-1]
+    operation = graph.operation_of_gradient(roots, bad, set(norms) - bad)
+    value = ", ".join(f"{each.high:.4g}" for each in loss[:1])
+    text = (
+        f"the gradient of {names.get(first, 'a parameter')} is the first that is not finite, and the loss is"
+        f" ({value}): {len(bad):,} of {len(norms):,} gradients"
+    )
+    if operation is not None:
+        text += f"; on the way from the loss to them and to no other lies {operation}"
+    numbers = {"gradients_not_finite": len(bad), "gradients": len(norms)}
+    found = [names.get(key, "") for key in [first, *(key for key in held if key in bad and key != first)]]
+    return Evidence("gradient", text, [*filter(None, found)][:_MOST_NAMES], numbers, has_bad_loss=False)
+
+
+def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence:
+    """Return which optimizer's step has made parameters not finite; or that they were so before any."""
+    names, held = names_of_parameters(calls.roots), weights.held()
+    ordered = [key for key in held if key in bad]
+    key = ordered[0]
+    name = names.get(key, "a parameter")
+    numbers: dict[str, Any] = {"parameters_not_finite": len(bad), "parameters": len(held)}
+    optimizer, group = weights.owner_of(key) or (None, {})
+    number = steps.get(optimizer, 0) if optimizer is not None else 0
+    shown = [names.get(each, "") for each in ordered]
+    if not number:
+        text = f"{name} is not finite before the first step: it was made or loaded so"
+        return Evidence("weight", text, [*filter(None, shown)][:_MOST_NAMES], numbers)
+    gradient = norms.get(key)
+    why = "; ".join(weights.reasons(optimizer, group, held[key], gradient))
+    text = (
+        f"step {number} of this {type(optimizer).__name__} made {name} not finite,"
+        f" {len(bad):,} of {len(held):,} parameters in all: {why}"
+    )
+    if gradient is not None and math.isfinite(gradient):
+        numbers.update(gradient_norm=gradient, learning_rate=float(group.get("lr", 0.0)))
+    return Evidence("step", text, [*filter(None, shown)][:_MOST_NAMES], numbers, step=number)
+
+
+def of_buffers(calls: Calls, suspect: Suspect | None) -> Evidence | None:
+    """Return that a module gave values that are not finite since a buffer or a frozen parameter of its own is not."""
+    if suspect is None or suspect.kind != "output":
+        return None
+    module = suspect.module
+    own = {**module._parameters, **module._buffers}
+    floating = {name: each for name, each in own.items() if each is not None and each.is_floating_point()}
+    _, bad = weights.not_finite(floating, {})
+    if not bad:
+        return None
+    name = name_of_module(module, calls.roots)
+    text = f"{min(bad)} of {name} is not finite, and no optimizer holds it: {words_of(suspect.kinds)} comes of it"
+    return Evidence("weight", text, sorted(bad), _numbers(suspect.count, suspect.found, suspect.inputs))

@@ -1,0 +1,88 @@
+"""What optimizers hold: the gradients and parameters that are not finite, and why a step made them so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps, unstepped
+from repros.diagnose.watch.inside.values import Known, is_plain, norms_of
+
+_Key = TypeVar("_Key", int, str)
+
+
+def optimizers() -> list[Any]:
+    """Return the live optimizers."""
+    return [*{id(each): each for each in [*steps, *unstepped]}.values()]
+
+
+def held(some: list[Any] | None = None) -> dict[int, Any]:
+    """Return the parameters of optimizers, by `id`; of all that live if none are given."""
+    chosen = optimizers() if some is None else some
+    return {id(parameter): parameter for each in chosen for parameter in parameters_of(each)}
+
+
+def _local(tensor: Any) -> Any:
+    """Return a tensor whose values can be read here: this rank's part of a DTensor, the values of a sparse one."""
+    tensor = getattr(tensor, "_local_tensor", tensor)
+    return tensor._values() if tensor.is_sparse else tensor
+
+
+def not_finite(tensors: dict[_Key, Any], known: Known) -> tuple[dict[_Key, float], set[_Key]]:
+    """Return the norm of each tensor that can be read, and the keys of those with a value that is not finite.
+
+    Args:
+        tensors: floating ones, by any key; None is left out.
+        known: what was found out about tensors that nothing has written to since.
+    """
+    local = {key: _local(tensor) for key, tensor in tensors.items() if tensor is not None}
+    floating: dict[_Key, Any] = {
+        key: each for key, each in local.items() if is_plain(each) and each.is_floating_point()
+    }
+    norms = dict(zip(floating, norms_of([*floating.values()], known)))
+    # The norm of large elements may itself be infinite.
+    suspects = [key for key, norm in norms.items() if norm - norm != 0]
+    return norms, {key for key in suspects if not bool(floating[key].detach().isfinite().all())}
+
+
+def owner_of(key: int) -> tuple[Any, dict[str, Any]] | None:
+    """Return the optimizer that holds a parameter, given by `id`, and its group."""
+    for optimizer in optimizers():
+        for group in optimizer.param_groups:
+            if any(id(parameter) == key for parameter in group["params"]):
+                return optimizer, group
+    return None
+
+
+def rates() -> list[str]:
+    """Return what each optimizer is and its largest learning rate, `SGD at the learning rate 0.1`."""
+    return [
+        f"{type(each).__name__} at the learning rate {max(float(group.get('lr', 0)) for group in each.param_groups):g}"
+        for each in optimizers()
+        if each.param_groups
+    ]
+
+
+def reasons(optimizer: Any, group: dict[str, Any], parameter: Any, gradient: float | None) -> Iterator[str]:
+    """Yield what speaks for why a step made a parameter not finite.
+
+    Args:
+        optimizer: the optimizer.
+        group: its group with the parameter.
+        parameter: the parameter.
+        gradient: the norm of its gradient as the backward left it; None if it had none.
+    """
+    import torch
+
+    rate = float(group.get("lr", 0.0))
+    yield f"its learning rate is {rate:g}"
+    if gradient is not None and math.isfinite(gradient):
+        yield f"the backward had left a finite gradient of norm {gradient:.4g}"
+    eps = group.get("eps")
+    if isinstance(eps, float) and float(torch.tensor(eps).to(parameter.dtype)) == 0 < eps:
+        kind = str(parameter.dtype).rpartition(".")[2]
+        yield f"its eps of {eps:g} is 0 in {kind}, so it divides by 0 where a gradient is 0"
+    for name, value in optimizer.state.get(parameter, {}).items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and not bool(_local(value).isfinite().all()):
+            yield f"its {name} ({str(value.dtype).rpartition('.')[2]}) is not finite, either"

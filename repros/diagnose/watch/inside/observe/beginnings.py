@@ -1,0 +1,61 @@
+"""What transformers fills with new values in a model.
+
+`tokens_added(model, number)`: `resize_token_embeddings` has made rows after the first `number`.
+`head_begun(head)`: the layer `score` or `classifier` of a model, or a part of it, has the values that it begins with.
+`tensors_saved(tensors)`: `safetensors.torch.save_file` has written them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
+from repros.inside.import_hooks import when_imported
+
+HEADS = ("score", "classifier")
+"""The names of a classifier's head that PEFT knows (`SEQ_CLS` and `TOKEN_CLS`)."""
+
+_MARK = "_is_hf_initialized"
+
+
+def attach(watch: Watch) -> None:
+    """Observe a function or a class once its module is imported."""
+    when_imported("transformers.modeling_utils", lambda module: _patch_model(watch, module.PreTrainedModel))
+    when_imported("safetensors.torch", lambda module: _patch_saving(watch, module))
+
+
+def _patch_model(watch: Watch, kind: type) -> None:
+    def resized(args: tuple[Any, ...], _: Any, before: Any) -> None:
+        if before is not None and 0 < before < _rows_of(args[0]):
+            watch.tell("tokens_added", args[0], before)
+
+    def beginning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the head that a module belongs to, if it has weights that nothing has loaded (transformers' mark)."""
+        module: Any = kwargs.get("module", args[1] if len(args) > 1 else None)
+        heads = (args[0]._modules.get(name) for name in HEADS)
+        head = next((one for one in heads if one is not None and any(part is module for part in one.modules())), None)
+        weights = module.parameters(recurse=False) if head is not None and not hasattr(module, _MARK) else ()
+        return head if any(not hasattr(weight, _MARK) and not weight.is_meta for weight in weights) else None
+
+    def begun(_: tuple[Any, ...], __: dict[str, Any], head: Any) -> None:
+        if head is not None:
+            watch.tell("head_begun", head)
+
+    around(kind, "resize_token_embeddings", before=lambda args, _: _rows_of(args[0]), after=resized)
+    if hasattr(kind, "_initialize_weights"):
+        around(kind, "_initialize_weights", before=beginning, after=begun)
+
+
+def _patch_saving(watch: Watch, module: Any) -> None:
+    def saved(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+        watch.tell("tensors_saved", kwargs.get("tensors", args[0] if args else None))
+
+    around(module, "save_file", after=saved)
+
+
+def _rows_of(model: Any) -> int:
+    try:
+        return int(model.get_input_embeddings().weight.shape[0])
+    except Exception:  # a model without embeddings, or with several
+        return 0

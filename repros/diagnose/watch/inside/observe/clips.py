@@ -1,0 +1,34 @@
+"""`clipping(parameters, most)`: gradients are about to be clipped to a norm or a value.
+
+`clipped(most, norm)`: they were clipped to a norm, and had this one before.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
+from repros.inside.import_hooks import when_imported
+
+
+def attach(watch: Watch) -> None:
+    """Observe clipping once torch's functions for it are imported."""
+
+    def clipping(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        parameters = kwargs.get("parameters", args[0] if args else None)
+        most = kwargs.get("max_norm", kwargs.get("clip_value", args[1] if len(args) > 1 else None))
+        watch.tell("clipping", parameters, most)
+
+    def clipped(args: tuple[Any, ...], kwargs: dict[str, Any], norm: Any) -> None:
+        watch.tell("clipped", kwargs.get("max_norm", args[1] if len(args) > 1 else None), norm)
+
+    def patch(module: Any) -> None:
+        exporting = sys.modules.get("torch.nn.utils")
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            around(module, name, before=clipping, returned=clipped if name == "clip_grad_norm_" else None)
+            if hasattr(exporting, name):  # a watch that begins in a program's code finds it imported
+                setattr(exporting, name, getattr(module, name))
+
+    when_imported("torch.nn.utils.clip_grad", patch)

@@ -1,0 +1,155 @@
+"""`pass_begins(data set)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
+
+`handed(batch)`: what it hands out. `ordered(pass)`: the first indices of a pass that draws them at random are known.
+`streamed(iterator, number, workers, batch)`: the first two batches of each worker that reads an IterableDataset.
+`worker_begins()` and `worker_began()`: around what a worker, one of several, reads first; told in its process.
+
+`_BaseDataLoaderIter` is patched where it draws indices and hands out batches, both once for each batch.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
+from repros.inside.import_hooks import when_imported
+
+FIRST = 8
+"""Indices that tell one random order of a data set from another."""
+
+
+class Pass:
+    """One pass over a loader: from the first index that is drawn on."""
+
+    def __init__(self, iterator: Any) -> None:
+        """Begin before anything is drawn."""
+        self.chain = list(chain_of(getattr(iterator, "_index_sampler", None)))
+        """The samplers, however they are wrapped in one another, the outermost first."""
+        self.samplers = [sampler for sampler in self.chain if _has_epoch(sampler)]
+        self.epochs: dict[int, int] = {}
+        """The epoch of each sampler, by its place, when the first index was drawn."""
+        self.fetched = 0
+        self.is_random = any(map(_is_random, self.chain))
+        self.indices: list[int] = []
+        """The first that were drawn, of a pass that draws them at random."""
+        self.dataset = id(getattr(iterator, "_dataset", None))
+        self.workers = getattr(iterator, "_num_workers", 0)
+        self.seed = getattr(iterator, "_base_seed", None)
+        """What its workers are seeded with, each with its number added."""
+
+    def note(self, drawn: Any) -> bool:
+        """Note the indices of a batch; return whether the first ones are complete by that."""
+        if len(self.indices) >= FIRST:
+            return False
+        self.indices += (drawn if isinstance(drawn, (list, tuple)) else [drawn])[:FIRST]
+        return len(self.indices) >= FIRST
+
+
+def _is_random(sampler: Any) -> bool:
+    data = sys.modules["torch.utils.data"]
+    return isinstance(sampler, (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler))
+
+
+def _has_epoch(sampler: Any) -> bool:
+    return callable(getattr(sampler, "set_epoch", None)) and isinstance(getattr(sampler, "epoch", None), int)
+
+
+def chain_of(outermost: Any) -> Iterator[Any]:
+    """Yield the samplers, however they are wrapped in one another."""
+    waiting = [outermost]
+    seen: set[int] = set()
+    while waiting and len(seen) < 10:  # noqa: PLR2004 - deeper than any wrapping
+        sampler = waiting.pop()
+        if sampler is None or id(sampler) in seen:
+            continue
+        seen.add(id(sampler))
+        fields = getattr(sampler, "__dict__", {})
+        yield sampler
+        # Lightning's DistributedSamplerWrapper keeps the wrapped sampler as its data set.
+        waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
+
+
+def _tell_streamed(watch: Watch, iterator: Any, current: Pass, batch: Any) -> None:
+    import torch
+
+    if isinstance(getattr(iterator, "_dataset", None), torch.utils.data.IterableDataset):
+        watch.tell("streamed", iterator, current.fetched - 1, current.workers, batch)
+
+
+def _tell_beginning(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    loader = kwargs.get("loader", args[1] if len(args) > 1 else None)
+    watch.tell("pass_begins", getattr(loader, "dataset", None))
+
+
+def _patch_sampler(watch: Watch, module: Any) -> None:
+    around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0]))
+
+
+def _patch_workers(watch: Watch, module: Any) -> None:
+    """Observe the first read of each worker, in its own process: in the others a batch costs nothing by that."""
+    around(module, "_worker_loop", before=lambda *_: _patch_fetchers(watch))
+
+
+def _patch_fetchers(watch: Watch) -> None:
+    has_read = False
+
+    def before(*_: Any) -> bool:
+        nonlocal has_read
+        if has_read:
+            return False
+        has_read = True
+        info = sys.modules["torch.utils.data._utils.worker"].get_worker_info()
+        if info is None or info.num_workers < 2:  # noqa: PLR2004 - a worker alone
+            return False
+        watch.tell("worker_begins")
+        return True
+
+    def after(_: Any, __: Any, is_first: bool) -> None:
+        if is_first:
+            watch.tell("worker_began")
+
+    fetchers = sys.modules["torch.utils.data._utils.fetch"]
+    for kind in (fetchers._MapDatasetFetcher, fetchers._IterableDatasetFetcher):
+        around(kind, "fetch", before=before, after=after)
+
+
+def attach(watch: Watch) -> None:
+    """Observe loaders once torch.utils.data is imported."""
+    passes: weakref.WeakKeyDictionary[Any, Pass] = weakref.WeakKeyDictionary()
+
+    def draw(args: tuple[Any, ...], _: Any, indices: Any) -> None:
+        current = passes.get(args[0])
+        if current is None:
+            current = passes[args[0]] = Pass(args[0])
+        if current.samplers and not current.epochs:
+            current.epochs = {place: sampler.epoch for place, sampler in enumerate(current.samplers)}
+            watch.tell("drawn", current)
+        if current.is_random and current.note(indices):
+            watch.tell("ordered", current)
+
+    def reset(args: tuple[Any, ...], *_: Any) -> None:
+        passes.pop(args[0], None)
+
+    def fetch(args: tuple[Any, ...], _: Any, batch: Any) -> None:
+        current = passes.get(args[0])
+        if current is not None:
+            current.fetched += 1
+            watch.tell("fetched", current)
+            watch.tell("handed", batch)
+            if current.workers > 1 and current.fetched <= 2 * current.workers:
+                _tell_streamed(watch, args[0], current, batch)
+
+    def patch(module: Any) -> None:
+        around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
+        around(module._BaseDataLoaderIter, "_reset", before=reset)
+        # Afterwards, since a sampler's own iterator is made with the first index.
+        around(module._BaseDataLoaderIter, "_next_index", returned=draw)
+        around(module._BaseDataLoaderIter, "__next__", returned=fetch)
+
+    when_imported("torch.utils.data.dataloader", patch)
+    when_imported("torch.utils.data._utils.worker", lambda module: _patch_workers(watch, module))
+    when_imported("torch.utils.data.distributed", lambda module: _patch_sampler(watch, module))

@@ -1,0 +1,165 @@
+"""The replicated modules of the process: `torch.nn.parallel.DistributedDataParallel`, and nothing else.
+
+FSDP's and tensor parallel modules hold different parts on different ranks; they are not observed.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
+from repros.inside.import_hooks import when_imported
+
+replicas: list[Replica] = []
+"""Every DistributedDataParallel of this process, in the order in which they were made."""
+
+_REDUCING_HOOKS = {
+    "allreduce_hook",
+    "fp16_compress_hook",
+    "bf16_compress_hook",
+    "powerSGD_hook",
+    "batched_powerSGD_hook",
+}
+"""Communication hooks of torch after which gradients agree; another may leave them apart on purpose."""
+
+
+class Replica:
+    """One DistributedDataParallel, and what identifies it on all of its ranks."""
+
+    def __init__(self, ddp: Any) -> None:
+        """Identify a wrapper that has just been made, which happens on all ranks of its group."""
+        self.module = weakref.ref(ddp)
+        self.key: list[Any] = _key(ddp.process_group)
+        self.trained = {id(parameter) for parameter in ddp.module.parameters() if parameter.requires_grad}
+        """The parameters that it reduces, by `id`: those that were trained when it was made."""
+        self.is_converted = False
+        """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
+        self.has_own_hook = False
+        self._parameters: weakref.WeakValueDictionary[str, Any] | None = None
+        """Weak, since a replica outlives its wrapper."""
+        self.preparations = 0
+        """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
+
+    def forget(self) -> None:
+        """Look for the parameters anew when they are asked for next."""
+        self._parameters = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that must agree between the ranks: those trained, and not given to be ignored.
+
+        A walk over all modules, so it is kept from one backward to the next.
+        """
+        if self._parameters is None:
+            self._parameters = weakref.WeakValueDictionary(self._find_parameters())
+        return dict(self._parameters.items())  # twice as fast as without `items`
+
+    def _find_parameters(self) -> dict[str, Any]:
+        ddp = self.module()
+        if ddp is None or self.has_own_hook:
+            return {}
+        ignored = set(getattr(ddp, "parameters_to_ignore", ()))
+        return {
+            name: parameter
+            for name, parameter in ddp.module.named_parameters()
+            # A subclass, such as a DTensor, may hold a part.
+            if parameter.requires_grad and name not in ignored and _is_plain(parameter)
+        }
+
+
+def _key(group: Any) -> list[Any]:
+    """Return what identifies the next wrapper of a group on all of its ranks."""
+    import torch.distributed as dist
+
+    ranks = dist.get_process_group_ranks(group)
+    return [run_name(), ranks, sum(replica.key[1] == ranks for replica in replicas)]
+
+
+def _is_plain(parameter: Any) -> bool:
+    import torch
+
+    return type(parameter) in {torch.nn.Parameter, torch.Tensor}
+
+
+def run_name() -> str:
+    """Return a name that all ranks of this process group agree on, and no other run of the program has.
+
+    The first rank to ask the group's own store decides; the store is asked once, and nobody waits.
+    """
+    own = f"{os.getpid()}-{os.environ.get('MASTER_PORT', '')}-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
+    try:
+        from torch.distributed import distributed_c10d
+
+        store = distributed_c10d._get_default_store()
+        return bytes(store.compare_set("repros_watch", "", own)).decode()
+    except Exception:
+        return own.partition("-")[2]
+
+
+def _tell_wrapping(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    try:
+        import torch.distributed as dist
+
+        module = kwargs.get("module", args[1] if len(args) > 1 else None)
+        if kwargs.get("device_mesh") is None:
+            watch.tell("wrapping", module, _key(kwargs.get("process_group") or dist.group.WORLD))
+    except Exception as error:
+        watch.events.failed(error, "wrapping")
+
+
+def attach(watch: Watch) -> None:
+    """Observe DistributedDataParallel: `wrapping(module, key)`, `replica(replica)` and `prepared(replica)`."""
+
+    def made(args: tuple[Any, ...], *_: Any) -> None:
+        try:
+            replica = Replica(args[0])
+        except Exception as error:
+            watch.events.failed(error, "replica")
+            return
+        replicas.append(replica)
+        watch.tell("replica", replica)
+
+    def hooked(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+        hook = kwargs.get("hook", args[2] if len(args) > 2 else None)  # noqa: PLR2004 - self, state, hook
+        for replica in replicas:
+            if replica.module() is args[0] and getattr(hook, "__name__", "") not in _REDUCING_HOOKS:
+                replica.has_own_hook = True
+                replica.forget()
+
+    def prepared(args: tuple[Any, ...], *_: Any) -> None:
+        for replica in replicas:
+            ddp = replica.module()
+            if ddp is not None and ddp.reducer is args[0]:
+                replica.preparations += 1
+                watch.tell("prepared", replica)
+
+    def patch(module: Any) -> None:
+        import torch._C._distributed_c10d as c10d
+
+        around(
+            module.DistributedDataParallel, "__init__", before=lambda *call: _tell_wrapping(watch, *call), after=made
+        )
+        around(module.DistributedDataParallel, "register_comm_hook", after=hooked)
+        # Not the wrapper's forward: `torch.compile` reads that, and Lightning prepares the reducer without it.
+        around(c10d.Reducer, "prepare_for_backward", after=prepared)
+
+    when_imported("torch.nn.parallel.distributed", patch)
+    when_imported("torch.nn.modules.module", _patch_conversions)
+
+
+def _patch_conversions(module: Any) -> None:
+    def kinds(args: tuple[Any, ...], _: Any = None) -> dict[int, Any]:
+        found = args[0]._parameters.values() if replicas else ()
+        return {id(tensor): (tensor.dtype, tensor.device) for tensor in found if tensor is not None}
+
+    def converted(args: tuple[Any, ...], _: Any, before: dict[int, Any]) -> None:
+        changed = {key for key, kind in kinds(args).items() if before.get(key, kind) != kind}
+        for replica in replicas if changed else ():
+            ddp = replica.module()
+            if ddp is not None and any(id(parameter) in changed for parameter in ddp.parameters()):
+                replica.is_converted = True
+
+    # `Module.to`, `double`, `cpu` and all others go through it, module by module.
+    around(module.Module, "_apply", before=kinds, after=converted)

@@ -1,0 +1,22 @@
+"""`seeded(seed)`: torch's random generator begins anew, by `torch.manual_seed`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
+from repros.inside.import_hooks import when_imported
+
+
+def attach(watch: Watch) -> None:
+    """Observe seeding once torch is imported."""
+
+    def seeded(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+        watch.tell("seeded", kwargs.get("seed", args[0] if args else None))
+
+    def patch(module: Any) -> None:
+        around(module, "manual_seed", after=seeded)
+        module.random.manual_seed = module.manual_seed
+
+    when_imported("torch", patch)

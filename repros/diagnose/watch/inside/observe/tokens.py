@@ -1,0 +1,55 @@
+"""What transformers makes of texts: `tokenized`, `templated`, `collated` and `numbered`.
+
+`tokenized(tokenizer, arguments, keywords, result)` and `templated(...)`, of the same form: a call of a tokenizer, and
+of its `apply_chat_template`. `collated(collator, examples, batch)`: DataCollatorForLanguageModeling has made a batch.
+`numbered(arguments, keywords)`: the forward of a model that numbers positions from 0 unless it is given them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
+from repros.inside.import_hooks import when_imported
+
+_NUMBERING = {
+    "transformers.models.gpt2.modeling_gpt2": "GPT2Model",
+    "transformers.models.gpt_neo.modeling_gpt_neo": "GPTNeoModel",
+}
+"""Models with learned positions that ask no attention mask for them, by module."""
+
+
+def attach(watch: Watch) -> None:
+    """Observe each class once its module is imported."""
+
+    def patch_tokenizers(module: Any) -> None:
+        for name, told in (("__call__", "tokenized"), ("apply_chat_template", "templated")):
+            if hasattr(module.PreTrainedTokenizerBase, name):
+                around(module.PreTrainedTokenizerBase, name, returned=_tell_call(watch, told))
+
+    def collated(args: tuple[Any, ...], kwargs: dict[str, Any], batch: Any) -> None:
+        examples = args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
+        watch.tell("collated", args[0], examples, batch)
+
+    def patch_collator(module: Any) -> None:
+        around(module.DataCollatorForLanguageModeling, "torch_call", returned=collated)
+
+    when_imported("transformers.tokenization_utils_base", patch_tokenizers)
+    when_imported("transformers.data.data_collator", patch_collator)
+    for place, name in _NUMBERING.items():
+        when_imported(place, functools.partial(_patch_model, watch, name))
+
+
+def _tell_call(watch: Watch, told: str) -> Any:
+    def called(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        watch.tell(told, args[0], args[1:], kwargs, result)
+
+    return called
+
+
+def _patch_model(watch: Watch, name: str, module: Any) -> None:
+    kind = getattr(module, name, None)
+    if kind is not None:
+        around(kind, "forward", before=lambda args, kwargs: watch.tell("numbered", args[1:], kwargs))

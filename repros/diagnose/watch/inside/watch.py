@@ -1,0 +1,181 @@
+"""The watch of one process: who listens to which observation, and which steps are looked at closely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from repros.diagnose.watch.inside.checks import is_chosen
+from repros.diagnose.watch.inside.events import MOST_FAILURES, Events
+from repros.diagnose.watch.inside.values import Known
+from repros.inside import contract
+
+Listener = Callable[..., None]
+
+
+class Options(NamedTuple):
+    """What was asked for."""
+
+    folder: str
+    """Where the processes of the program write their events."""
+    every: int = 0
+    """Steps between two close looks, once the doubling ones lie further apart; 0 for doubling alone."""
+    only: frozenset[str] = frozenset()
+    """Checks, or the first words of their names, that may speak; empty for all."""
+    skip: frozenset[str] = frozenset()
+    """Checks, or the first words of their names, that may not."""
+    also: frozenset[str] = frozenset()
+    """Checks, or the first words of their names, that speak only where they are asked for."""
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Options:
+        """Read the options that another process has set, as `to_environ` gives them."""
+        named, skip = (
+            frozenset(filter(None, environ.get(name, "").split(",")))
+            for name in (contract.WATCH_ONLY, contract.WATCH_SKIP)
+        )
+        only = frozenset(name for name in named if not name.startswith("+"))
+        also = frozenset(name[1:] for name in named - only)
+        every = environ.get(contract.WATCH_EVERY, "")
+        return cls(environ[contract.WATCH], int(every) if every.isdigit() else 0, only, skip, also)
+
+    def to_environ(self) -> dict[str, str]:
+        """Return the environment variables of a process that is to observe itself."""
+        return {
+            contract.WATCH: self.folder,
+            contract.WATCH_EVERY: str(self.every),
+            contract.WATCH_ONLY: ",".join([*sorted(self.only), *(f"+{name}" for name in sorted(self.also))]),
+            contract.WATCH_SKIP: ",".join(sorted(self.skip)),
+        }
+
+
+class _Channel:
+    """One kind of observation."""
+
+    __slots__ = ("count", "moment", "receivers")
+
+    def __init__(self, receivers: tuple[Listener, ...] = ()) -> None:
+        self.receivers = receivers
+        """What receives each: looked up once, since some are made many times in a step."""
+        self.count = 0
+        self.moment = 0
+        """The last one's place among all observations."""
+
+
+_NEVER = _Channel()
+
+
+class Watch:
+    """The listeners of this process, and what all checks share."""
+
+    def __init__(self, events: Events) -> None:
+        """Begin without listeners, and off.
+
+        Args:
+            events: where findings go.
+        """
+        self.events = events
+        self.options: Options | None = None
+        """What was asked for; None while nothing is watched."""
+        self.compiles = False
+        """Whether the program compiles modules: hooks on modules would be compiled with them, so they are off."""
+        self._listeners: dict[str, list[Listener]] = {}
+        self._observers: dict[str, list[Listener]] = {}
+        self._channels: dict[str, _Channel] = {}
+        self._moment = 0
+        self._said: set[tuple[Any, ...]] = set()
+        self._known: tuple[int, Known] = (0, {})
+
+    def begin(self, options: Options) -> None:
+        """Forget all checks and what they know, and write to the options' folder; observers stay."""
+        self.events.redirect(options.folder)
+        self.options = options
+        self.events.wrappers.clear()
+        self._listeners.clear()
+        self._channels.clear()
+        self._said.clear()
+        self.tell("begins")
+
+    def end(self) -> None:
+        """Stop: observations are passed on no longer, and nothing is written."""
+        self.options = None
+        self.events.redirect(None)
+
+    def listen(self, observation: str, listener: Listener) -> None:
+        """Call `listener`, which belongs to a check, once with each further observation of that name."""
+        listeners = self._listeners.setdefault(observation, [])
+        if listener not in listeners:
+            listeners.append(listener)
+            self._connect(observation)
+
+    def ignore(self, observation: str, listener: Listener) -> None:
+        """Call `listener` no longer, until it listens again: a check that waits for nothing costs nothing then."""
+        listeners = self._listeners.get(observation, [])
+        if listener in listeners:
+            listeners.remove(listener)
+            self._connect(observation)
+
+    def observe(self, observation: str, observer: Listener) -> None:
+        """Call `observer`, which itself makes observations, with each observation of that name, for good."""
+        self._observers.setdefault(observation, []).append(observer)
+        self._connect(observation)
+
+    def _connect(self, observation: str) -> _Channel:
+        channel = self._channels.setdefault(observation, _Channel())
+        channel.receivers = (*self._listeners.get(observation, ()), *self._observers.get(observation, ()))
+        return channel
+
+    def count(self, observation: str) -> int:
+        """Return how often an observation was made since the watch has begun, this time included."""
+        return self._channels.get(observation, _NEVER).count
+
+    def is_later(self, observation: str, other: str) -> bool:
+        """Return whether an observation was made at all, and the other not since then."""
+        return self._channels.get(observation, _NEVER).moment > self._channels.get(other, _NEVER).moment
+
+    def tell(self, observation: str, *facts: Any) -> None:
+        """Offer an observation to all checks; a check that fails is silent, and the program goes on."""
+        if self.options is None or self.events.failures > MOST_FAILURES:
+            return
+        channel = self._channels.get(observation)
+        if channel is None:
+            channel = self._connect(observation)
+        channel.count += 1
+        self._moment = channel.moment = self._moment + 1
+        for listener in channel.receivers:
+            try:
+                listener(*facts)
+            except Exception as error:
+                self.events.failed(error, observation)
+
+    def known(self) -> Known:
+        """Return the norms and sums that receivers of this observation have found so far, for the others to add to.
+
+        The program does nothing between two receivers, so no tensor changes until the next observation.
+        """
+        if self._known[0] != self._moment:
+            self._known = (self._moment, {})
+        return self._known[1]
+
+    def is_due(self, number: int) -> bool:
+        """Return whether step `number`, from 1, is looked at closely: 1, 2, 4, 8 ... and every N."""
+        every = self.options.every if self.options is not None else 0
+        return number & (number - 1) == 0 or (every > 0 and number % every == 0)
+
+    def wants(self, check: str) -> bool:
+        """Return whether a check may speak, by `--only` and `--skip`."""
+        if self.options is None:
+            return False
+        only = self.options.only | self.options.also if self.options.only else self.options.only
+        return is_chosen(check, only, self.options.skip)
+
+    def asks(self, word: str) -> bool:
+        """Return whether checks whose names begin with a word were asked for, which else do not listen at all."""
+        options = self.options
+        return options is not None and any(name.split("_")[0] == word for name in options.also | options.only)
+
+    def find(self, check: str, text: str, *, once: tuple[Any, ...] = (), **details: Any) -> None:
+        """Write a finding, once for each value of `once`."""
+        if self.wants(check) and (check, *once) not in self._said:
+            self._said.add((check, *once))
+            self.events.finding(check, text, **details)

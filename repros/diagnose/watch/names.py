@@ -1,0 +1,33 @@
+"""The names of the checks: what `--only` and `--skip` may choose, and what a header's `finds` may name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from repros.diagnose.watch.identify import CRASH
+from repros.diagnose.watch.inside.checks import Check, families, first_words
+from repros.model.errors import refuse_unknown
+
+FIRST_NAN = ("nan",)
+"""The first words of the checks that `--first-nan` asks for."""
+
+_CRASH = Check(CRASH, "an exception that is a documented failure ended the program")
+
+
+def declared_checks() -> tuple[Check, ...]:
+    """Return every check, in the order of the documentation."""
+    return (*(check for family in families() for check in family.CHECKS), _CRASH)
+
+
+def refuse_unknown_checks(names: Iterable[str]) -> None:
+    """Refuse what is neither a check's name nor the first words of one: it would choose nothing, in silence.
+
+    Raises:
+        UnknownNameError: for the first of them; it offers the nearest name.
+    """
+    names, checks = list(names), [check.name for check in declared_checks()]
+    beginnings = Counter(beginning for check in checks for beginning in first_words(check))
+    # The beginning of a single check is no better a hint than its whole name, but as good a choice.
+    families_of_checks = [beginning for beginning, count in beginnings.items() if count > 1]
+    refuse_unknown("check", (name for name in names if name not in beginnings), [*checks, *sorted(families_of_checks)])

@@ -1,0 +1,148 @@
+"""What a session has found so far: events become findings, each with the repros that it may be."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from repros import inside
+from repros.diagnose.match import Failure
+from repros.diagnose.watch import inside as observation
+from repros.diagnose.watch.compare import Comparison
+from repros.diagnose.watch.crash import find_crashes
+from repros.diagnose.watch.events import Event
+from repros.diagnose.watch.finding import Finding, from_event
+from repros.diagnose.watch.identify import CRASH, Identified, identify
+from repros.diagnose.watch.inside.checks import is_chosen
+from repros.diagnose.watch.names import FIRST_NAN
+from repros.model import Raised, Repro
+
+Found = tuple[Finding, tuple[Identified, ...]]
+"""A finding, and the repros that it may be, the most certain first."""
+
+_LONGEST_MESSAGE = 300
+_OURS = (*(f"{Path(file).parent}{os.sep}" for file in (inside.__file__, observation.__file__)), "<")
+"""The beginnings of the paths of our own frames; the last is that of `watch/inside/observe/frames.py`."""
+_PACKAGES = "site-packages"
+"""A part of the paths of libraries; the watch itself lies elsewhere, and is in the stack of a backward."""
+
+
+class Report:
+    """Collects the findings of one program, each once, whichever rank comes first."""
+
+    def __init__(
+        self,
+        catalogue: Iterable[Repro],
+        show: Callable[[Finding, tuple[Identified, ...]], None],
+        *,
+        only: Iterable[str] = (),
+        skip: Iterable[str] = (),
+    ) -> None:
+        """Report on the repros of a catalogue.
+
+        Args:
+            catalogue: the documented failures.
+            show: called with each finding as it comes.
+            only: checks, or the first words of their names, that may speak; empty for all.
+            skip: checks, or the first words of their names, that may not.
+        """
+        self.found: list[Found] = []
+        self.processes: set[int] = set()
+        """The processes of the program that have observed themselves, by pid."""
+        self.failures: list[Event] = []
+        """Failures of the watch itself."""
+        self.lost: set[int] = set()
+        """The processes that could not write all that they had to say, by pid."""
+        self.unknown: Raised | None = None
+        """After `finish`: the exception that ended the program, if it is no documented failure."""
+        self._catalogue = tuple(catalogue)
+        self._show = show
+        self._compares_crashes = is_chosen(CRASH, frozenset(only), frozenset(skip))
+        self._comparison = Comparison()
+        self._raised: list[Event] = []
+        self._echoes: list[Event] = []
+        """What a rank has got from another one, which may say more about it itself."""
+        self._said: set[tuple[str, str]] = set()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether some process was watched, and all that was to be seen of the program is here."""
+        return bool(self.processes) and not self.failures and not self.lost
+
+    def take(self, event: Event) -> None:
+        """Take one event of the program; what cannot be understood counts as a failure of the watch."""
+        try:
+            self._take(event)
+        except Exception as error:  # noqa: BLE001 - the program runs on, and somebody has to wait for its end
+            self.failures.append({"where": "the comparison", "error": f"{type(error).__name__}: {error}"})
+
+    def _take(self, event: Event) -> None:
+        self.processes.add(event["pid"])
+        match event["event"]:
+            case "finding":
+                if not self._has_first(event["check"]):
+                    self._add(from_event(event))
+            case "raised":
+                self._raised.append(event)
+            case "echo":
+                self._echoes.append(event)
+            case "lost":
+                self.lost.add(event["pid"])
+            case "failed":
+                self.failures.append(event)
+            case _:
+                for finding in self._comparison.add(event):
+                    self._add(finding)
+
+    def finish(self) -> None:
+        """Compare what only the end decides, and name the crash."""
+        for finding in self._comparison.finish():
+            self._add(finding)
+        self._add_echo()
+        if self._compares_crashes:
+            self._name_crash()
+
+    def _add_echo(self) -> None:
+        """Report the first echo if no rank has reported what it is an echo of."""
+        for event in sorted(self._echoes, key=lambda event: (event["step"], event["rank"] or 0))[:1]:
+            if not self._has_first(event["check"]):
+                self._add(from_event(event))
+
+    def _has_first(self, check: str) -> bool:
+        """Return whether a check speaks of what comes first in a program, and one like it has spoken for a rank."""
+        first, *_ = check.split("_")
+        return first in FIRST_NAN and any(finding.check.startswith(f"{first}_") for finding, _ in self.found)
+
+    def _name_crash(self) -> None:
+        raised = sorted(self._raised, key=lambda event: (event["rank"] is None, event["rank"] or 0, event["pid"]))
+        candidates, causes = find_crashes(raised, self._catalogue)
+        if candidates:
+            best = candidates[0].sightings[0]
+            ids = [
+                Identified(candidate.repro, candidate.confidence, "its exception agrees") for candidate in candidates
+            ]
+            event = next(event for event in raised if _has_raised(event, best.link.raised))
+            self._add(_crash(best.failure, best.link.raised, event), tuple(ids))
+        elif causes:
+            self.unknown = causes[0].links[0].raised
+
+    def _add(self, finding: Finding, ids: tuple[Identified, ...] | None = None) -> None:
+        if (finding.check, finding.text) in self._said:  # another rank has found it too
+            return
+        self._said.add((finding.check, finding.text))
+        known = identify(finding, self._catalogue) if ids is None else ids
+        self.found.append((finding, known))
+        self._show(finding, known)
+
+
+def _has_raised(event: Event, raised: Raised) -> bool:
+    return any((link["type"], link["message"]) == (raised.type, raised.message) for link in event["chain"])
+
+
+def _crash(failure: Failure, raised: Raised, event: Event) -> Finding:
+    frames = [frame for link in failure.links for frame in link.raised.frames]
+    place = next((frame for frame in reversed(frames) if not frame.startswith(_OURS) and _PACKAGES not in frame), None)
+    message = textwrap.shorten(raised.message, _LONGEST_MESSAGE)
+    return from_event({**event, "check": CRASH, "text": f"{raised.name}: {message}"}, place=place)

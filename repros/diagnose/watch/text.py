@@ -1,0 +1,73 @@
+"""Findings for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from repros.diagnose.watch.finding import Finding
+from repros.diagnose.watch.identify import Identified
+from repros.diagnose.watch.report import Report
+from repros.model import Repro, Role
+from repros.text.wording import count, wrap
+
+_LABEL = 10
+_INDENT = " " * 8
+
+
+def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> str:
+    """Return a finding in at most `width` columns; only names and paths may be longer."""
+    where = [f"rank {finding.rank}" if finding.rank is not None else "", f"step {finding.step}" if finding.step else ""]
+    lines = wrap(f"repros: {finding.text}", width, hanging=_INDENT)
+    lines += _entry("check", ", ".join(filter(None, [finding.check, *where])), width)
+    for name, value in finding.numbers.items():
+        if isinstance(value, Mapping):
+            lines += _entry(
+                "seen", f"{name}: " + ", ".join(f"{who} has {_number(n)}" for who, n in value.items()), width
+            )
+    if finding.place:
+        lines += _entry("at", finding.place, width)
+    for place, identified in enumerate(ids):
+        lines += _entry(
+            identified.repro.id, f"{identified.confidence.value} ({identified.why}): {identified.repro.title}", width
+        )
+        if place == 0:
+            lines += _fixes(identified.repro, width)
+    return "\n".join(lines)
+
+
+def format_summary(report: Report) -> Iterator[str]:
+    """Yield the last lines: what was found, in how many processes, and what the watch could not do."""
+    if not report.processes:
+        yield "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)"
+        return
+    where = count(len(report.processes), "process")
+    if report.failures:
+        failure = report.failures[0]
+        yield f"repros: the watch itself failed in {failure['where']} ({failure['error']}); please report it"
+    if report.lost:
+        which = count(len(report.lost), "process")
+        yield f"repros: {which} could not write all events (is the disk full?); set TMPDIR to a folder with room"
+    if report.unknown is not None:
+        yield f"repros: {report.unknown.name} is no documented failure"
+    names = [ids[0].repro.id if ids else finding.check for finding, ids in report.found]
+    found = f"{count(len(names), 'finding')} in {where}: {', '.join(dict.fromkeys(names))}"
+    yield f"repros: {found if names else f'no finding in {where}'}"
+
+
+def _fixes(repro: Repro, width: int) -> Iterator[str]:
+    for variant in repro.variants:
+        if variant.role is Role.WORKS:
+            yield from _entry("works", f"{variant.name}: {variant.about}", width)
+    yield from _entry("next", f"repros show {repro.id}", width)
+
+
+def _entry(label: str, body: str, width: int) -> list[str]:
+    left = " " * (len(_INDENT) + _LABEL)
+    lines = wrap(body, width, left)
+    return [
+        f"{_INDENT}{label:<{_LABEL}}{line[len(left) :]}" if number == 0 else line for number, line in enumerate(lines)
+    ]
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

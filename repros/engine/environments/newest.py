@@ -1,0 +1,111 @@
+"""The newest releases as a stack: what the package index has of each package that a stack names."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.engine.environments.outdated import without_pin
+from repros.engine.environments.releases import candidate_releases, fetch_files
+from repros.engine.environments.resolve import resolve_lock
+from repros.engine.environments.uv import UvError
+from repros.engine.stacks.write import write_stack
+from repros.model.errors import ReprosError
+from repros.model.stack import Stack
+
+PACKAGES = ("torch", "lightning", "accelerate", "transformers", "peft", "bitsandbytes")
+"""Packages that every new stack names; others only if the newest stack names them, too."""
+
+
+def plan_newest(name: str, base: Stack, folder: Path, until: dt.date) -> Stack | None:
+    """Return the newest releases as a stack without a lock; None if none is newer than in another stack.
+
+    What the other stack excludes beside a pin (`torch==2.15.0,<2.16`) is excluded here, too, and a requirement of it
+    that pins nothing (`numpy<2`) stays.
+
+    Args:
+        name: the new stack's name.
+        base: the stack to compare with, whose Python it has.
+        folder: where it will lie.
+        until: the last day whose releases count; one that is over, or the lock cannot be made again.
+
+    Raises:
+        ReprosError: the index does not answer, or gives no dates.
+    """
+    pinned = {str(canonicalize_name(wanted.name)): wanted for wanted in base.requirements if _is_pin(wanted)}
+    found = {package: _newest(package, base, until) for package in dict.fromkeys((*pinned, *PACKAGES))}
+    versions = {package: version for package, version in found.items() if version is not None}
+    if not any(_is_newer(version, base, package) for package, version in versions.items()):
+        return None
+    pins = [_pin(package, version, pinned.get(package)) for package, version in versions.items()]
+    others = [wanted for wanted in base.requirements if not _is_pin(wanted)]
+    about = f"the newest releases of {until}, with torch {versions['torch']}" if "torch" in versions else "the newest"
+    lock = folder / f"{name}.lock.txt"
+    return replace(
+        base, name=name, about=about, requirements=(*pins, *others), until=until, lock=lock, cuda=None, cpu=None
+    )
+
+
+def lock_newest(wanted: Stack, base: Stack) -> Path:
+    """Resolve a planned stack, write its lock and its TOML file, and return the latter; on failure write nothing.
+
+    Raises:
+        ReprosError: the releases do not work with each other, the index does not answer, or the folder is read-only.
+    """
+    try:
+        text = resolve_lock(wanted)
+    except UvError as error:
+        if "No solution found" not in str(error):
+            raise
+        place = f"beside its pin in {base.name}.toml"
+        way_out = f'exclude a release that does not work with the others {place}: "torch==2.15.0,<2.16"'
+        raise ReprosError(f"no lock for {wanted.name}: {error}; {way_out}.") from error
+    return write_stack(wanted, text)
+
+
+def describe_newest(wanted: Stack, base: Stack) -> Iterator[str]:
+    """Yield a sentence for each pin that is new in a stack, and one for those that are not."""
+    same = []
+    for wanted_pin in filter(_is_pin, wanted.requirements):
+        package, version = wanted_pin.name, _version(wanted_pin)
+        known = base.pins.get(canonicalize_name(package))
+        if known is None:
+            yield f"{package} {version} is new; {base.name} has none"
+        elif Version(known.version) != version:
+            yield f"{package} {version} is new; {base.name} has {known.version}"
+        else:
+            same.append(f"{package} {version}")
+    if same:
+        yield f"as in {base.name}: {', '.join(same)}"
+
+
+def _newest(package: str, base: Stack, until: dt.date) -> Version | None:
+    """Return the newest release; None if the index has none for this Python by that day."""
+    bounds = [without_pin(wanted) for wanted in base.requirements]
+    releases = candidate_releases(package, fetch_files(package), base.python, bounds)
+    return max((release.version for release in releases if release.date <= until), default=None)
+
+
+def _is_newer(version: Version, base: Stack, package: str) -> bool:
+    pins: Mapping[str, object] = base.pins
+    return package not in pins or version > Version(base.pins[package].version)
+
+
+def _is_pin(wanted: Requirement) -> bool:
+    return any(part.operator in {"==", "==="} for part in wanted.specifier)
+
+
+def _version(wanted: Requirement) -> Version:
+    return Version(next(part.version for part in wanted.specifier if part.operator in {"==", "==="}))
+
+
+def _pin(package: str, version: Version, known: Requirement | None) -> Requirement:
+    """Return the requirement of one release, with the bounds that stand beside the pin of the other stack."""
+    bounds = without_pin(known).specifier if known is not None else ""
+    return Requirement(f"{package}=={version}{',' if str(bounds) else ''}{bounds}")

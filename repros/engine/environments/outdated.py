@@ -1,0 +1,68 @@
+"""Pins of a stack for which the package index has a newer release."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from repros.engine.environments.releases import Release, candidate_releases, fetch_files
+from repros.model.stack import Stack
+
+DAYS_TO_FOLLOW = 31
+"""Days for which a stack may be behind: transformers alone has a release in most weeks."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """A pin, and the releases that are newer."""
+
+    package: str
+    """Canonical name."""
+    pinned: Version
+    first: Release
+    """The newer release that came out first: the stack has been behind since its day."""
+    newest: Version
+
+    def days(self, today: dt.date) -> int:
+        """Return for how many days the stack has been behind."""
+        return (today - self.first.date).days
+
+    def is_overdue(self, today: dt.date) -> bool:
+        """Return whether the stack has been behind for more than :data:`DAYS_TO_FOLLOW` days."""
+        return self.days(today) > DAYS_TO_FOLLOW
+
+
+def find_lags(stack: Stack, packages: Iterable[str]) -> Iterator[Lag]:
+    """Yield the pins of a stack for which there are newer releases, by the name of the package.
+
+    Pre-releases, yanked and withdrawn releases, and releases without a file for the stack's Python do not count. Nor do
+    those that the stack excludes beside its pin: `torch==2.15.0,<2.16` says that 2.16 does not work with the others.
+
+    Args:
+        stack: the stack, with its lock.
+        packages: names to look at besides those of the stack's requirements; one that is not in the lock is left out.
+
+    Raises:
+        ReprosError: the stack has no lock, or the index does not answer, or gives no dates.
+    """
+    pins = stack.pins
+    named = {canonicalize_name(name) for name in (*packages, *(wanted.name for wanted in stack.requirements))}
+    bounds = [without_pin(wanted) for wanted in stack.requirements]
+    for package in sorted(named & pins.keys()):
+        pinned = Version(pins[package].version)
+        releases = candidate_releases(package, fetch_files(package), stack.python, bounds)
+        newer = [release for release in releases if release.version > pinned]
+        if newer:
+            yield Lag(package, pinned, min(newer, key=lambda release: release.date), newer[-1].version)
+
+
+def without_pin(wanted: Requirement) -> Requirement:
+    """Return a requirement without its pin: the bounds that stand beside it, or none."""
+    bounds = SpecifierSet(",".join(str(part) for part in wanted.specifier if part.operator not in {"==", "==="}))
+    return Requirement(f"{wanted.name}{bounds}")

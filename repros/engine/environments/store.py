@@ -1,0 +1,192 @@
+"""A stack's environment: made once with uv, shared by all processes, never left incomplete."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from repros.engine.environments.integrity import find_damage
+from repros.engine.environments.uv import Say, UvError, run_uv
+from repros.model.cache import cache_folder
+from repros.model.errors import ReprosError
+from repros.model.stack import Size, Stack
+
+_LONGEST_NAME = 80
+_DOWNLOADS = re.compile(r"Would download (\d+) package")
+MARKER = ".repros-complete"
+"""A file that is written last into an environment; an environment without it is incomplete."""
+
+
+class EnvironmentFailedError(ReprosError):
+    """A stack's environment could not be made."""
+
+    def __init__(self, stack: Stack, reason: str) -> None:
+        """Compose the message."""
+        super().__init__(f"the environment of stack {stack.name} could not be made: {reason}")
+
+
+class DamagedEnvironmentError(EnvironmentFailedError):
+    """A stack's environment that was complete and has lost something since."""
+
+    def __init__(self, stack: Stack, root: Path, damage: str) -> None:
+        """Compose the message; uv links files from its cache, so these may be damaged in both places."""
+        ReprosError.__init__(
+            self,
+            f"the environment of stack {stack.name} is damaged: {damage}; 'uv cache clean' and 'rm -r {root}' let the "
+            "next run make it anew.",
+        )
+
+
+def place(stack: Stack) -> Path:
+    """Return the folder of the stack's environment, whether it exists or not; another lock gives another folder."""
+    pins = map(str, stack.pins.values())
+    digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
+    return cache_folder() / "environments" / f"{short_name(stack.name)}-{digest[:12]}"
+
+
+def short_name(name: str) -> str:
+    """Return a stack's name as a part of file names: it may be that of a stack with requirements."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:_LONGEST_NAME]
+
+
+def ready(stack: Stack) -> bool:
+    """Return whether the stack's environment exists, complete and with its interpreter."""
+    return _is_complete(place(stack))
+
+
+def ensure(stack: Stack, say: Say) -> Path:
+    """Return the interpreter of the stack's environment, which is made if it does not exist.
+
+    Args:
+        stack: the stack.
+        say: receives lines of progress; before a download, its size and how to make it smaller.
+
+    Raises:
+        EnvironmentFailedError: the disk is full, or uv could not resolve, reach or build something.
+        DamagedEnvironmentError: it is there, and files of it are gone or have another size than installed.
+    """
+    root = place(stack)
+    try:
+        python = _make_unless_complete(stack, root, say)
+        damage = find_damage(root)
+    except OSError as error:
+        raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
+    if damage is not None:
+        raise DamagedEnvironmentError(stack, root, damage)
+    return python
+
+
+def drop(stack: Stack) -> bool:
+    """Remove the stack's environment, but not uv's cache, which it is linked from; return whether it existed."""
+    root = place(stack)
+    if not root.exists():
+        return False
+    with FileLock(f"{root}.lock"):
+        # The marker first: what an interrupt leaves then counts as incomplete.
+        (root / MARKER).unlink(missing_ok=True)
+        shutil.rmtree(root, ignore_errors=True)
+    return True
+
+
+def _make_unless_complete(stack: Stack, root: Path, say: Say) -> Path:
+    if not _is_complete(root):
+        root.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(root, say, f"is making the environment of stack {stack.name}"):
+            if not _is_complete(root):
+                _install(stack, root, say)
+    return _python(root)
+
+
+@contextlib.contextmanager
+def _locked(root: Path, say: Say, doing: str) -> Iterator[None]:
+    """Hold the lock of an environment; say so before waiting for another process, which may take hours."""
+    lock = FileLock(f"{root}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(f"waiting for another process that {doing}")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _install(stack: Stack, root: Path, say: Say) -> None:
+    shutil.rmtree(root, ignore_errors=True)  # an interrupted process may have left an incomplete one
+    # Compile now: if the user sets PYTHONDONTWRITEBYTECODE, every process of every cold cell would compile anew.
+    install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
+    try:
+        run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
+        intended = run_uv(*install, "--dry-run", folder=root.parent)
+        downloads = int(found[1]) if (found := _DOWNLOADS.search(intended)) else 0
+        cuda = "\n + nvidia-" in intended
+        _announce_cost(stack, say, cuda=cuda, downloads=downloads)
+        _check_disk_space(stack, root.parent, cuda=cuda, downloads=bool(downloads))
+        run_uv(*install, folder=root.parent, say=say)
+        (root / MARKER).touch()
+    except UvError as error:
+        raise EnvironmentFailedError(stack, str(error)) from error
+    finally:
+        if not _is_complete(root):
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def _announce_cost(stack: Stack, say: Say, *, cuda: bool, downloads: int) -> None:
+    size = _size(stack, cuda=cuda)
+    build = f"torch's {'CUDA' if cuda else 'CPU'} build"
+    if not downloads:
+        say(f"making the environment of stack {stack.name} from what uv has in its cache ({build})")
+    elif stack.cuda is None and stack.cpu is None:  # never measured, or little of it is new
+        say(f"making the environment of stack {stack.name}: {downloads} of its packages to download ({build})")
+        return
+    elif size is None:
+        say(f"making the environment of stack {stack.name}: {build}, some hundred MB to download")
+    else:
+        cost = f"up to {_gigabytes(size.download)} to download, {_gigabytes(size.unpacked)} on disk"
+        say(f"making the environment of stack {stack.name}: {cost} ({build})")
+    if downloads and cuda:
+        smaller = f"{_gigabytes(stack.cpu.download)}" if stack.cpu else "a fraction of that"
+        say(f"  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: {smaller} to download")
+
+
+def _check_disk_space(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
+    """Raise EnvironmentFailedError if a disk that the installation writes to lacks the space.
+
+    uv unpacks into its cache and links from there, so the environment itself takes space only if it is on another disk.
+    """
+    size = _size(stack, cuda=cuda)
+    if size is None:
+        return
+    uv_cache = Path(run_uv("cache", "dir", folder=folder).strip())
+    uv_cache.mkdir(parents=True, exist_ok=True)
+    filling = [uv_cache] if downloads else []
+    if uv_cache.stat().st_dev != folder.stat().st_dev:
+        filling.append(folder)
+    for disk in filling:
+        free = shutil.disk_usage(disk).free
+        if free < size.unpacked:
+            reason = f"it needs {_gigabytes(size.unpacked)}, and {disk} has {_gigabytes(free)} free"
+            raise EnvironmentFailedError(stack, reason)
+
+
+def _size(stack: Stack, *, cuda: bool) -> Size | None:
+    return stack.cuda if cuda else stack.cpu
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+def _python(root: Path) -> Path:
+    return root / "bin" / "python"
+
+
+def _is_complete(root: Path) -> bool:
+    return (root / MARKER).is_file() and _python(root).exists()

@@ -1,0 +1,22 @@
+"""Evidence: the measurements in this repository, one TOML file for each stack and repro."""
+
+from __future__ import annotations
+
+from repros.engine.evidence.files import folder_for, read, remove, write
+from repros.engine.evidence.measurement import Evidence, Measurement, VariantVerdict
+from repros.engine.evidence.status import StackStatus, measured_devices, stack_status
+from repros.engine.evidence.unit import Unit
+
+__all__ = [
+    "Evidence",
+    "Measurement",
+    "StackStatus",
+    "Unit",
+    "VariantVerdict",
+    "folder_for",
+    "measured_devices",
+    "read",
+    "remove",
+    "stack_status",
+    "write",
+]

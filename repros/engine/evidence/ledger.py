@@ -1,0 +1,105 @@
+"""The ledger of a stack: from which inputs, when, where and for how long each unit was measured.
+
+It is one file for each stack, apart from what was seen, so that a measurement without news changes no other file. Each
+unit has one line. A machine that units were measured on is named by a digest, so that another one changes no line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from repros.engine.evidence.measurement import Measurement
+from repros.engine.evidence.toml import inline_table, quoted
+from repros.engine.evidence.unit import Unit
+
+NAME = "ledger.toml"
+_HEAD = "# When, where and from which inputs the evidence on {stack} was measured. Written by `repros matrix`.\n"
+
+Key = tuple[str, str, str]
+"""A unit of one stack: repro, device, strategy."""
+Lines = dict[Key, dict[str, Any]]
+"""The fields of a measurement that the ledger keeps, by unit."""
+
+
+class _Machine(NamedTuple):
+    platform: str
+    python: str
+    builds: tuple[tuple[str, str], ...]
+    """Versions of packages that name their build, such as `2.13.0+cpu`."""
+
+    @property
+    def name(self) -> str:
+        """A digest of the machine: six hexadecimal digits."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:6]
+
+
+def line_of(measurement: Measurement) -> dict[str, Any]:
+    """Return what the ledger keeps of a measurement."""
+    return {
+        "inputs": measurement.inputs,
+        "date": measurement.date,
+        "launch": measurement.launch,
+        "seconds": measurement.seconds,
+        **({} if measurement.processor is None else {"processor": measurement.processor}),
+        "platform": measurement.platform,
+        "python": measurement.python,
+        "builds": {name: number for name, number in measurement.versions.items() if "+" in number},
+    }
+
+
+def format_ledger(stack: str, lines: Lines) -> str:
+    """Return the text of a ledger."""
+    # A line for each, as for each unit, so that git can join the ledgers of two branches line by line.
+    machines = [
+        f"{machine.name} = {inline_table(_described(machine))}\n"
+        for machine in sorted({_machine(line) for line in lines.values()})
+    ]
+    units = [f"{'.'.join(key)} = {inline_table(_fields(line))}\n" for key, line in sorted(lines.items())]
+    return "".join([_HEAD.format(stack=stack), "\n[machines]\n", *machines, "\n[units]\n", *units])
+
+
+def parse_ledger(data: Mapping[str, Any]) -> Lines:
+    """Return the lines of a ledger that was read as TOML.
+
+    Raises:
+        KeyError, TypeError, AttributeError: it is not a ledger.
+    """
+    machines = data["machines"]
+    return {
+        (repro, device, strategy): _with_machine(line, machines)
+        for repro, devices in data["units"].items()
+        for device, strategies in devices.items()
+        for strategy, line in strategies.items()
+    }
+
+
+def _with_machine(line: Mapping[str, Any], machines: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in line.items() if name != "machine"}
+    return {**own, **machines[line["machine"]]}
+
+
+def _machine(line: Mapping[str, Any]) -> _Machine:
+    return _Machine(line["platform"], line["python"], tuple(sorted(line["builds"].items())))
+
+
+def _described(machine: _Machine) -> dict[str, str]:
+    builds = inline_table({name: quoted(build) for name, build in machine.builds})
+    return {"platform": quoted(machine.platform), "python": quoted(machine.python), "builds": builds}
+
+
+def _fields(line: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "inputs": quoted(line["inputs"]),
+        "date": str(line["date"]),
+        "machine": quoted(_machine(line).name),
+        "launch": quoted(line["launch"]),
+        "seconds": str(line["seconds"]),
+        **({"processor": str(line["processor"])} if "processor" in line else {}),
+    }
+
+
+def key_of(unit: Unit) -> Key:
+    """Return the key of a unit in its stack's ledger."""
+    return unit.repro, unit.device.value, unit.strategy

@@ -1,0 +1,242 @@
+"""What changed between two stacks, a sentence for each change: `RPR-0023 is gone with lightning 2.7.0`. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import takewhile
+
+from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
+from repros.engine.matrix.ranges import measured_cell
+from repros.model import Outcome, Repro, Verdict
+from repros.model.catalogue import Catalogue
+
+_LONGEST = 160
+"""Characters of an observed message that a sentence quotes."""
+_CONTEXT = 40
+"""Of these, the most that come before the first difference."""
+
+Pair = tuple[Measurement, Measurement]
+"""The measurements of one unit on the older and on the newer stack."""
+
+
+class Kind(StrEnum):
+    """What changed for a variant; the order of the sentences."""
+
+    GONE = "is gone"
+    """The documented failure was seen before, and the variant runs to its end now."""
+    NEW = "is new"
+    """The other way round."""
+    DIFFERENT = "ended differently"
+    """Before or now it ended in another failure than the documented one, or not always in the same way."""
+    MESSAGE = "shows another message"
+    """The documented failure both times, with another observed signature."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Variants of one repro whose end is another than before, in the same way."""
+
+    repro: Repro
+    kind: Kind
+    variants: tuple[str, ...]
+    """In the header's order."""
+    packages: Mapping[str, str | None]
+    """The packages that it is due to, with their versions on the newer stack; None for one that is absent there."""
+    units: tuple[Unit, ...]
+    """Where: of the newer stack."""
+    everywhere: bool
+    """Whether these variants changed in all units that were measured on both."""
+    before: VariantVerdict
+    after: VariantVerdict
+    """Of the first variant in the first unit."""
+
+    def __str__(self) -> str:
+        """Return the sentence, as Markdown."""
+        where = "" if self.everywhere else f" ({_join(_place(unit) for unit in self.units)})"
+        ends = _ends(self.before, self.after) if self.kind in _UNEXPLAINED else ""
+        news = self.after.verdict in {Verdict.GONE, Verdict.REGRESSED, Verdict.UNFIXED}
+        header = "; the header does not say so" if news else ""
+        return f"{self._subject()} {self._verb()} {_cause(self.packages)}{where}{ends}{header}"
+
+    def _subject(self) -> str:
+        names = [f"`{name}`" for name in self.variants]
+        return self.repro.id if "failing" in self.variants else f"{_join(names)} of {self.repro.id}"
+
+    def _verb(self) -> str:
+        others = [f"`{name}`" for name in self.variants if name != "failing"]
+        if "failing" in self.variants:
+            return f"{self.kind}, like its {_join(others)}," if others else self.kind
+        many = len(others) > 1
+        return {
+            Kind.GONE: "run clean" if many else "runs clean",
+            Kind.NEW: "show the failure" if many else "shows the failure",
+            Kind.DIFFERENT: "ended differently",
+            Kind.MESSAGE: "show another message" if many else "shows another message",
+        }[self.kind]
+
+
+_UNEXPLAINED = (Kind.DIFFERENT, Kind.MESSAGE)
+"""What no header's range explains."""
+
+
+def find_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -> list[Change]:
+    """Return what ended differently on the stack `new` than on `old`, by kind and id.
+
+    Variants that were not measured on both, and repros that the catalogue does not have, are left out.
+    """
+    found = [
+        change
+        for repro in catalogue
+        for pairs in [pairs_of(repro, evidence, old, new)]
+        for kind in Kind
+        for change in _changes_of(repro, pairs, kind)
+    ]
+    return sorted(found, key=lambda change: ([*Kind].index(change.kind), change.repro.id))
+
+
+def pairs_of(repro: Repro, evidence: Evidence, old: str, new: str) -> list[Pair]:
+    """Return the measurements of the repro's units that were measured on both stacks."""
+    newer = [unit for unit in sorted(evidence) if unit.repro == repro.id and unit.stack == new]
+    found = [(evidence.get(replace(unit, stack=old)), evidence[unit]) for unit in newer]
+    return [(before, after) for before, after in found if before is not None]
+
+
+def find_gaps(catalogue: Catalogue, evidence: Evidence, stack: str, other: str) -> list[Unit]:
+    """Return the units of the catalogue that were measured on one stack and not on another."""
+    ids = {repro.id for repro in catalogue}
+    own = [unit for unit in sorted(evidence) if unit.stack == stack and unit.repro in ids]
+    return [unit for unit in own if replace(unit, stack=other) not in evidence]
+
+
+def describe_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -> Iterator[str]:
+    """Yield a line of Markdown for each change, for what cannot be compared, and for what did not change."""
+    changes = find_changes(catalogue, evidence, old, new)
+    for change in changes:
+        yield f"* {change} ({change.repro.title})"
+    for stack, other in ((old, new), (new, old)):
+        if gaps := find_gaps(catalogue, evidence, stack, other):
+            yield f"* measured on {stack} and not on {other}: {_join(_gap(gap, evidence[gap]) for gap in gaps)}"
+    compared = [repro.id for repro in catalogue if pairs_of(repro, evidence, old, new)]
+    same = len(compared) - len({change.repro.id for change in changes})
+    yield f"* {same} of {len(compared)} failures that were measured on both end on {new} as on {old}"
+
+
+def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: Kind) -> Iterator[Change]:
+    """Yield the change of this kind: one for all variants of the repro that have it."""
+    changed = [
+        (pair, variant.name) for variant in repro.variants for pair in pairs if _kind(pair, variant.name) is kind
+    ]
+    if not changed:
+        return
+    names = tuple(dict.fromkeys(name for _, name in changed))
+    possible = [(pair, name) for name in names for pair in pairs if all(name in seen.variants for seen in pair)]
+    packages: dict[str, str | None] = {}
+    for pair, name in changed:
+        packages |= _find_causes(repro, name, pair, explained=kind not in _UNEXPLAINED)
+    (before, after), first = changed[0]
+    yield Change(
+        repro=repro,
+        kind=kind,
+        variants=names,
+        packages=dict(sorted(packages.items())),
+        units=tuple(dict.fromkeys(pair[1].unit for pair, _ in changed)),
+        everywhere=len(changed) == len(possible),
+        before=before.variants[first],
+        after=after.variants[first],
+    )
+
+
+def _kind(pair: Pair, variant: str) -> Kind | None:
+    """Return what changed for a variant; None if nothing did, or if it was not measured twice."""
+    before, after = (measured.variants.get(variant) for measured in pair)
+    if before is None or after is None:
+        return None
+    if before.verdict.ran_clean and after.verdict.ran_clean:
+        return None
+    if before.verdict.shows_failure and after.verdict.shows_failure:
+        return Kind.MESSAGE if before.signature != after.signature else None
+    if before.verdict.shows_failure and after.verdict.ran_clean:
+        return Kind.GONE
+    if before.verdict.ran_clean and after.verdict.shows_failure:
+        return Kind.NEW
+    return Kind.DIFFERENT if before != after else None
+
+
+def _find_causes(repro: Repro, variant: str, pair: Pair, *, explained: bool) -> dict[str, str | None]:
+    """Return the packages to name, with their newer versions: of those that the repro names, all that differ.
+
+    With `explained` only those whose change alone takes these versions into the header's range, or out of it, if any
+    does: a range is what a bisection has found.
+    """
+    before, after = ({name: _public(number) for name, number in seen.versions.items()} for seen in pair)
+    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+    def fails(versions: Mapping[str, str]) -> bool | None:
+        cell = measured_cell(repro, variant, replace(pair[1], versions=versions))
+        return None if cell is None else cell.expectation.outcome is Outcome.FAILS
+
+    deciding = [
+        name
+        for name in names
+        if fails(before) is not fails(after)
+        and (
+            fails(_swapped(before, name, after)) is fails(after)
+            or fails(_swapped(after, name, before)) is fails(before)
+        )
+    ]
+    return {name: after.get(name) for name in (deciding if explained and deciding else names)}
+
+
+def _swapped(versions: Mapping[str, str], name: str, other: Mapping[str, str]) -> dict[str, str]:
+    """Return these versions with one package as it is among the others, where it may be absent."""
+    kept = {own: number for own, number in versions.items() if own != name}
+    return {**kept, name: other[name]} if name in other else kept
+
+
+def _cause(packages: Mapping[str, str | None]) -> str:
+    there = [f"{name} {number}" for name, number in packages.items() if number is not None]
+    absent = [name for name, number in packages.items() if number is None]
+    parts = [f"with {_join(there)}"] if there else []
+    parts += [f"without {_join(absent)}"] if absent else []
+    return " and ".join(parts) or "although no package that it names has another version"
+
+
+def _ends(before: VariantVerdict, after: VariantVerdict) -> str:
+    """Return how a cell ended before and now; messages as code, so that GitHub makes no mention or link of them."""
+    both = zip(before.signature or "", after.signature or "", strict=False)
+    same = sum(1 for _ in takewhile(lambda letters: letters[0] == letters[1], both))
+    named = before.verdict is not after.verdict
+    return f": {_end(before, same, named=named)} before, {_end(after, same, named=named)} now"
+
+
+def _end(seen: VariantVerdict, same: int, *, named: bool) -> str:
+    """Return the message, from shortly before where it differs from the other one, and the verdict if it differs."""
+    signature = (seen.signature or "").replace("`", "'")
+    if not signature:
+        return str(seen.verdict)
+    begin = max(0, same - _CONTEXT) if len(signature) > _LONGEST else 0
+    shown = signature[begin : begin + _LONGEST].strip()
+    quoted = f"`{'...' if begin else ''}{shown}{'...' if len(signature) > begin + _LONGEST else ''}`"
+    return f"{seen.verdict}, {quoted}" if named else quoted
+
+
+def _gap(unit: Unit, measured: Measurement) -> str:
+    seen = measured.variants.get("failing")
+    return f"{unit.repro} {_place(unit)}{f' ({seen.verdict})' if seen else ''}"
+
+
+def _place(unit: Unit) -> str:
+    return f"{unit.strategy} {unit.device}"
+
+
+def _public(number: str) -> str:
+    """Return a version without its build: `2.13.0+cpu` is torch 2.13.0 on a machine without a GPU."""
+    return number.partition("+")[0]
+
+
+def _join(words: Iterable[str]) -> str:
+    """Return `a`, `a and b`, or `a, b and c`."""
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,90 @@
+"""The measurement run: for each stack, make the environment, run the cells, store the evidence, drop it again."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from repros.engine import record
+from repros.engine.environment import Where
+from repros.engine.evidence import Measurement, Unit
+from repros.engine.matrix.ahead import EnvironmentAhead
+from repros.engine.matrix.worklist import Worklist, WorklistEntry, pending
+from repros.engine.pipeline import HERE, Observer, RunOptions, run_specs
+from repros.model import Result, Verdict
+
+_AS_USUAL = RunOptions(keep_environments=False)
+
+Store = Callable[[Measurement], None]
+"""Takes a unit's measurement as soon as it is complete."""
+
+
+class _UnitCollector:
+    """Collects record lines until a unit is complete."""
+
+    def __init__(self, entries: Iterable[WorklistEntry]) -> None:
+        self._entries = {entry.unit: entry for entry in entries}
+        self._lines: dict[Unit, list[record.RecordLine]] = {}
+
+    def add(self, result: Result) -> Measurement | None:
+        """Add a result; return the unit's measurement when this was its last cell.
+
+        A cell that could not be judged leaves the whole unit unmeasured, so that it runs again. A cell that turns out
+        to be unavailable is left out of the measurement.
+        """
+        unit = Unit.of_cell(result.cell)
+        entry = self._entries[unit]
+        lines = self._lines.setdefault(unit, [])
+        lines.append(record.line(result))
+        if len(lines) < len(entry.cells):
+            return None
+        measured = [line for line in lines if line["verdict"] != Verdict.UNAVAILABLE]
+        if not measured or any(line["verdict"] == Verdict.INFRA for line in measured):
+            return None
+        today = dt.datetime.now().astimezone().date()
+        return Measurement.from_lines(unit, entry.inputs, today, measured)
+
+
+def measure(
+    worklist: Worklist,
+    results: Path,
+    observer: Observer,
+    store: Store,
+    *,
+    include_fresh: bool = False,
+    options: RunOptions = _AS_USUAL,
+) -> Iterator[Result]:
+    """Run the cells without fresh evidence and yield each result as it comes.
+
+    Stacks follow one another. While the cells of one run, the environment of the next is made, but none beyond it.
+
+    Args:
+        worklist: The units that can be measured.
+        results: Results file (JSON Lines) to append to.
+        observer: Receives everything that is not a result.
+        store: Receives each complete unit.
+        include_fresh: Whether to run the units with fresh evidence, too.
+        options: How and where to run the cells.
+    """
+    work = [(stack, pending(worklist.on_stack(stack), include_fresh=include_fresh)) for stack in worklist.stacks]
+    work = [(stack, entries) for stack, entries in work if entries]
+    specs = {stack.name: [spec for entry in entries for spec in entry.specs] for stack, entries in work}
+    keep = options.keep_environments is not False
+    ahead = [EnvironmentAhead(stack, specs[stack.name], observer.say, keep=keep) for stack, _ in work]
+    try:
+        for number, (stack, entries) in enumerate(work):
+            ahead[number].wait()
+            collector = _UnitCollector(entries)
+            where = Where((stack.name,), known={stack.name: stack})
+            with contextlib.closing(run_specs(specs[stack.name], where, results, observer, options)) as judged:
+                for result in judged:
+                    for following in ahead[number + 1 : number + 2] if options.engine is HERE else ():
+                        following.start()
+                    yield result
+                    if measurement := collector.add(result):
+                        store(measurement)
+    finally:
+        for environment in ahead:
+            environment.close()

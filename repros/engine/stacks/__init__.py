@@ -1,0 +1,111 @@
+"""The stacks as data: one TOML file and one lock each, beside this module and in private catalogues."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from repros.model.errors import ReprosError, UnknownNameError
+from repros.model.settings import PACKAGE, STACKS, Places
+from repros.model.stack import Size, Stack
+
+
+def load_stacks(places: Places = PACKAGE) -> dict[str, Stack]:
+    """Return the stacks of the package and of these catalogues by name, oldest first.
+
+    Of two with one name that of the package counts.
+
+    Raises:
+        ReprosError: a file of a private stack is refused.
+    """
+    return _load((STACKS, *(folder / "stacks" for folder in places.private_folders)))
+
+
+@cache
+def _load(folders: tuple[Path, ...]) -> dict[str, Stack]:
+    found: dict[str, Stack] = {}
+    for folder in folders:
+        for file in sorted(folder.glob("*.toml")):
+            found.setdefault(file.stem, read_stack(file))
+    return {stack.name: stack for stack in sorted(found.values(), key=lambda stack: stack.until)}
+
+
+def is_private(stack: Stack) -> bool:
+    """Return whether a stack comes from a private catalogue."""
+    return stack.lock.parent != STACKS
+
+
+def stack_clashes(places: Places) -> list[str]:
+    """Return a sentence for each file of a private stack that is not used, because another has its name."""
+    used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks(places).values()}
+    files = [file for folder in places.private_folders for file in sorted((folder / "stacks").glob("*.toml"))]
+    return [
+        f"{file}: the name {file.stem} is also that of a stack in {used[file.stem]}; this one is left out, rename it"
+        for file in files
+        if used[file.stem] != file.parent.resolve()
+    ]
+
+
+def stack(name: str, places: Places = PACKAGE) -> Stack:
+    """Return the stack of that name, of the package or of these catalogues.
+
+    Raises:
+        UnknownNameError: no stack has that name; the message names the nearest.
+    """
+    return pick(load_stacks(places), name)
+
+
+def pick(stacks: Mapping[str, Stack], name: str) -> Stack:
+    """Return the stack of that name out of several.
+
+    Raises:
+        UnknownNameError: none has that name; the message names the nearest.
+    """
+    if name not in stacks:
+        raise UnknownNameError("stack", name, stacks)
+    return stacks[name]
+
+
+def read_stack(file: Path) -> Stack:
+    """Read one stack; its lock is `<name>.lock.txt` beside the file.
+
+    Raises:
+        ReprosError: the file is not TOML, lacks a key or has a wrong value.
+    """
+    try:
+        facts = tomllib.loads(file.read_text(encoding="utf-8"))
+        return Stack(
+            name=file.stem,
+            about=_text(facts["about"]),
+            python=_text(facts["python"]),
+            requirements=tuple(Requirement(text) for text in facts["requirements"]),
+            until=_day(facts["until"]),
+            lock=file.with_name(f"{file.stem}.lock.txt"),
+            cuda=Size(**facts["cuda"]) if "cuda" in facts else None,
+            cpu=Size(**facts["cpu"]) if "cpu" in facts else None,
+        )
+    except KeyError as error:
+        raise ReprosError(f"{file}: lacks {error}; expected about, python, requirements and until.") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ReprosError(f"{file}: cannot be read as TOML ({error}).") from error
+    except (TypeError, InvalidRequirement) as error:
+        way_out = 'expected texts for about and python, requirements such as ["torch==2.6.0"], and a day for until'
+        raise ReprosError(f"{file}: {error}; {way_out}.") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _day(value: Any) -> dt.date:
+    if type(value) is not dt.date:
+        raise TypeError(f"{value!r} is not a day such as 2026-11-20")
+    return value

@@ -1,0 +1,141 @@
+"""What probes the releases of a question, several side by side: this machine, each job in a copy of the environment."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import psutil
+
+from repros.engine import environments
+from repros.engine.environments.copies import copy
+from repros.engine.environments.processes import Processes
+from repros.engine.environments.releases import Release
+from repros.engine.environments.uv import Say, watch_uv
+from repros.engine.own_folder import new_log_folder
+from repros.engine.probe import probe
+from repros.model import Device
+from repros.scripts.bisect.answers import ReleaseAnswer
+from repros.scripts.bisect.imports import ImportMemory
+from repros.scripts.bisect.question import ReleaseQuestion
+from repros.scripts.bisect.runner import Examine, ReleaseRunner, examine
+
+JOB_MEMORY = 2 * 10**9
+"""Bytes that a job may take: the imports of a server, and the ranks that it forks."""
+
+
+class Pool(Protocol):
+    """What probes releases: this machine (:class:`LocalPool`), or the nodes of a cluster."""
+
+    @property
+    def width(self) -> int:
+        """How many releases it probes side by side."""
+
+    def submit(self, release: Release) -> Future[ReleaseAnswer]:
+        """Begin to probe a release, or queue it.
+
+        Raises:
+            EnvironmentFailedError: the stack's environment cannot be made; the future may raise it, too.
+        """
+
+    def close(self) -> None:
+        """End what runs, which then gives no answer."""
+
+
+Q = TypeVar("Q", bound=ReleaseQuestion)
+OpenPool = Callable[[Q, Path, ImportMemory, Say, int | None], Pool]
+"""Opens a pool for a question: the file of answers, beside which the logs go; the memory; who receives progress; jobs.
+
+The jobs are how many releases are probed side by side; None: as many as there is room for.
+"""
+
+
+def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
+    """Return how many releases to probe side by side: one for each core if memory allows, and one on GPUs.
+
+    Args:
+        question: the question.
+        cores: the cores of the machine.
+        memory: its bytes.
+    """
+    if question.spec.device is Device.CUDA:
+        return 1
+    return max(1, min(cores, memory // JOB_MEMORY))
+
+
+class LocalPool:
+    """Releases on this machine, in as many threads as jobs.
+
+    Each makes a copy of the stack's environment with its first release; the end removes them.
+    """
+
+    def __init__(
+        self,
+        question: ReleaseQuestion,
+        out: Path,
+        memory: ImportMemory,
+        say: Say,
+        jobs: int | None = None,
+        *,
+        examiner: Examine = examine,
+    ) -> None:
+        """Make nothing yet; :data:`OpenPool` explains the arguments, and :data:`Examine` the last one."""
+        here = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
+        self.width = jobs or jobs_for(question, *here)
+        self._question, self._out, self._memory, self._say = question, out, memory, say
+        self._examine = examiner
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes = Processes()
+        self._copies = ExitStack()
+        self._free: list[ReleaseRunner] = []
+        self._lock = threading.Lock()
+
+    def submit(self, release: Release, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
+        """Begin to probe a release, on these GPUs of this machine; :class:`Pool` explains it."""
+        return self._ensure_threads().submit(self._probe, release, gpus)
+
+    def close(self) -> None:
+        """End what runs, and remove the copies."""
+        self._processes.stop()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        self._copies.close()
+
+    def log_folder(self, release: Release) -> Path:
+        """Return the folder for the logs of a release that was submitted."""
+        return self._runs / str(release.version)
+
+    def _ensure_threads(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            question = self._question
+            # In this thread, which an interrupt reaches, since it may be a download of gigabytes.
+            python = environments.ensure(question.stack, self._say)
+            self._stacks_own = probe(python, question.stack.name, sim=question.spec.device is Device.SIM, say=self._say)
+            self._runs = new_log_folder(self._out)
+            watch = self._processes.watch
+            self._threads = ThreadPoolExecutor(self.width, initializer=watch_uv.set, initargs=(watch,))
+        return self._threads
+
+    def _probe(self, release: Release, gpus: tuple[str, ...]) -> ReleaseAnswer:
+        with self._take_runner() as runner:
+            found = runner.probe(release, self._memory, self.log_folder(release), gpus)
+        self._processes.check()
+        return found
+
+    @contextmanager
+    def _take_runner(self) -> Iterator[ReleaseRunner]:
+        """Lend a runner that no other thread has, and make one if all are lent: at most one for each thread."""
+        with self._lock:
+            runner = self._free.pop() if self._free else None
+        if runner is None:
+            python = self._copies.enter_context(copy(self._question.stack, self._say))
+            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes, self._examine)
+        try:
+            yield runner
+        finally:
+            self._free.append(runner)

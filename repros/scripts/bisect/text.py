@@ -1,0 +1,107 @@
+"""A bisection as text: the steps before it, and the outcome as a paragraph to paste into an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from repros.engine.environments.releases import Release
+from repros.scripts.bisect.answers import ReleaseAnswer
+from repros.scripts.bisect.bisection import Bisection
+from repros.scripts.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
+from repros.scripts.bisect.search import Answer, Boundary, max_questions
+from repros.text.wording import count
+
+
+def describe_steps(question: Question) -> list[str]:
+    """Return the steps of a search, and its cost at most."""
+    older, newer = question.older, question.newer
+    versions = ", ".join(str(release.version) for release in question.releases)
+    lines = [
+        f"{count(len(question.releases), 'release')} of {question.package} to choose from: {versions}",
+        f"1. {question.start.version}: must show the failure",
+    ]
+    if older:
+        lines.append(
+            f"{len(lines)}. beginning of the failure, {_describe_halving(older, older[::-1][len(older) // 2])}"
+        )
+    if newer:
+        lines.append(f"{len(lines)}. end of the failure, {_describe_halving(newer, newer[len(newer) // 2])}")
+    most = count(max_questions(range(len(older)), range(len(newer))), "release")
+    sizes = [release.size for release in question.releases if release.size is not None]
+    download = f"at most {max(sizes) / 1e6:.0f} MB to download for each; " if sizes else ""
+    runs = f"{NEEDED_RUNS} to {MAX_RUNS} runs of each on stack {question.stack.name}"
+    return [
+        *lines,
+        f"at most {most}, plus those that give no answer and those that further jobs try meanwhile; {download}{runs}",
+    ]
+
+
+def _describe_halving(side: tuple[Release, ...], middle: Release) -> str:
+    span = f"{side[0].version} to {side[-1].version}"
+    return f"in {span}: {middle.version} first, at most {count(len(side).bit_length(), 'release')}"
+
+
+def describe_outcome(bisection: Bisection) -> str:
+    """Return the outcome in sentences that a reader without this project understands."""
+    question, boundaries, answers = bisection.question, bisection.boundaries, bisection.answers
+    intro = _describe_setting(question)
+    if boundaries.begins is None or boundaries.ends is None:
+        why = answers[len(question.older)].why
+        start = _format_release(question.start)
+        return f"{intro} {start} does not show the failure ({why}); name a release that does with --bad."
+    versions = ", ".join(f"{answer.version} {answer.answer}" for _, answer in sorted(answers.items()))
+    tried = f"{len(answers)} of {count(len(question.releases), 'release')} tried"
+    sentences = [
+        intro,
+        _describe_begin(question, boundaries.begins),
+        _describe_end(question, boundaries.ends),
+        f"{tried}, each decided by {NEEDED_RUNS} of at most {MAX_RUNS} runs: {versions}.",
+        *_describe_unknown(answers),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _describe_setting(question: Question) -> str:
+    spec, stack = question.spec, question.stack
+    cell = f"{spec.repro.id} ({spec.repro.title}), {spec.variant.name}, {spec.strategy} on {spec.device}"
+    others = ", ".join(str(r) for r in stack.requirements if r.name != question.package)
+    return f"{cell}, with the versions of stack {stack.name} ({others}) except for {question.package}:"
+
+
+def _describe_begin(question: Question, boundary: Boundary) -> str:
+    if not question.older and question.good is not None:
+        return ""  # this side was not searched
+    first = f"First affected release: {_format_release(question.releases[boundary.affected])}"
+    if boundary.free is None:
+        return f"{first}{'; the older ones gave no answer' if boundary.unknown else ', the oldest candidate'}."
+    free = _format_release(question.releases[boundary.free])
+    return f"{first}. Last release before it without the failure: {free}.{_describe_gap(question, boundary)}"
+
+
+def _describe_end(question: Question, boundary: Boundary) -> str:
+    if not question.newer and question.good is not None:
+        return ""
+    last = f"Last affected release: {_format_release(question.releases[boundary.affected])}"
+    if boundary.free is None:
+        return f"{last}{'; the newer ones gave no answer' if boundary.unknown else ', the newest candidate'}."
+    free = _format_release(question.releases[boundary.free])
+    return f"{last}. First release after it without the failure: {free}.{_describe_gap(question, boundary)}"
+
+
+def _format_release(release: Release) -> str:
+    return f"{release.version} ({release.date})"
+
+
+def _describe_gap(question: Question, boundary: Boundary) -> str:
+    if not boundary.unknown:
+        return ""
+    return f" No answer between them: {', '.join(str(question.releases[at].version) for at in boundary.unknown)}."
+
+
+def _describe_unknown(answers: Mapping[int, ReleaseAnswer]) -> list[str]:
+    """Return a sentence for each reason why releases gave no answer."""
+    reasons: dict[str, list[str]] = {}
+    for _, answer in sorted(answers.items()):
+        if answer.answer is Answer.UNKNOWN:
+            reasons.setdefault(answer.why, []).append(answer.version)
+    return [f"Unknown: {', '.join(versions)} ({why})." for why, versions in reasons.items()]

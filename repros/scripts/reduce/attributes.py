@@ -1,0 +1,107 @@
+"""Passes over the script's own classes: attributes as values, or as the class's own, and classes that add nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from repros.scripts.reduce.code import Code, Edit, in_text, instead
+from repros.scripts.reduce.names import attributes_of
+from repros.scripts.reduce.passes import Replacements
+
+
+class SelfValues(Replacements):
+    """Each attribute that a class sets once as its value, where `self` reads it: once, or anywhere if it is an atom."""
+
+    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+        """Return for each such attribute the edits of its uses and of its assignment."""
+        classes = [node for node in ast.walk(code.tree) if isinstance(node, ast.ClassDef)]
+        foreign = {node.attr for node in ast.walk(code.tree) if isinstance(node, ast.Attribute) and not _is_own(node)}
+        return [unit for class_ in classes for unit in _written(code, class_, foreign)]
+
+
+class OfClass(Replacements):
+    """Each `__init__` that only sets attributes, to values without a name of its own, as attributes of the class."""
+
+    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+        """Return an edit for each such method."""
+        units: list[tuple[Edit, ...]] = []
+        for node in ast.walk(code.tree):
+            match node:
+                case ast.FunctionDef("__init__", ast.arguments(args=[self_]), body) if not node.decorator_list:
+                    lines = [_of_class(code, statement, self_.arg, code.indent(node)) for statement in body]
+                    if all(line is not None for line in lines) and any(lines):
+                        units.append((Edit(*code.lines(node), "".join(filter(None, lines))),))
+        return units
+
+
+class Subclasses(Replacements):
+    """Each class that adds nothing to its only base as that base."""
+
+    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+        """Return for each such class the edits of its uses and that of its definition."""
+        texts, units = in_text(code.tree), []
+        for node in code.tree.body:
+            match node:
+                case ast.ClassDef(name, [ast.Name() | ast.Attribute() as base], [], [ast.Pass()], []):
+                    uses = [each for each in ast.walk(code.tree) if isinstance(each, ast.Name) and each.id == name]
+                    if not texts.intersection(uses):
+                        edits = (Edit(*code.span(use), code.of(base)) for use in uses)
+                        units.append((*edits, *code.gone([node])))
+        return units
+
+
+def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tuple[Edit, ...]]:
+    """Yield the edits for each attribute of a class, but for those that others than `self` have, too."""
+    texts = in_text(code.tree)
+    found: dict[str, list[ast.Attribute]] = defaultdict(list)
+    for node in ast.walk(class_):
+        if isinstance(node, ast.Attribute) and _is_own(node) and node.attr not in foreign:
+            found[node.attr].append(node)
+    for name, nodes in found.items():
+        reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
+        stores = [code.parents[node] for node in nodes if node not in reads]
+        stores += [statement for attribute, statement in attributes_of(class_) if attribute == name]
+        match stores:
+            case [ast.Assign([_], value) as statement] if reads and not texts.intersection(nodes):
+                edits = tuple(Edit(*code.span(read), instead(code, read, value)) for read in reads)
+                if _may_stand(code, statement, value, reads) and all(map(code.fits, edits)):
+                    yield (*edits, *code.gone([statement]))
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _may_stand(code: Code, statement: ast.stmt, value: ast.expr, reads: list[ast.Attribute]) -> bool:
+    """Return whether a value means the same where an attribute is read: there, or without names of its function."""
+    if len(reads) > 1 and not isinstance(value, ast.Constant | ast.Name):
+        return False
+    home = _function(code, statement)
+    if all(_function(code, read) is home for read in reads):
+        return True
+    return not _locals(home) & {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+
+
+def _function(code: Code, node: ast.AST) -> ast.AST | None:
+    return next((each for each in code.above(node) if isinstance(each, ast.FunctionDef)), None)
+
+
+def _locals(function: ast.AST | None) -> set[str]:
+    if function is None:
+        return set()
+    nodes = [*ast.walk(function)]
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return bound | {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+
+def _of_class(code: Code, statement: ast.stmt, self_name: str, indent: str) -> str | None:
+    """Return the line of a class for one of `__init__`; empty for the call of the base's, None if there is no such."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super")), "__init__"), [], [])) | ast.Pass():
+            return ""
+        case ast.Assign([ast.Attribute(ast.Name(name), attr)], value) if name == self_name:
+            if not any(isinstance(node, ast.Name) and node.id == self_name for node in ast.walk(value)):
+                return f"{indent}{attr} = {code.of(value)}\n"
+    return None

@@ -1,0 +1,183 @@
+"""A parsed source and the places of its nodes, for edits that leave the rest of the text as its author wrote it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from repros.scripts.try_.source import PROBLEMS, parse
+
+Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+BODIES = ("body", "orelse", "finalbody")
+ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp)
+"""Expressions that need no parentheses, wherever they stand."""
+WIDTH = 88
+"""Columns of a line that passes and the layout make: the most that formatters of Python allow by default."""
+_COMMA = re.compile(rb"\s*,")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A piece of a source, by its bytes, and what takes its place."""
+
+    begin: int
+    end: int
+    text: str = ""
+
+
+class Code:
+    """A source with its syntax tree. Offsets count bytes of UTF-8, as the tree does."""
+
+    def __init__(self, source: str) -> None:
+        """Parse a source.
+
+        Raises:
+            SyntaxError, ValueError, RecursionError, MemoryError: it is no Python.
+        """
+        self.source = source
+        self.tree = parse(source)
+        self._data = source.encode()
+        self._begins = [0, *accumulate(len(line) for line in self._data.splitlines(keepends=True))]
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each node but the module."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around a node, the nearest first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> tuple[int, int]:
+        """Return the offsets of a node's begin and end."""
+        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self._begins[node.lineno - 1] + node.col_offset, self._begins[end_line - 1] + end
+
+    def lines(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+        """Return the offsets of the whole lines of a statement, its decorators included, or of one decorator."""
+        decorators = node.decorator_list if isinstance(node, Block) else []
+        first = min([node.lineno, *(each.lineno for each in decorators)])
+        return self._begins[first - 1], self._begins[node.end_lineno or first]
+
+    def text(self, begin: int, end: int) -> str:
+        """Return a piece of the source."""
+        return self._data[begin:end].decode()
+
+    def behind(self, pattern: re.Pattern[bytes], at: int) -> int:
+        """Return the offset behind what a pattern matches at an offset; this one if it does not match."""
+        found = pattern.match(self._data, at)
+        return found.end() if found else at
+
+    def of(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+        """Return a node's source."""
+        return self.text(*self.span(node))
+
+    def indent(self, statement: ast.stmt) -> str:
+        """Return the blanks in front of a statement."""
+        begin, _ = self.span(statement)
+        line = self._begins[statement.lineno - 1]
+        return self.text(line, begin)
+
+    def columns(self, begin: int, end: int) -> int:
+        """Return the number of columns of the lines that a piece begins and ends in, without those between."""
+        before = self._data[:begin].rpartition(b"\n")[2]
+        after = self._data[end:].partition(b"\n")[0]
+        return len((before + self._data[begin:end] + after).decode())
+
+    def fits(self, edit: Edit) -> bool:
+        """Return whether the lines that an edit begins and ends in are, with it, no longer than :data:`WIDTH`."""
+        return self.columns(edit.begin, edit.end) - (edit.end - edit.begin) + len(edit.text) <= WIDTH
+
+    def apply(self, edits: Iterable[Edit]) -> str:
+        """Return the source with edits; one within another one is left out."""
+        parts, at = [], 0
+        for edit in sorted(edits, key=lambda edit: (edit.begin, -edit.end)):
+            if edit.begin >= at:
+                parts += [self._data[at : edit.begin], edit.text.encode()]
+                at = edit.end
+        return b"".join([*parts, self._data[at:]]).decode()
+
+    def without(self, statements: Iterable[ast.stmt]) -> str:
+        """Return the source without statements."""
+        return self.apply(self.gone(statements))
+
+    def gone(self, statements: Iterable[ast.stmt]) -> Iterator[Edit]:
+        """Yield the edits that leave statements out; a block that would be empty gets a `pass`."""
+        gone = set(statements)
+        for statement in gone:
+            body = self._siblings(statement)
+            is_needed = body is not None and statement is body[0] and gone.issuperset(body)
+            yield Edit(*self.lines(statement), f"{self.indent(statement)}pass\n" if is_needed else "")
+
+    def _siblings(self, statement: ast.stmt) -> list[ast.stmt] | None:
+        """Return the block that a statement is in; None for the module's, which may be empty, and an `elif`."""
+        parent = self.parents[statement]
+        if isinstance(parent, ast.Module) or self.text(*self.span(statement)).startswith("elif"):
+            return None
+        bodies = (getattr(parent, name, None) for name in BODIES)
+        return next((body for body in bodies if isinstance(body, list) and statement in body), None)
+
+
+def read(source: str) -> Code | None:
+    """Return a source as code; None if it is no Python that compiles. Its warnings are for nobody: it may never run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "script", "exec", dont_inherit=True)
+        return Code(source)
+    except PROBLEMS:
+        return None
+
+
+def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a tree, the outer ones first."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+
+
+def in_text(tree: ast.AST) -> set[ast.AST]:
+    """Return the nodes within f-strings: before Python 3.12 their places are wrong."""
+    return {node for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
+
+
+def cut(code: Code, spans: Sequence[tuple[int, int]], gone: Collection[int]) -> Iterator[Edit]:
+    """Yield the edits that leave out elements with their commas.
+
+    Args:
+        code: the source.
+        spans: the places of all elements between two brackets, in the order of the text.
+        gone: the numbers of those to leave out.
+    """
+    kept = [place for place in range(len(spans)) if place not in gone]
+    for place in sorted(gone):
+        begin, end = spans[place]
+        if place + 1 < len(spans):
+            yield Edit(begin, spans[place + 1][0])
+        elif kept and kept[-1] < place:
+            yield Edit(spans[kept[-1]][1], end)
+        else:
+            yield Edit(begin, code.behind(_COMMA, end))
+
+
+def instead(code: Code, use: ast.expr, value: ast.expr, text: str | None = None) -> str:
+    """Return a value's source, or the text given for it, as it may stand in the place of a use of its name.
+
+    Args:
+        code: the source.
+        use: the name or attribute whose place it takes.
+        value: what it is, which decides on parentheses.
+        text: its source, if it is another than the value's own.
+    """
+    parent = code.parents[use]
+    is_alone = isinstance(value, ATOMS) or isinstance(parent, ast.keyword | ast.Assign | ast.Return | ast.Expr)
+    is_alone |= isinstance(parent, ast.Call) and use is not parent.func
+    own = code.of(value) if text is None else text
+    # Its lines may be one expression only within the brackets that they stood in.
+    own = ast.unparse(ast.parse(f"({own})", mode="eval")) if "\n" in own else own
+    return own if is_alone else f"({own})"

@@ -1,0 +1,65 @@
+"""What a source names and does not define: a candidate that has more of it than its origin is refused unrun."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from repros.scripts.reduce.code import Block
+
+_BUILTINS = frozenset({*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"})
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a source."""
+
+    undefined: frozenset[str]
+    """Read somewhere and bound nowhere."""
+    own: frozenset[str]
+    """Attributes that are set on `self` or in a class, and methods."""
+    read: frozenset[str]
+    """Attributes that are read from `self`."""
+
+    def lacks(self, origin: Names) -> bool:
+        """Return whether something that the origin defines is read here and defined no longer."""
+        return bool(self.undefined - origin.undefined or (self.read & origin.own) - self.own)
+
+
+def attributes_of(block: Block) -> Iterator[tuple[str, ast.Assign]]:
+    """Yield the attributes that the statements of a class itself set, with these; none for a function."""
+    for statement in block.body if isinstance(block, ast.ClassDef) else ():
+        match statement:
+            case ast.Assign([ast.Name(name)]):
+                yield name, statement
+
+
+def names_of(tree: ast.AST) -> Names:
+    """Return the names of a tree; scopes are not told apart, so what is defined anywhere counts."""
+    bound, loaded, own, read = set[str](), set[str](), set[str](), set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id, ast.Load()):
+                loaded.add(id)
+            case ast.Name(id):
+                bound.add(id)
+            case ast.Attribute(ast.Name("self"), attr, ast.Load()):
+                read.add(attr)
+            case ast.Attribute(ast.Name("self"), attr):
+                own.add(attr)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                bound.add(node.name)
+                own |= {node.name, *(name for name, _ in attributes_of(node))}
+            case ast.arg():
+                bound.add(node.arg)
+            case ast.alias():
+                bound.add((node.asname or node.name).partition(".")[0])
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                bound.add(name)
+            case _:
+                pass
+    has_all = any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(tree))
+    undefined = frozenset() if has_all else frozenset(loaded - bound - _BUILTINS)
+    return Names(undefined, frozenset(own), frozenset(read))

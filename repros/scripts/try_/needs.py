@@ -1,0 +1,162 @@
+"""The packages that a script needs: what its PEP 723 block lists, or else what it imports; and what a stack lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from repros.engine.header.block import Block, HeaderError
+from repros.model import Environment
+from repros.model.errors import ReprosError
+from repros.model.requirements import format_requirement
+from repros.scripts.try_.script import Script
+
+_PACKAGES = {
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "faiss": "faiss-cpu",
+    "git": "gitpython",
+    "google.protobuf": "protobuf",
+    "hydra": "hydra-core",
+    "jwt": "pyjwt",
+    "lightning_fabric": "lightning-fabric",
+    "lightning_utilities": "lightning-utilities",
+    "mpl_toolkits": "matplotlib",
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "pkg_resources": "setuptools",
+    "pl_bolts": "lightning-bolts",
+    "pytorch_lightning": "pytorch-lightning",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "sentence_transformers": "sentence-transformers",
+    "tensorboardX": "tensorboardx",
+    "torch_geometric": "torch-geometric",
+    "torchgen": "torch",
+    "functorch": "torch",
+    "umap": "umap-learn",
+    "yaml": "pyyaml",
+}
+"""The packages of modules that have another name; of all others, both have one name."""
+_MISSING = re.compile(r"^No module named '(?P<module>[\w.]+)'|Requirement '(?P<requirement>[^'\n]+)' not met")
+"""Python's own message, and that of lightning-utilities (`core/imports.py`), which Lightning uses."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a script needs."""
+
+    modules: tuple[str, ...]
+    """What it imports at its top level and the standard library does not have."""
+    requirements: tuple[Requirement, ...] = ()
+    """What its PEP 723 block lists, and the Python that it asks for."""
+
+    @property
+    def listed(self) -> tuple[Requirement, ...]:
+        """The packages of its block, whatever their release: it says with which one somebody ran it."""
+        packages = (each for each in self.requirements if each.name != "python")
+        return tuple(Requirement(f"{each.name} ; {each.marker}" if each.marker else each.name) for each in packages)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Canonical names of the packages, in the order in which the script names them."""
+        listed = (requirement.name for requirement in self.listed)
+        return tuple(dict.fromkeys(map(canonicalize_name, (*listed, *map(package_of, self.modules)))))
+
+
+def read_needs(script: Script) -> Needs:
+    """Read what a script needs.
+
+    Raises:
+        ReprosError: its PEP 723 block is damaged.
+    """
+    return Needs(script.modules, tuple(_listed(script)))
+
+
+def package_of(module: str) -> str:
+    """Return the name of the package that has a module."""
+    top = module.partition(".")[0]
+    return next((_PACKAGES[name] for name in (".".join(module.split(".")[:2]), top) if name in _PACKAGES), top)
+
+
+def find_lacking(needs: Needs, environment: Environment) -> Mapping[str, str]:
+    """Return what the script cannot begin without and the environment does not have: each requirement, and in words.
+
+    A requirement that another release meets than the one that is installed lacks nothing: see `find_other_releases`.
+    """
+    names = {canonicalize_name(each.name) for each in needs.listed if not environment.holds(each)}
+    listed = [each for each in needs.requirements if canonicalize_name(each.name) in names]
+    lacking = {_without_marker(each): str(canonicalize_name(each.name)) for each in listed}
+    if environment.python == Path():  # not made, as it lacks what is listed
+        return lacking
+    top_levels = _top_levels(environment.python)
+    for module in needs.modules:
+        top, package = module.partition(".")[0], canonicalize_name(package_of(module))
+        if top not in top_levels and package not in {*environment.versions, *names}:
+            lacking[package] = package if package == canonicalize_name(top) else f"{package} (imported as {top})"
+    return lacking
+
+
+def find_missing(chain: Iterable[tuple[str, str]], environment: Environment) -> str | None:
+    """Return the requirement of a package for lack of which an import has failed; None if none has, for that reason.
+
+    Args:
+        chain: the types and messages of exceptions.
+        environment: where they were raised. Of a package that it has, another release may have the module.
+    """
+    for kind, message in chain:
+        found = _MISSING.search(message) if kind.endswith(("ModuleNotFoundError", "ImportError")) else None
+        text = (found["requirement"] or package_of(found["module"])) if found else ""
+        with contextlib.suppress(InvalidRequirement):
+            if text and not (wanted := Requirement(text)).url and not environment.holds(wanted):
+                return text
+    return None
+
+
+def find_other_releases(needs: Needs, environment: Environment) -> tuple[str, ...]:
+    """Return the requirements that the environment meets with another release, in words."""
+    versions = {"python": environment.python_version, **environment.versions}
+    found = ((each, versions.get(canonicalize_name(each.name))) for each in needs.requirements)
+    return tuple(
+        f"{format_requirement(each)} (here {version})"
+        for each, version in found
+        if version is not None and not environment.holds(each)
+    )
+
+
+def _listed(script: Script) -> Iterator[Requirement]:
+    try:
+        data = Block(Path(script.name), script.source).data
+    except HeaderError as error:
+        if "# /// script" not in script.source.splitlines():
+            return
+        raise ReprosError(str(error)) from error
+    dependencies, python = data.get("dependencies", []), data.get("requires-python")
+    if not isinstance(dependencies, list) or not isinstance(python, str | None):
+        raise ReprosError(f"{script.origin}: expected 'dependencies' as a list in its PEP 723 block.")
+    for text in [*dependencies, *([f"python{python}"] if python else [])]:
+        try:
+            yield Requirement(text)
+        except (InvalidRequirement, TypeError) as error:
+            raise ReprosError(f"{script.origin}: {text!r} in its PEP 723 block is no requirement.") from error
+
+
+def _without_marker(requirement: Requirement) -> str:
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return format_requirement(requirement).replace(requirement.name, f"{requirement.name}{extras}", 1)
+
+
+def _top_levels(python: Path) -> set[str]:
+    """Return the names that can be imported from an environment's folder of packages."""
+    folders = python.parents[1].glob("lib/python*/site-packages")
+    return {entry.name.partition(".")[0] for folder in folders for entry in folder.iterdir()}

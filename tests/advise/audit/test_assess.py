@@ -1,0 +1,233 @@
+"""Assessments: conjunctions, unaffected ranges, workarounds that the subject can use."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from repros.advise.audit.assess import assess
+from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.subject import Constraint, Location, Subject
+from repros.engine.catalogue import load
+from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
+from repros.model import Device, Outcome, Repro, Role, Verdict
+from tests import factories
+
+
+def subject(complete: bool = False, **versions: str) -> Subject:
+    """Return the subject for a requirements file: a version is a pin, an operator a range, the empty text a URL."""
+
+    def constraint(line: int, raw: str) -> Constraint:
+        location = Location("requirements.txt", line)
+        if not raw:
+            return Constraint("from a URL", location)
+        if raw[0].isdigit():
+            return Constraint(raw, location, Version(raw))
+        return Constraint(raw, location, releases=SpecifierSet(raw))
+
+    constraints = {name: (constraint(line, raw),) for line, (name, raw) in enumerate(versions.items(), 1)}
+    return Subject("requirements.txt", constraints, complete)
+
+
+BOTH = factories.repro(
+    packages=("lightning",),
+    affected=factories.conditions("lightning>=2.1,<2.4", "torch>=2.6"),
+    variants=(
+        factories.variant(),
+        factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer"),
+        factories.variant("newer", Outcome.PASSES, requires=factories.requirements("lightning>=2.3")),
+    ),
+)
+
+
+def found(repro: Repro, of: Subject, evidence: Evidence | None = None) -> Assessment:
+    (assessment,) = assess([repro], of, evidence or {})
+    return assessment
+
+
+def test_each_of_two_distributions_with_different_releases_has_its_reason() -> None:
+    of = subject(False, **{"lightning": "2.4", "pytorch-lightning": "2.2.4", "torch": "2.7"})
+    assessment = found(BOTH, of)
+    assert (assessment.status, list(map(str, assessment.conditions))) == (
+        Status.POSSIBLE,
+        [
+            "lightning 2.4 (requirements.txt:1) is not in lightning>=2.1,<2.4",
+            "pytorch-lightning 2.2.4 (requirements.txt:2) is in lightning>=2.1,<2.4",
+            "torch 2.7 (requirements.txt:3) is in torch>=2.6",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "status", "why"),
+    [
+        (
+            subject(lightning="2.2", torch="2.7"),
+            Status.AFFECTED,
+            "lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4; torch 2.7 (requirements.txt:2) is in torch",
+        ),
+        (subject(lightning="2.2", torch="2.5"), Status.CLEAR, "torch 2.5 (requirements.txt:2) is not in torch>=2.6"),
+        (subject(lightning="2.2"), Status.UNKNOWN, "torch is not listed"),
+        (
+            subject(lightning="2.2", torch=""),
+            Status.UNKNOWN,
+            "torch from a URL (requirements.txt:2) cannot be compared with torch>=2.6",
+        ),
+        (subject(lightning="2.5"), Status.CLEAR, "lightning 2.5 (requirements.txt:1) is not in lightning>=2.1,<2.4"),
+        (
+            subject(lightning=">=2.2", torch="2.7"),
+            Status.POSSIBLE,
+            "lightning >=2.2 (requirements.txt:1) may be in lightning>=2.1,<2.4; torch 2.7 (requirements.txt:2) is in",
+        ),
+        (subject(lightning=">=2.2", torch=""), Status.UNKNOWN, "torch from a URL (requirements.txt:2) cannot be"),
+        (subject(complete=True, torch="2.7"), Status.CLEAR, "lightning is not listed"),
+    ],
+)
+def test_one_false_condition_clears_a_failure(of: Subject, status: Status, why: str) -> None:
+    assessment = found(BOTH, of)
+    assert assessment.status is status
+    assert "; ".join(map(str, assessment.conditions)).startswith(why)
+
+
+def test_unaffected_ranges_are_the_complement_of_the_affected_ones() -> None:
+    assessment = found(BOTH, subject())
+    assert (assessment.fixed, assessment.unaffected) == (("lightning>=2.4",), ("lightning<2.1", "torch<2.6"))
+    holes = factories.repro(affected=factories.conditions("lightning!=2.4.*,!=2.5.*"))
+    assert found(holes, subject()).fixed == ("lightning>=2.4,<2.6",)
+
+
+ALTERNATIVES = factories.repro(
+    packages=("lightning",), affected=factories.conditions("lightning<2.0.8 or lightning>=2.1,<2.5.3")
+)
+TWO = factories.repro(packages=("accelerate",), affected=factories.conditions("accelerate<1.13 or no bitsandbytes>=1"))
+
+
+@pytest.mark.parametrize(
+    ("repro", "of", "fixed", "older"),
+    [
+        (ALTERNATIVES, subject(lightning="2.4.0"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (ALTERNATIVES, subject(lightning="2.4.0+cpu"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (ALTERNATIVES, subject(lightning="2.0.7"), ("lightning>=2.0.8,<2.1", "lightning>=2.5.3"), ()),
+        (ALTERNATIVES, subject(lightning=">=2.0.8,<3"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (ALTERNATIVES, subject(lightning=">=2,<3"), ("lightning>=2.0.8,<2.1", "lightning>=2.5.3"), ()),
+        (ALTERNATIVES, subject(lightning=""), ("lightning>=2.0.8,<2.1", "lightning>=2.5.3"), ()),
+        (ALTERNATIVES, subject(lightning="2.6"), ("lightning>=2.5.3",), ("lightning>=2.0.8,<2.1",)),
+        (BOTH, subject(lightning="2.2", torch="2.7"), ("lightning>=2.4",), ("lightning<2.1", "torch<2.6")),
+        (TWO, subject(accelerate="1.0"), ("accelerate>=1.13 with bitsandbytes>=1",), ()),
+        (TWO, subject(accelerate="1.15", bitsandbytes="0.4"), ("accelerate>=1.13 with bitsandbytes>=1",), ()),
+    ],
+)
+def test_the_releases_with_a_fix_lie_above_those_of_the_subject(
+    repro: Repro, of: Subject, fixed: tuple[str, ...], older: tuple[str, ...]
+) -> None:
+    assessment = found(repro, of)
+    assert (assessment.fixed, assessment.unaffected) == (fixed, older)
+
+
+def test_the_series_that_upstream_left_out_are_older_than_the_newest() -> None:
+    repro = load().find("RPR-0022")
+    assert found(repro, subject(lightning="2.6.1", torch="2.13")).fixed == ()
+    assert found(repro, subject(lightning="2.6.1", torch="2.13")).unaffected == ("lightning>=2.4,<2.6", "torch<2.6")
+    assert found(repro, subject(lightning="2.3.3", torch="2.6")).fixed == ("lightning>=2.4,<2.6",)
+
+
+def test_that_a_package_is_there_explains_nothing_where_a_range_of_it_does() -> None:
+    assert [str(condition) for condition in found(ALTERNATIVES, subject(lightning="2.4.0")).conditions] == [
+        "lightning 2.4.0 (requirements.txt:1) is in lightning>=2.1,<2.5.3"
+    ]
+
+
+@pytest.mark.of_all_scripts
+def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
+    for repro in load():
+        for raw in (*found(repro, subject()).fixed, *found(repro, subject()).unaffected):
+            needed = factories.requirements(*raw.split(" with "))
+            constraints = {r.name: (Constraint(str(r), Location("x"), releases=r.specifier),) for r in needed}
+            of = Subject("x", constraints, complete=False)
+            assert found(repro, of).status is Status.CLEAR, (repro.id, raw)
+
+
+def test_a_failure_of_every_release_concerns_all_who_have_the_package() -> None:
+    repro = factories.repro(packages=("lightning", "torch"))
+    assert found(repro, subject(lightning="2.6", torch="2.13")).status is Status.AFFECTED
+    assert found(repro, subject(lightning="1.9", torch="2.13")).status is Status.AFFECTED
+    assert found(repro, subject(complete=True, lightning="2.6")).status is Status.CLEAR
+    assert found(repro, subject(lightning="2.6")).status is Status.UNKNOWN
+    assert found(repro, subject(lightning="2.6", torch="")).status is Status.AFFECTED
+
+
+def test_only_workarounds_whose_requirements_can_be_met_are_offered() -> None:
+    offered = [variant.name for variant in found(BOTH, subject(lightning="2.2", torch="2.7")).workarounds]
+    assert offered == ["fixed"]
+    offered = [variant.name for variant in found(BOTH, subject(lightning=">=2.2", torch="2.7")).workarounds]
+    assert offered == ["fixed", "newer"]
+
+
+@pytest.mark.parametrize("repro", list(load()), ids=lambda repro: repro.id)
+def test_nothing_but_a_fix_or_a_workaround_of_the_catalogue_is_offered(repro: Repro) -> None:
+    newest = {name: (Constraint("1!0", Location("x"), Version("1!0")),) for name in repro.named_packages}
+    any_release = {name: (Constraint("any", Location("x"), releases=SpecifierSet()),) for name in repro.named_packages}
+    for constraints in (newest, any_release):
+        offered = found(repro, Subject("x", constraints, complete=False)).workarounds
+        assert {variant.role for variant in offered} <= {Role.WORKS}
+    assert {variant.name for variant in offered} == {v.name for v in repro.variants if v.role is Role.WORKS}
+
+
+RAW = st.sampled_from(["", "2.0", "2.2", "2.5", "2.6", "2.7", ">=2.2", "<2.4", ">=2.6"])
+
+
+@given(st.dictionaries(st.sampled_from(["lightning", "torch"]), RAW), st.booleans())
+def test_an_unknown_failure_is_never_cleared(versions: dict[str, str], complete: bool) -> None:
+    """A failure is clear if the subject names a release outside the range, or if a lock lacks the package."""
+    of = subject(complete=complete, **versions)
+    if found(BOTH, of).status is not Status.CLEAR:
+        return
+    ranges = {condition.only.name: condition.only.specifier for condition in BOTH.affected if condition.only}
+    outside = [
+        all(not ranges[name].contains(version) for version in ("2.2", "2.6", "2.7", "2.13") if _allowed(raw, version))
+        for name, raw in versions.items()
+        if raw
+    ]
+    assert any(outside) or (complete and len(versions) < 2)
+
+
+def _allowed(raw: str, version: str) -> bool:
+    return raw == version if raw[0].isdigit() else SpecifierSet(raw).contains(version)
+
+
+def measurement(stack: str, verdict: Verdict = Verdict.REPRODUCED, device: str = "cpu", **versions: str) -> Measurement:
+    unit = Unit(stack, BOTH.id, Device(device), "ddp")
+    seen = {"failing": VariantVerdict(verdict, "X"), "fixed": VariantVerdict(Verdict.CLEAN)}
+    return Measurement(unit, "", dt.date(2026, 1, 1), "warm", "Linux", "3.11.7", versions, 2, 1.0, seen)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "text"),
+    [
+        ([], "documented, not measured"),
+        ([measurement("a", Verdict.GONE, lightning="2.2", torch="2.7")], "documented, not measured"),
+        (
+            [measurement("a", lightning="2.2", torch="2.7+cpu")],
+            "measured with these versions on cpu (stack a); documented, not measured on cuda",
+        ),
+        (
+            [
+                measurement("a", lightning="2.3", torch="2.7"),
+                measurement("b", device="cuda", lightning="2.3", torch="2.8"),
+            ],
+            "measured with other versions on cpu, cuda (stacks a, b)",
+        ),
+    ],
+)
+def test_evidence_says_what_was_measured_and_what_is_only_documented(evidence: list[Measurement], text: str) -> None:
+    repro = replace(BOTH, devices=(Device.CPU, Device.CUDA))
+    assessment = found(
+        repro, subject(lightning="2.2", torch="2.7"), {measurement.unit: measurement for measurement in evidence}
+    )
+    assert str(assessment.evidence) == text

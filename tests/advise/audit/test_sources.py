@@ -1,0 +1,245 @@
+"""Each kind of file, parsed as its tools mean it; uv writes the locks of these tests itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from uv import find_uv_bin
+
+from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_source, requirements
+from repros.advise.audit.sources.environment import environment_subject
+from repros.advise.audit.subject import Subject
+from repros.model.errors import ReprosError
+from tests import factories
+from tests.tiny_stack import write_wheel
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(name: str, text: str) -> Path:
+    file = Path(name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def summary(subject: Subject) -> dict[str, list[str]]:
+    return {
+        name: [
+            f"{constraint.raw} {constraint.location}{' if ' + constraint.marker if constraint.marker else ''}"
+            for constraint in constraints
+        ]
+        for name, constraints in subject.constraints.items()
+    }
+
+
+REQUIREMENTS = """\
+# a comment
+-r base/more.txt
+-c constraints.txt
+--index-url https://example.org/simple
+torch==2.1.2 ; python_version < "3.12"
+torch==2.3.0 ; python_version >= "3.12"
+Accelerate[x]>=0.20,<1 \\
+    --hash=sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+numpy
+-e git+https://example.org/own@main#egg=own
+torchmetrics @ https://example.org/torchmetrics.whl
+./folder
+bitsandbytes ===0.43 what
+"""
+
+
+def test_requirements_with_everything_that_pip_allows() -> None:
+    written("base/more.txt", "lightning==2.1.3\n")
+    written("constraints.txt", "numpy<2\n")
+    subject = read_source(written("requirements.txt", REQUIREMENTS))
+    assert summary(subject) == {
+        "lightning": ["2.1.3 base/more.txt:1"],
+        "numpy": ["<2 constraints.txt:1", "any release requirements.txt:9"],
+        "torch": [
+            '2.1.2 requirements.txt:5 if python_version < "3.12"',
+            '2.3.0 requirements.txt:6 if python_version >= "3.12"',
+        ],
+        "accelerate": [">=0.20,<1 requirements.txt:7"],
+        "own": ["from a URL requirements.txt:10"],
+        "torchmetrics": ["from a URL requirements.txt:11"],
+    }
+    assert [constraint.required for constraint in subject.constraints["numpy"]] == [False, True]
+    assert not subject.complete
+    assert subject.unparsed[0] == "requirements.txt:12: ./folder does not name its package"
+    assert subject.unparsed[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")
+
+
+def test_a_line_that_a_pin_meets_says_nothing_more() -> None:
+    written("constraints.txt", "torch==2.1.2\nnumpy==1.26\n")
+    text = "-c constraints.txt\ntorch\ntorchmetrics==0.11.1\ntorchmetrics[image]>=0.11\nlightning==2.4\nlightning<2.4\n"
+    subject = read_source(written("requirements.txt", text))
+    assert summary(subject) == {
+        "torch": ["2.1.2 constraints.txt:1"],
+        "numpy": ["1.26 constraints.txt:2"],
+        "torchmetrics": ["0.11.1 requirements.txt:3"],
+        "lightning": ["2.4 requirements.txt:5", "<2.4 requirements.txt:6"],
+    }
+    assert [subject.constraints[name][0].required for name in ("torch", "numpy")] == [True, False]
+
+
+PYPROJECT = """\
+[project]
+name = "own"
+requires-python = ">=3.11"
+dependencies = [
+    "torch>=2.1",
+    "lightning==2.1.3 ; sys_platform == 'linux'",
+    "not a requirement",
+]
+[project.optional-dependencies]
+quantised = ["bitsandbytes"]
+[dependency-groups]
+dev = ["torch==2.2.0", { include-group = "more" }]
+more = ["accelerate @ https://example.org/accelerate.whl"]
+"""
+
+
+def test_dependencies_extras_and_groups_of_a_project() -> None:
+    subject = read_source(written("pyproject.toml", PYPROJECT))
+    assert summary(subject) == {
+        "torch": [">=2.1 pyproject.toml:5", "2.2.0 pyproject.toml:12 if group == 'dev'"],
+        "lightning": ['2.1.3 pyproject.toml:6 if sys_platform == "linux"'],
+        "bitsandbytes": ["any release pyproject.toml:10 if extra == 'quantised'"],
+        "accelerate": ["from a URL pyproject.toml:13 if group == 'more'"],
+        "python": [">=3.11 pyproject.toml:3"],
+    }
+    assert subject.unparsed == ("pyproject.toml:7: 'not a requirement' is not a requirement",)
+    assert not subject.complete
+
+
+def test_dynamic_dependencies_are_reported_as_unparsed() -> None:
+    subject = read_source(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
+    assert subject.unparsed == ("pyproject.toml: its dependencies are dynamic, so they are not in this file",)
+
+
+@pytest.fixture
+def locked(here: Path) -> Path:
+    """A project that depends on two tiny wheels, and the environment variables for uv to lock it."""
+    for name in ("torch", "lightning"):
+        write_wheel(here, name)
+    dependencies = '["torch", "lightning; python_version >= \'3.12\'"]'
+    written(
+        "pyproject.toml",
+        f'[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = {dependencies}\n',
+    )
+    return here
+
+
+def uv(folder: Path, *words: str) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PYTHON"))}
+    settings = {"UV_CACHE_DIR": str(folder / "cache"), "UV_PYTHON": sys.executable}
+    offline = ("--no-index", "--find-links", str(folder), "--offline", "--quiet")
+    subprocess.run([find_uv_bin(), *words, *offline], cwd=folder, env=environ | settings, timeout=60, check=True)
+
+
+def test_a_lock_as_uv_writes_it(locked: Path) -> None:
+    uv(locked, "lock")
+    subject = read_source(Path("uv.lock"))
+    assert subject.complete
+    lines = Path("uv.lock").read_text(encoding="utf-8").splitlines()
+    for name in ("torch", "lightning"):
+        (constraint,) = subject.constraints[name]
+        assert str(constraint.version) == "1.0"
+        assert lines[constraint.location.line - 1] == f'name = "{name}"'
+
+
+def test_a_pylock_as_uv_writes_it(locked: Path) -> None:
+    uv(locked, "export", "--format", "pylock.toml", "-o", "pylock.toml")
+    subject = read_source(Path("pylock.toml"))
+    assert subject.complete
+    lines = Path("pylock.toml").read_text(encoding="utf-8").splitlines()
+    (torch,) = subject.constraints["torch"]
+    assert (str(torch.version), lines[torch.location.line - 1]) == ("1.0", 'name = "torch"')
+    assert subject.constraints["lightning"][0].marker
+
+
+def test_a_pylock_with_a_packaging_that_cannot_parse_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "packaging.pylock", None)
+    monkeypatch.setattr("packaging.__version__", "24.0")
+    with pytest.raises(ReprosError, match=r"^pylock\.toml needs packaging>=26\.0 to be read, and packaging 24\.0 is"):
+        read_source(written("pylock.toml", 'lock-version = "1.0"\n'))
+
+
+def test_several_releases_of_one_package_have_a_line_each() -> None:
+    package = '[[package]]\nname = "torch"\nversion = "{}"\nresolution-markers = ["{}"]\n'
+    text = "version = 1\n" + package.format("2.13.0", "a") + package.format("2.13.0+cpu", "b")
+    assert summary(read_source(written("uv.lock", text))) == {
+        "torch": ["2.13.0 uv.lock:3 if a", "2.13.0+cpu uv.lock:7 if b"]
+    }
+
+
+def test_an_environment_is_complete() -> None:
+    subject = environment_subject(factories.environment(versions={"torch": "2.1.2+cu121", "odd": "unknown"}))
+    assert subject.complete
+    assert summary(subject) == {"torch": ["2.1.2+cu121 "], "odd": ["unknown "], "python": ["3.11.9 "]}
+    assert subject.constraints["odd"][0].version is None
+
+
+def test_the_most_exact_file_of_a_project_is_found(here: Path) -> None:
+    with pytest.raises(ReprosError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; name"):
+        find_source(here)
+    for name in reversed(DEFAULT_FILES):
+        written(name, "")
+        assert find_source(here).name == name
+
+
+REFUSED = {
+    "poetry.lock": "is of an unknown kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
+    "uv.lock": "is not a lock of uv; expected 'version'",
+    "pylock.toml": "is not a readable pylock file",
+    "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; name a lock",
+    "absent.txt": r"cannot be read \(No such file or directory\)\.",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_files_are_refused(name: str) -> None:
+    if name != "absent.txt":
+        written(name, "x = 1\n")
+    with pytest.raises(ReprosError, match=REFUSED[name]):
+        read_source(Path(name))
+    if name.endswith(".toml"):
+        with pytest.raises(ReprosError, match="is not TOML"):
+            read_source(written(name, "["))
+
+
+def test_a_file_that_is_not_text_is_refused(here: Path) -> None:
+    (here / "requirements.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ReprosError, match=r"cannot be read \(not UTF-8 text\)"):
+        read_source(Path("requirements.txt"))
+
+
+PLAIN = st.from_regex(r"[A-Za-z0-9]{1,6}([._-][A-Za-z0-9]{1,6}){0,3}", fullmatch=True)
+NUMBER = r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}((a|b|rc|\.post|\.dev)[0-9])?(\+[a-z0-9]{1,5})?"
+RELEASE = st.from_regex(f"=={NUMBER}", fullmatch=True)
+
+
+@given(st.lists(st.builds("{}{}".format, PLAIN, RELEASE), min_size=1, max_size=5), st.sampled_from(["\n", "\n\n"]))
+def test_pins_are_read_as_the_parser_reads_them(lines: list[str], between: str) -> None:
+    text = between.join(lines)
+    assert requirements._parse_pins(Path("pins.txt"), text, is_constraint=False)
+    with tempfile.TemporaryDirectory() as folder:
+        pins, others = Path(folder, "pins.txt"), Path(folder, "others.txt")
+        pins.write_text(f"{text}\n")
+        others.write_text(f"{text}\n# a comment, for which there is the parser\n")
+        alone, parsed = read_source(pins), read_source(others)
+    assert [*alone.constraints] == [*parsed.constraints]
+    assert str(alone).replace("pins.txt", "others.txt") == str(parsed)

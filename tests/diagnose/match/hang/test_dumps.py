@@ -1,0 +1,156 @@
+"""Dumps are found by what is in a file, and whatever is wrong with one is a sentence with its name."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros.diagnose.match.hang import dumps as module
+from repros.diagnose.match.hang.calls import Frame, State
+from repros.diagnose.match.hang.dumps import STDIN, find_dumps, is_dump, read_dump, read_dumps, split_inputs
+from repros.diagnose.match.hang.entries import parse_dump
+from repros.model.errors import ReprosError
+from tests.diagnose.match.hang.made import STACK, content, entry, write
+
+BOTH = {rank: content([entry(1, frames=STACK), entry(2, state="scheduled")], {"0": [0, 1]}) for rank in (0, 1)}
+
+
+def test_a_folder_is_searched_by_content(tmp_path: Path) -> None:
+    write(tmp_path, BOTH)
+    (tmp_path / "train.log").write_text("step 1\n")
+    (tmp_path / "config.json").write_text('{"ranks": [0, 1]}')
+    (tmp_path / "empty_3").write_bytes(b"")
+    (tmp_path / "folder_4").mkdir()
+    assert [path.name for path in find_dumps(tmp_path)] == ["nccl_trace_rank_0", "nccl_trace_rank_1"]
+
+
+def test_json_is_the_same_as_a_pickle(tmp_path: Path) -> None:
+    pickles = read_dumps(find_dumps(write(tmp_path / "pickles", BOTH)))
+    texts = read_dumps(find_dumps(write(tmp_path / "texts", BOTH, as_json=True)))
+    assert [dump.calls for dump in pickles] == [dump.calls for dump in texts]
+    assert [dump.groups for dump in pickles] == [dump.groups for dump in texts]
+
+
+def test_a_call_has_what_the_entry_says(tmp_path: Path) -> None:
+    dump = read_dump(write(tmp_path, BOTH) / "nccl_trace_rank_1")
+    assert (dump.rank, dump.version, dump.is_whole, dump.overwritten) == (1, "2.10", True, 0)
+    first, second = dump.calls
+    assert (first.number, first.operation, first.backend, first.text) == (
+        1,
+        "all_reduce",
+        "nccl",
+        "all_reduce of 4x2 Float",
+    )
+    assert (first.state, second.state) == (State.FINISHED, State.SCHEDULED)
+    assert first.place == Frame("/home/user/train.py", 31, "step")
+    assert second.place is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [("nccl_trace_rank_12", 12), ("_dump_7", 7), ("nccl_trace_rank_node02_5", 5), ("rank3.json", 3), ("fr0.pkl", 0)],
+)
+def test_the_rank_is_the_number_at_the_end_of_the_name(tmp_path: Path, name: str, rank: int) -> None:
+    (tmp_path / name).write_text(json.dumps(BOTH[0]))
+    assert read_dump(tmp_path / name).rank == rank
+
+
+def test_the_first_versions_are_read_too() -> None:
+    old = entry(5, state="started")
+    for key in ("collective_seq_id", "p2p_seq_id", "process_group", "is_p2p", "record_id", "timeout_ms"):
+        del old[key]
+    dump = parse_dump([{**old, "seq_id": 5, "pg_id": 3}], 0, "dump_0")
+    (call,) = dump.calls
+    assert (call.group, call.number, call.state) == ("3", 5, State.STARTED)
+
+
+def test_gloo_has_finished_what_is_retired_and_not_behind_the_last_completed() -> None:
+    gloo = {"profiling_name": "gloo:all_reduce", "state": "scheduled"}
+    entries = [entry(1, retired=True, **gloo), entry(2, retired=True, **gloo), entry(3, retired=False, **gloo)]
+    dump = parse_dump(content(entries, {}, {0: (3, 1)}), 0, "dump_0")
+    assert [call.is_finished for call in dump.calls] == [True, False, False]
+
+
+def test_with_nccl_a_retired_call_has_timed_out() -> None:
+    dump = parse_dump(content([entry(1, state="scheduled", retired=True)], {}, {0: (1, 1)}), 0, "dump_0")
+    assert not dump.calls[0].is_finished
+
+
+def broken(folder: Path, case: str) -> tuple[Path, str]:
+    path = folder / "dump_0"
+    values: dict[str, Any] = {
+        "no entry's name": content([{key: value for key, value in entry(1).items() if key != "profiling_name"}], {}),
+        "sizes of text": content([entry(1, input_sizes=["wide"])], {}),
+        "entries of text": {"entries": "none", "pg_config": {}},
+        "another pickle": {"state_dict": {}},
+    }
+    path.write_bytes(pickle.dumps(values[case], 2))
+    reasons = {
+        "no entry's name": f"{path} is not as PyTorch writes a flight recorder's dump: entry 0 is wrong "
+        "(without 'profiling_name').",
+        "sizes of text": f"{path} is not as PyTorch writes a flight recorder's dump: entry 0 is wrong "
+        "(invalid literal for int() with base 10: 'w').",
+        "entries of text": f"{path} holds no flight recorder's dump: 'entries' is no list, or has too many.",
+        "another pickle": f"{path} holds no flight recorder's dump: expected a dict with 'entries' and 'pg_config'.",
+    }
+    return path, reasons[case]
+
+
+@pytest.mark.parametrize("case", ["no entry's name", "sizes of text", "entries of text", "another pickle"])
+def test_what_is_wrong_is_one_sentence(tmp_path: Path, case: str) -> None:
+    path, sentence = broken(tmp_path, case)
+    with pytest.raises(ReprosError) as error:
+        read_dump(path)
+    assert str(error.value) == sentence
+
+
+def test_two_dumps_of_one_rank_are_refused(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a", {0: BOTH[0]}), write(tmp_path / "b", {0: BOTH[0]})
+    with pytest.raises(ReprosError, match=r"are both of rank 0; give the dumps of one hang, one for each rank\.$"):
+        read_dumps([*find_dumps(first), *find_dumps(second)])
+
+
+def test_a_name_without_a_rank_and_a_json_that_is_cut_off_are_told(tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text(json.dumps(BOTH[0]))
+    with pytest.raises(ReprosError, match="whose name does not end in a rank"):
+        read_dump(tmp_path / "trace")
+    (tmp_path / "trace_0").write_text(json.dumps(BOTH[0])[:-10])
+    with pytest.raises(ReprosError, match="is JSON that is cut off or damaged"):
+        read_dump(tmp_path / "trace_0")
+
+
+def test_a_long_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 2**20)
+    with (tmp_path / "dump_0").open("wb") as file:
+        file.write(b"\x80\x02")
+        file.truncate(2**20 + 1)
+    with pytest.raises(ReprosError, match="has more than 1 MB"):
+        read_dump(tmp_path / "dump_0")
+
+
+def test_a_folder_without_dumps_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step 1\n")
+    with pytest.raises(
+        ReprosError, match="has no flight recorder's dump among its 1 files; expected one for each rank"
+    ):
+        find_dumps(tmp_path)
+
+
+def test_files_are_told_apart(tmp_path: Path) -> None:
+    folder = write(tmp_path / "dumps", BOTH)
+    log = tmp_path / "train.log"
+    log.write_text("step 1\n")
+    assert is_dump(folder / "nccl_trace_rank_0")
+    assert not is_dump(log)
+    assert split_inputs([log, folder]) == (log, find_dumps(folder))
+    assert split_inputs([folder]) == (None, find_dumps(folder))
+    assert split_inputs([STDIN, folder / "nccl_trace_rank_1"]) == (STDIN, [folder / "nccl_trace_rank_1"])
+    assert split_inputs([]) == (STDIN, [])
+    with pytest.raises(
+        ReprosError, match=r"^2 logs at once; give one, with the lines of all: cat .* \| repros match -$"
+    ):
+        split_inputs([log, log])

@@ -1,0 +1,235 @@
+"""Which ranks a hang waits for: one group, several groups, and what dumps cannot tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repros.diagnose.match.hang.disagree import Kind
+from repros.diagnose.match.hang.find import find_hang, ranks_text
+from tests.diagnose.match.hang.made import STACK, content, dumps_of, entry
+
+PAIR = {"0": [0, 1]}
+THREE = {"0": [0, 1, 2]}
+
+
+def hang(ranks: dict[int, Any]) -> Any:
+    return find_hang(dumps_of(ranks))
+
+
+def kinds(found: Any) -> list[tuple[str, int, tuple[int, ...]]]:
+    return [(each.kind.value, each.number, each.culprits) for each in found.disagreements]
+
+
+def test_a_rank_that_never_called_it_is_missing() -> None:
+    waits = content([entry(1), entry(2), entry(3, state="scheduled", frames=STACK)], THREE)
+    left = content([entry(1), entry(2, frames=STACK)], THREE)
+    found = hang({0: waits, 1: left, 2: waits})
+    (first,) = found.disagreements
+    assert (first.kind, first.number, first.missing, first.waiting) == (Kind.MISSING, 3, (1,), (0, 2))
+    assert found.roots == (1,)
+    places = {rank: (call.number, str(call.place)) for rank, call in found.last}
+    assert places == {rank: (number, "/home/user/train.py:31 step") for rank, number in ((0, 3), (1, 2), (2, 3))}
+    assert found.notes == ()
+
+
+def test_ranks_that_called_other_things_are_named_with_what_they_called() -> None:
+    reduces = content([entry(1), entry(2, state="scheduled")], PAIR)
+    waits = content([entry(1), entry(2, "barrier", state="scheduled", input_sizes=[[1]])], PAIR)
+    (first,) = hang({0: waits, 1: reduces}).disagreements
+    assert (first.kind, first.number) == (Kind.OTHER_CALL, 2)
+    assert first.calls == (("barrier of 1 Float", (0,)), ("all_reduce of 4x2 Float", (1,)))
+    assert first.culprits == ()
+
+
+def test_sizes_and_types_count_and_shapes_do_not() -> None:
+    def pair(**values: Any) -> list[tuple[str, int, tuple[int, ...]]]:
+        ones = content([entry(1, state="scheduled")], PAIR)
+        return kinds(hang({0: ones, 1: content([entry(1, state="scheduled", **values)], PAIR)}))
+
+    assert pair(input_sizes=[[5, 2]]) == [("other call", 1, ())]
+    assert pair(input_dtypes=["Half"]) == [("other call", 1, ())]
+    assert pair(input_sizes=[[8]]) == [("all wait", 1, ())]
+    assert pair(input_sizes=[[4, 2], [1]]) == [("other call", 1, ())]
+
+
+def test_an_uneven_all_to_all_is_one_call() -> None:
+    rows = {
+        rank: content([entry(1, "all_to_all", state="scheduled", input_sizes=[[rank + 3, 2]])], PAIR) for rank in (0, 1)
+    }
+    assert kinds(hang(rows)) == [("all wait", 1, ())]
+
+
+def test_a_gather_has_outputs_on_one_rank_and_a_scatter_inputs() -> None:
+    both = {
+        0: content([entry(1, "gather", state="scheduled", output_sizes=[[4, 2], [4, 2]])], PAIR),
+        1: content([entry(1, "gather", state="scheduled", output_sizes=[])], PAIR),
+    }
+    assert kinds(hang(both)) == [("all wait", 1, ())]
+    both = {
+        0: content([entry(1, "scatter", state="scheduled", input_sizes=[[4, 2], [4, 2]])], PAIR),
+        1: content([entry(1, "scatter", state="scheduled", input_sizes=[])], PAIR),
+    }
+    assert kinds(hang(both)) == [("all wait", 1, ())]
+
+
+def test_a_rank_that_does_not_see_the_end_stands_still() -> None:
+    done = content([entry(1), entry(2, state="scheduled")], THREE)
+    stuck = content([entry(1, state="started")], THREE)
+    found = hang({0: done, 1: stuck, 2: done})
+    assert kinds(found) == [("missing", 2, (1,)), ("unfinished", 1, (1,))]
+    assert found.roots == (1,)
+
+
+def test_the_source_of_a_broadcast_may_go_on() -> None:
+    source = content([entry(1, "broadcast"), entry(2, "broadcast")], PAIR)
+    waits = content([entry(1, "broadcast", state="started")], PAIR)
+    found = hang({0: source, 1: waits})
+    assert kinds(found) == [("ahead", 1, ())]
+    assert found.roots == ()
+
+
+def test_where_all_wait_none_is_named() -> None:
+    found = hang({rank: content([entry(1, state="started")], PAIR) for rank in (0, 1)})
+    assert kinds(found) == [("all wait", 1, ())]
+    assert found.roots == ()
+
+
+def test_a_program_that_does_not_hang_says_nothing() -> None:
+    found = hang({rank: content([entry(1), entry(2)], PAIR) for rank in (0, 1)})
+    assert (found.is_seen, found.disagreements) == (False, ())
+
+
+def test_a_rank_without_a_dump_is_said_to_be_absent() -> None:
+    found = hang({rank: content([entry(1), entry(2, state="scheduled")], THREE) for rank in (0, 1)})
+    (first,) = found.disagreements
+    assert (first.kind, first.absent, found.roots) == (Kind.ALL_WAIT, (2,), ())
+    (note,) = found.notes
+    assert note == (
+        "There is no dump of rank 2, so what it called is not known. A process that died, or that hangs where its "
+        "watchdog cannot write, leaves none."
+    )
+
+
+def test_calls_that_the_ring_buffer_has_dropped_are_not_taken_for_missing() -> None:
+    late = content([entry(number, state="completed") for number in range(41, 61)], PAIR)
+    early = content([entry(number) for number in range(1, 60)], PAIR)
+    early["entries"].append({**entry(60, state="scheduled"), "record_id": 59})
+    found = hang({0: late, 1: early})
+    assert kinds(found) == [("unfinished", 60, (1,))]
+    (note,) = found.notes
+    assert note == (
+        "The ring buffer of rank 0 no longer has its first calls, 40 at most; what happened there is not known, and "
+        "TORCH_NCCL_TRACE_BUFFER_SIZE keeps more."
+    )
+
+
+def test_a_group_that_the_ring_buffer_has_lost_is_unknown_and_not_missing() -> None:
+    other = ("7", "")
+    waits = content([entry(1, process_group=other, pg_id=1, state="scheduled")], {"7": [0, 1], "0": [0, 1]})
+    gone = content([entry(900)], {"7": [0, 1], "0": [0, 1]})
+    found = hang({0: waits, 1: gone})
+    first = next(each for each in found.disagreements if each.group == "7")
+    assert (first.missing, first.unknown, found.roots) == ((), (1,), ())
+    assert "Whether rank 1 called all_reduce number 1 of group 7 is not in its dump." in found.notes
+
+
+def only_active(calls: list[dict[str, Any]], status: dict[int, tuple[int, int]]) -> dict[str, Any]:
+    """Return a dump with unfinished calls alone, of a rank in groups 3, 12 and 40, which are 1, 2 and 6 in it."""
+    return content(calls, {"3": [0, 1], "12": [0, 1], "40": [0, 1]}, status)
+
+
+def test_of_unfinished_calls_alone_the_last_numbers_tell_who_is_missing() -> None:
+    group: dict[str, Any] = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
+    waits = only_active([entry(51, **group), entry(52, **group)], {1: (9, 9), 2: (52, 50), 6: (4, 4)})
+    idle = only_active([], {1: (9, 9), 2: (50, 50), 6: (4, 4)})
+    found = hang({0: waits, 1: idle})
+    assert kinds(found) == [("missing", 51, (1,))]
+    assert found.roots == (1,)
+    caught_up = only_active([], {1: (9, 9), 2: (52, 52), 6: (4, 4)})
+    assert kinds(hang({0: waits, 1: caught_up})) == [("unfinished", 51, (0,))]
+
+
+def test_without_last_numbers_it_is_not_known() -> None:
+    group: dict[str, Any] = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
+    waits = only_active([entry(51, **group)], {})
+    (first,) = hang({0: waits, 1: only_active([], {})}).disagreements
+    assert (first.kind, first.missing, first.unknown) == (Kind.ALL_WAIT, (), (1,))
+
+
+def test_who_waits_is_followed_over_groups_to_who_waits_for_nobody() -> None:
+    groups = {"0": [0, 1, 2, 3], "5": [0, 1], "6": [2, 3]}
+    first: dict[str, Any] = {"process_group": ("5", "STAGE"), "pg_id": 1}
+    second: dict[str, Any] = {"process_group": ("6", "STAGE"), "pg_id": 1}
+    ranks = {
+        0: content([entry(1, **first, state="scheduled")], groups),
+        1: content([entry(1, "recv 1<-2", state="scheduled")], groups),
+        2: content([entry(1, **second, state="scheduled")], groups),
+        3: content([entry(1, "barrier")], groups),
+    }
+    for dump in ranks.values():  # rank 0 waits for 1, 1 for 2, 2 for 3
+        dump["pg_config"]["0"]["desc"] = "default_pg"
+    found = hang(ranks)
+    assert found.roots == (3,)
+    assert [(wait.rank, wait.peer) for wait in found.unanswered] == [(1, 2)]
+
+
+def test_ranks_that_wait_for_each_other_are_a_circle() -> None:
+    groups = {"0": [0, 1]}
+    both = {
+        0: content([entry(1, "recv 0<-1", state="scheduled")], groups),
+        1: content([entry(1, "recv 1<-0", state="scheduled")], groups),
+    }
+    found = hang(both)
+    assert (found.roots, found.circle) == ((), (0, 1))
+
+
+def test_a_send_with_its_receive_waits_for_nobody() -> None:
+    both = {
+        0: content([entry(1, "send 0->1", state="scheduled")], PAIR),
+        1: content([entry(1, "recv 1<-0", state="scheduled")], PAIR),
+    }
+    assert hang(both).unanswered == ()
+    assert hang({**both, 1: content([entry(1, "recv 1<-?", state="scheduled")], PAIR)}).circle == ()
+
+
+def test_a_group_without_stated_ranks_is_those_that_have_calls_or_dumps() -> None:
+    def gloo(*entries: dict[str, Any]) -> dict[str, Any]:
+        made = content(entries, {}, {0: (len(entries), 1)})
+        return {**made, "pg_config": {"": {"name": "", "desc": "", "ranks": "[0, 1, 2]"}}}
+
+    one, two = entry(1), entry(2, state="scheduled")
+    found = hang({0: gloo(one, two), 1: gloo(one), 2: gloo(one, two)})
+    assert kinds(found) == [("missing", 2, (1,))]
+    assert found.notes[-1].startswith("No dump states the ranks of the default group")
+
+
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=8).filter(lambda lasts: len(set(lasts)) > 1))
+def test_the_slowest_ranks_are_named_whatever_the_others_do(lasts: list[int]) -> None:
+    """Each rank makes some calls; a call ends if every rank has made it."""
+    least, ranks = min(lasts), list(range(len(lasts)))
+    made = {
+        rank: content(
+            [entry(number, state="completed" if number <= least else "scheduled") for number in range(1, last + 1)]
+            or [],
+            {"0": ranks},
+            {0: (last, least)} if last else {},
+        )
+        for rank, last in enumerate(lasts)
+    }
+    behind = tuple(rank for rank, last in enumerate(lasts) if last == least)
+    found = hang(made)
+    first = found.disagreements[0]
+    if least:
+        assert (first.kind, first.number, first.missing) == (Kind.MISSING, least + 1, behind)
+        assert found.roots == behind
+    else:  # a rank without any call has an empty dump, which cannot tell that it made none
+        assert set(first.unknown) == set(behind)
+
+
+def test_ranks_are_written_in_spans() -> None:
+    assert [ranks_text(ranks) for ranks in ([3], [0, 1], [0, 1, 2, 5, 7, 8], [2, 2])] == [
+        *("rank 3", "ranks 0, 1", "ranks 0-2, 5, 7, 8", "rank 2")
+    ]

@@ -1,0 +1,135 @@
+"""The checks are declared as data, and every name elsewhere is one of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros import watching
+from repros.cli import main
+from repros.diagnose import watch
+from repros.diagnose.watch.identify import CRASH, checks_of
+from repros.diagnose.watch.inside.checks import FAMILIES, families, first_words
+from repros.diagnose.watch.names import declared_checks, refuse_unknown_checks
+from repros.engine import catalogue
+from repros.model.errors import UnknownNameError
+from tools.measure.watch_catalogue import read_kept
+
+NAMES = [check.name for check in declared_checks()]
+FOLDER = Path(watch.__file__).parent / "inside/checks"
+TREES = {name: ast.parse((FOLDER / f"{name}.py").read_text("utf-8")) for name in FAMILIES}
+
+
+def is_declaration(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHECKS"
+
+
+def strings(tree: ast.Module) -> set[str]:
+    """Return the strings in a module's functions and classes."""
+    nodes = [node for node in tree.body if not is_declaration(node)]
+    constants = [inner for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Constant)]
+    return {node.value for node in constants if isinstance(node.value, str)}
+
+
+def test_every_family_is_loaded_and_every_name_is_declared_once() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == {"__init__", *FAMILIES}
+    assert len(NAMES) == len({*NAMES}) > 40
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in NAMES)
+
+
+@pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
+def test_a_contract_says_of_each_check_when_it_speaks(family: object) -> None:
+    """By name where a family has several; those that share a beginning may be named by it."""
+    speaks, silent, costs = re.split(r"\n(?:Silent|Costs): ", str(family.__doc__).partition("\nSpeaks: ")[2])
+    assert all((speaks, silent, costs))
+    own = [check.name for check in family.CHECKS]  # type: ignore[attr-defined]
+    named = {name for name in re.findall(r"`(\w+)`", speaks) if any(one.startswith(name) for one in own)}
+    assert [name for name in own if len(own) > 1 and not name.startswith(tuple(named))] == []
+
+
+@pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
+def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: object) -> None:
+    name = family.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
+    own = {check.name for check in family.CHECKS}  # type: ignore[attr-defined]
+    used = strings(TREES[name])
+    assert own <= used
+    assert used & {*NAMES} == own
+    calls = [node for node in ast.walk(TREES[name]) if isinstance(node, ast.Call)]
+    given = [node.args[0] for node in calls if ast.unparse(node.func).endswith((".find", ".wants")) and node.args]
+    given += [keyword.value for node in calls for keyword in node.keywords if keyword.arg == "check"]
+    for node in given:
+        assert not isinstance(node, (ast.JoinedStr, ast.BinOp)), ast.unparse(node)
+        assert not isinstance(node, ast.Constant) or node.value in own, ast.unparse(node)
+
+
+@pytest.mark.of_all_scripts
+def test_headers_and_measurements_name_declared_checks() -> None:
+    for repro in catalogue.load().repros:
+        named = {*repro.finds, *(name for variant in repro.variants for name in checks_of(repro, variant))}
+        assert named <= {*NAMES}, repro.id
+    assert {found["check"] for line in read_kept().values() for found in line["found"]} <= {*NAMES}
+
+
+def test_the_documentation_names_every_check() -> None:
+    page = (Path(__file__).parents[3] / "docs/watch.md").read_text("utf-8")
+    assert re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE) == [name for name in NAMES if name != CRASH]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_and_its_first_words_choose(name: str) -> None:
+    refuse_unknown_checks(first_words(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("evalmode", "did you mean 'eval_mode'?"),
+        ("gradient", "did you mean 'gradients'?"),
+        ("gradients_differ_bypased", "did you mean 'gradients_differ_bypassed'?"),
+        ("eval_", "did you mean 'eval_mode'?"),
+        ("xyzzy", f"known: {NAMES[0]}, "),
+        ("", f"known: {NAMES[0]}, "),
+    ],
+)
+def test_a_name_that_chooses_nothing_is_refused_with_the_nearest(name: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=re.escape(f"unknown check {name!r}; {hint}")):
+        refuse_unknown_checks(["state", name])
+
+
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+def test_the_command_refuses_it_before_the_program_starts(
+    option: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = f"open({str(tmp_path / 'started')!r}, 'w')"
+    assert main(["watch", option, "eval_mod", "--", sys.executable, "-c", program]) == 2
+    assert capfd.readouterr().err == "repros: unknown check 'eval_mod'; did you mean 'eval_mode'?\n"
+    assert not (tmp_path / "started").exists()
+
+
+def test_the_pytest_plugin_refuses_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "--rootdir", ".", "--repro-watch", "--repro-watch-skip", "eval_mod"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--repro-watch-skip: unknown check 'eval_mod'; did you mean 'eval_mode'?" in done.stderr
+
+
+@pytest.mark.parametrize("options", [{"only": ["eval_mod"]}, {"skip": ["eval_mod"]}, {"only": "eval_mode"}], ids=str)
+def test_the_block_refuses_it(options: Any) -> None:
+    with pytest.raises(UnknownNameError, match="unknown check"), watching(**options):
+        pytest.fail("the block has begun")
+
+
+@pytest.mark.parametrize(
+    ("options", "is_compared"), [((), True), (("--skip", "crash"), False), (("--only", "eval"), False)], ids=str
+)
+def test_a_crash_can_be_left_out(
+    options: tuple[str, ...], is_compared: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", *options, "--", sys.executable, "-c", "raise KeyError('x')"]) == 1
+    assert ("is no documented failure" in capfd.readouterr().err) == is_compared

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from repros.engine import record
+from repros.engine.evidence import Evidence, Unit, VariantVerdict
+from repros.engine.matrix.check import find_disagreements
+from repros.engine.record import RecordLine
+from repros.model import Category, Device, Result, Verdict
+from tests import factories as make
+from tests.engine.evidence.samples import MEASUREMENT
+
+UNIT = Unit("current", "RPR-0001", Device.CPU, "ddp")
+
+
+def line(verdict: Verdict) -> RecordLine:
+    return record.line(Result(make.cell(), verdict, ""))
+
+
+def evidence(verdict: Verdict) -> Evidence:
+    return {UNIT: replace(MEASUREMENT, unit=UNIT, variants={"failing": VariantVerdict(verdict)})}
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_verdict_equal_to_its_evidence_does_not_disagree(verdict: Verdict) -> None:
+    assert find_disagreements([line(verdict)], evidence(verdict)) == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "known", "sentence"),
+    [
+        (
+            Verdict.GONE,
+            Verdict.REPRODUCED,
+            "news: RPR-0001 failing ddp cpu current is gone; its evidence says reproduced",
+        ),
+        (
+            Verdict.REGRESSED,
+            Verdict.CLEAN,
+            "news: RPR-0001 failing ddp cpu current is regressed; its evidence says clean",
+        ),
+        (
+            Verdict.DIFFERENT,
+            Verdict.CLEAN,
+            "trouble: RPR-0001 failing ddp cpu current is different; its evidence says clean",
+        ),
+        (
+            Verdict.CLEAN,
+            Verdict.REPRODUCED,
+            "trouble: RPR-0001 failing ddp cpu current is clean; its evidence says reproduced",
+        ),
+        (Verdict.FLAKY, None, "trouble: RPR-0001 failing ddp cpu current is flaky; it has no evidence"),
+        (Verdict.GONE, None, "news: RPR-0001 failing ddp cpu current is gone; it has no evidence"),
+    ],
+)
+def test_a_disagreement_names_the_verdict_and_whether_it_is_news_or_trouble(
+    verdict: Verdict, known: Verdict | None, sentence: str
+) -> None:
+    (one,) = find_disagreements([line(verdict)], evidence(known) if known else {})
+    assert str(one) == sentence
+    assert one.category is (Category.NEWS if sentence.startswith("news") else Category.TROUBLE)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNAVAILABLE, Verdict.INFRA])
+def test_a_cell_that_was_not_judged_does_not_disagree(verdict: Verdict) -> None:
+    assert find_disagreements([line(verdict)], evidence(Verdict.REPRODUCED)) == []
+
+
+def test_of_several_runs_of_a_cell_the_last_counts() -> None:
+    lines = [line(Verdict.DIFFERENT), line(Verdict.REPRODUCED)]
+    assert find_disagreements(lines, evidence(Verdict.REPRODUCED)) == []
+    assert len(find_disagreements(lines[::-1], evidence(Verdict.REPRODUCED))) == 1
+
+
+def test_a_new_repro_that_agrees_with_its_header_needs_no_evidence_yet() -> None:
+    assert find_disagreements([line(Verdict.REPRODUCED)], {}) == []

@@ -1,0 +1,25 @@
+"""What the tests of `repros bisect SCRIPT` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from repros.engine.environments.releases import Release, ReleaseFile
+from tests.scripts.try_.conftest import Ended
+
+Bisect = Callable[..., Ended]
+"""Runs `repros bisect` with these words."""
+Publish = Callable[[str, str], None]
+"""Publishes a release of the library: its version and its source."""
+SCRIPT = "import tinylib\n\ntinylib.run()\n"
+
+
+def as_file(release: Release) -> ReleaseFile:
+    """Return a release as the index describes it."""
+    return ReleaseFile(f"tinylib-{release.version}-py3-none-any.whl", release.date, "", yanked=False)
+
+
+def shows(report: Any) -> dict[str, str | None]:
+    """Return what each release shows, from the report in JSON."""
+    return {each["version"]: each["shows"] for each in report["releases"]}

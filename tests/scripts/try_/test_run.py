@@ -1,0 +1,181 @@
+"""Scripts on stacks: the answer for each ending, which stacks are left out, and the exit codes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.scripts.try_.conftest import Try, Write
+
+
+def shown(text: str) -> str:
+    """Return an output without times, versions, lines of libraries and the folder of the logs."""
+    text = re.sub(r"after \d+\.\d s", "after 1.0 s", text)
+    text = re.sub(r"\d{8}-\d{6}-\d{6}", "RUN", text)
+    text = re.sub(r"(?<=torch )\d+\.\d+\.\d+\S*|(?<=python )\d+\.\d+\.\d+", "N", text)
+    return re.sub(r"(torch/\S+?\.py):\d+", r"\1:N", text)
+
+
+def test_a_clean_run_on_two_stacks(try_here: Try, write: Write) -> None:
+    write("train.py", "import sys\nimport torch_free\nassert sys.argv[1:] == ['--epochs', '1'], sys.argv\n")
+    write("torch_free.py", "import beside_it\n")
+    write("beside_it.py", "")
+    ended = try_here("train.py", "--stack", "2023-12", "--stack", "current", "--memory", "8GB", "--", "--epochs", "1")
+    assert ended.code == 0
+    assert shown(ended.out).splitlines() == [
+        "2023-12 clean after 1.0 s",
+        "versions  python N, torch N",
+        "logs      .repros/runs/RUN/2023-12",
+        "",
+        "current clean after 1.0 s",
+        "versions  python N, torch N",
+        "logs      .repros/runs/RUN/current",
+    ]
+    assert ended.err.count("is taken for a stranger's code") == 1
+    said = " ".join(ended.err.split())
+    assert "it gets 120 s, 8 GB of memory for each process, 1 GB for each file. running on 2023-12" in said
+
+
+def test_an_exception_has_its_chain(try_here: Try, write: Write) -> None:
+    write(
+        "fails.py",
+        """
+        def load(name):
+            try:
+                {}[name]
+            except KeyError as error:
+                raise ValueError(f"no weights at 0x{id(name):012x}") from error
+        load("a")
+        """,
+    )
+    ended = try_here("fails.py", "--json")
+    stack = ended.stack
+    assert (ended.code, stack["status"], stack["signature"]) == (1, "exception", "ValueError: no weights at {address}")
+    assert [(link["type"], link["via"], link["frames"]) for link in stack["chain"]] == [
+        ("ValueError", None, ["fails.py:7 <module>", "fails.py:6 load"]),
+        ("KeyError", "cause", ["fails.py:4 load"]),
+    ]
+    assert (stack["places"], stack["findings"], stack["match"]["candidates"]) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("import sys\nprint('bad usage')\nsys.exit(3)\n", ("exit", "exit 3", ["bad usage"])),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", ("signal", "signal SIGKILL", [])),
+        ("import ctypes\nctypes.string_at(0)\n", ("signal", "signal SIGSEGV", [])),
+    ],
+)
+def test_other_endings(source: str, seen: tuple[str, str, list[str]], try_here: Try, write: Write) -> None:
+    write("ends.py", source)
+    ended = try_here("ends.py", "--json")
+    assert ended.code == 1
+    assert (ended.stack["status"], ended.stack["signature"], ended.stack["last_lines"]) == seen
+
+
+def test_a_clean_run_shows_what_was_printed(try_here: Try, write: Write) -> None:
+    write("value.py", "import os\nfor epoch in range(6):\n    print('rank', os.environ.get('RANK'), 'epoch', epoch)\n")
+    ended = try_here("value.py")
+    assert (ended.code, shown(ended.out).splitlines()[:3]) == (
+        0,
+        ["current clean after 1.0 s", "log       rank None epoch 1", "          rank None epoch 2"],
+    )
+    assert "epoch 0" not in ended.out
+    ended = try_here("value.py", "--ranks", "2", "--json")
+    assert (ended.stack["status"], ended.stack["last_lines"][-1]) == ("clean", "rank 0 epoch 5")
+
+
+@pytest.mark.slow
+def test_the_time_limit_says_where_it_was(try_here: Try, write: Write) -> None:
+    write("slow.py", "import time\ndef wait_for_news():\n    time.sleep(100)\nwait_for_news()\n")
+    ended = try_here("slow.py", "--timeout", "8")
+    assert ended.code == 1
+    assert shown(ended.out).splitlines() == [
+        "current still running after 1.0 s, at the limit of time",
+        "where     still running in wait_for_news (slow.py:3)",
+        "versions  python N, torch N",
+        "logs      .repros/runs/RUN/current",
+    ]
+
+
+def test_ranks_get_what_torchrun_gives_them(try_here: Try, write: Write) -> None:
+    write(
+        "rank.py",
+        """
+        import os, sys
+        names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+        assert [os.environ[name] for name in names] == [os.environ["RANK"]] * 2 + ["3"] * 2
+        if os.environ["RANK"] == "1":
+            sys.exit("the second rank has had enough")
+        """,
+    )
+    ended = try_here("rank.py", "--ranks", "3", "--json")
+    assert (ended.code, ended.stack["signature"], ended.stack["ranks"]) == (1, "exit 1", ["rank 1"])
+    assert ended.stack["last_lines"] == ["the second rank has had enough"]
+    endings = [(place["rank"], place["ending"]) for place in ended.stack["places"]]
+    assert endings == [("rank 0", "returned"), ("rank 1", "exited with 1"), ("rank 2", "returned")]
+
+
+def test_a_single_rank_gets_it_where_ranks_are_asked_for(try_here: Try, write: Write) -> None:
+    write("rank.py", "import os, sys\nsys.exit(os.environ.get('WORLD_SIZE', 'no launcher'))\n")
+    assert try_here("rank.py", "--json").stack["last_lines"] == ["no launcher"]
+    assert try_here("rank.py", "--ranks", "1", "--json").stack["last_lines"] == ["1"]
+
+
+def test_a_stack_that_lacks_something_is_left_out(try_here: Try, write: Write) -> None:
+    write("old.py", "# /// script\n# dependencies = ['torch==2.1.2']\n# requires-python = '>=3.8'\n# ///\nimport sys\n")
+    ended = try_here("old.py", "--stack", "2023-12", "--stack", "current")
+    assert ended.code == 0
+    assert "asks for  torch==2.1.2 (here 2.15.0)\n" in ended.out
+    write("lacks.py", "import sklearn, yaml.nodes, nowhere\ntry:\n    import apex\nexcept ImportError:\n    pass\n")
+    ended = try_here("lacks.py")
+    assert (ended.code, ended.out) == (2, "")
+    lacking = "scikit-learn (imported as sklearn), nowhere, which the script needs"
+    lacking += "; --with scikit-learn --with nowhere adds them"
+    assert re.sub(r"pyyaml \(imported as yaml\), |--with pyyaml ", "", ended.err) == (
+        f"repros: the script ran nowhere: current lacks {lacking}.\n"
+    )
+
+
+def test_a_stack_that_is_not_made_is_not_made_in_vain(try_here: Try, write: Write) -> None:
+    write("lacks.py", "# /// script\n# dependencies = ['polars>=1', 'torch']\n# ///\n")
+    ended = try_here("lacks.py")
+    assert (ended.code, ended.err) == (
+        2,
+        "repros: the script ran nowhere: current lacks polars, which the script needs; --with 'polars>=1' adds it.\n",
+    )
+
+
+def test_the_code_of_an_issue(try_here: Try, write: Write) -> None:
+    write("issue.md", "It fails:\n\n```python\nimport sys\nraise LookupError('as reported')\n```\n")
+    ended = try_here("--from-issue", "issue.md", "--json")
+    assert (ended.code, ended.stack["signature"]) == (1, "LookupError: as reported")
+    assert ended.json["script"] == "block 1 of 1 of issue.md (line 3)"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("", "Missing argument 'SCRIPT', or --from-issue FILE. (try 'repros try --help')"),
+        ("nowhere.py", "nowhere.py cannot be read (No such file or directory); expected a Python script."),
+        ("notes.txt", "notes.txt:1 is no Python (invalid syntax); expected a script."),
+        ("clean.py --block 1", "--block needs --from-issue FILE. (try 'repros try --help')"),
+        ("--from-issue notes.txt --block 2", "--block 2: notes.txt has 0 code blocks; expected one of them."),
+        (
+            "clean.py --ranks 2 --own-ranks 2",
+            "--ranks and --own-ranks exclude each other: either starts the ranks. (try 'repros try --help')",
+        ),
+        ("clean.py --memory much", "--memory much: expected a size such as 24GB or 512MB."),
+        ("clean.py --file-size 0GB", "--file-size 0GB: expected a size such as 24GB or 512MB."),
+        ("clean.py --gpus 65", "--gpus 65: expected a number from 1 to 64."),
+        ("clean.py --stack curent", "unknown stack 'curent'; did you mean 'current'?"),
+        ("damaged.py", "damaged.py: 'torch>' in its PEP 723 block is no requirement."),
+    ],
+)
+def test_bad_input_is_one_sentence(words: str, sentence: str, try_here: Try, write: Write) -> None:
+    write("notes.txt", "my own notes\n")
+    write("clean.py", "pass\n")
+    write("damaged.py", "# /// script\n# dependencies = ['torch>']\n# ///\n")
+    ended = try_here(*words.split())
+    assert (ended.code, ended.out, ended.err) == (2, "", f"repros: {sentence}\n")

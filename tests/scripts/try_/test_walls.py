@@ -1,0 +1,219 @@
+"""What a stranger's script cannot do: tokens, network, files, other processes, limits, and processes left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from repros.scripts.try_ import start
+from repros.scripts.try_.environ import script_environ
+from repros.scripts.try_.inside import sandbox as confine
+from tests.scripts.try_.conftest import ROOT, Try, Write
+
+WALLS = start.find_walls(network=False)
+needs_files = pytest.mark.skipif(not WALLS.files, reason="this system has no Landlock")
+needs_network = pytest.mark.skipif(not WALLS.network, reason="this system lets nobody make a network namespace")
+
+
+def test_no_token_is_in_the_environment(try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "HF_TOKEN",
+        "GITHUB_ACTOR",
+        "AWS_PROFILE",
+        "MY_API_KEY",
+        "DB_PASSWORD",
+        "SSH_AUTH_SOCK",
+        "COMPANY_PAT",
+    ):
+        monkeypatch.setenv(name, "confidential")
+    monkeypatch.setenv("PYTHONPATH", "/confidential")
+    monkeypatch.setenv("TORCH_LOGS", "recompiles")
+    write("show.py", "import json, os\nprint(json.dumps(dict(os.environ)))\n")
+    ended = try_here("show.py", "--json")
+    assert "confidential" not in ended.written
+    given = json.loads(ended.written)
+    assert given["TORCH_LOGS"] == "recompiles"
+    assert Path(given["HOME"]).parent == Path(given["TMPDIR"]).parent
+    assert Path(given["HOME"]).is_relative_to("/tmp")  # noqa: S108 - its own folder there
+    assert not Path(given["HOME"]).exists()
+
+
+def test_places_and_secrets_of_kept_kinds_stay_out(tmp_path: Path) -> None:
+    given = {
+        **dict.fromkeys(("TORCH_HOME", "TRITON_CACHE_DIR", "PIP_INDEX_URL"), "x"),
+        **dict.fromkeys(("TORCH_HUB_TOKEN", "REPROS_COOKIE", "REPROS_SSH", "REPROS_PWD"), "x"),
+        "TOKENIZERS_PARALLELISM": "false",
+        "https_proxy": "http://me:word@host",
+        "no_proxy": "localhost",
+    }
+    kept = script_environ(given, tmp_path, network=True, gpus=None)
+    assert kept.keys() & given.keys() == {"TOKENIZERS_PARALLELISM", "no_proxy"}
+    assert "HF_HUB_OFFLINE" not in kept
+    without = script_environ(given, tmp_path, network=False, gpus=None)
+    assert without.keys() & given.keys() == {"TOKENIZERS_PARALLELISM"}
+    assert (without["HF_HUB_OFFLINE"], without["GLOO_SOCKET_IFNAME"]) == ("1", "lo")
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+@needs_network
+def test_there_is_no_network_unless_it_is_given(try_here: Try, write: Write, server: int) -> None:
+    write("connect.py", f"import socket\nsocket.create_connection(('127.0.0.1', {server}), 5).close()\n")
+    ended = try_here("connect.py")
+    assert ended.code == 1
+    assert "ConnectionRefusedError: [Errno 111] Connection refused" in ended.out  # of its own loopback device
+    assert "without a network" in " ".join(ended.err.split())
+    ended = try_here("connect.py", "--network")
+    assert (ended.code, ended.out.partition(" after ")[0]) == (0, "current clean")
+    assert "network" not in ended.err
+
+
+@needs_network
+def test_the_loopback_device_is_there(try_here: Try, write: Write) -> None:
+    write(
+        "talk.py",
+        """
+        import socket
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname()).close()
+        print([name for _, name in socket.if_nameindex()])
+        """,
+    )
+    assert try_here("talk.py", "--json").written == "['lo']\n"
+
+
+@needs_files
+def test_the_user_s_files_and_processes_are_out_of_reach(try_here: Try, write: Write, here: Path) -> None:
+    (here / "diary.txt").write_text("dear diary", "utf-8")
+    write(
+        "pry.py",
+        f"""
+        import os, pathlib
+        def attempt(act):
+            try:
+                print("done", act())
+            except OSError as error:
+                print(error.strerror)
+        attempt(lambda: pathlib.Path({str(here / "diary.txt")!r}).read_text())
+        attempt(lambda: pathlib.Path({str(here / "diary.txt")!r}).unlink())
+        attempt(lambda: pathlib.Path({str(here / "new.txt")!r}).write_text("x"))
+        attempt(lambda: pathlib.Path("/proc/{os.getpid()}/environ").read_bytes())
+        attempt(lambda: pathlib.Path("own.txt").write_text("four"))
+        attempt(lambda: pathlib.Path.home().joinpath("own.txt").write_text("four"))
+        """,
+    )
+    assert try_here("pry.py", "--json").written.splitlines() == ["Permission denied"] * 4 + ["done 4"] * 2
+    assert (here / "diary.txt").read_text("utf-8") == "dear diary"
+
+
+def test_a_wall_that_cannot_be_built_is_named(
+    try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacks = here / "confine.py"
+    source = Path(str(confine.__file__)).read_text("utf-8")
+    lacks.write_text(source.replace('sys.platform != "linux"', "True").replace("only Linux can", "no"), "utf-8")
+    monkeypatch.setattr(confine, "__file__", str(lacks))
+    write("clean.py", "pass\n")
+    ended = try_here("clean.py")
+    assert ended.code == 0
+    said = " ".join(ended.err.split())
+    assert "it can read and change your files" in said
+    assert "This system cannot take its network away (no, and this is linux)." in said
+    assert "This system cannot hide your files (no, and this is linux)." in said
+
+
+def test_nothing_runs_without_a_wall_that_was_promised(
+    try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacks = here / "confine.py"
+    source = Path(str(confine.__file__)).read_text("utf-8")
+    lacks.write_text(source.replace('sys.platform != "linux"', "len(sys.argv) > 2"), "utf-8")
+    monkeypatch.setattr(confine, "__file__", str(lacks))
+    write("touch.py", "print('it runs')\n")
+    ended = try_here("touch.py", "--json")
+    assert (ended.code, ended.stack["status"]) == (1, "not judged")
+    assert "the script is not run, since a wall cannot be built" in ended.stack["last_lines"][-1]
+    assert "it runs" not in ended.written
+
+
+def test_memory_and_files_have_limits(try_here: Try, write: Write) -> None:
+    write("hoard.py", "held = bytearray(2 << 30)\n")
+    ended = try_here("hoard.py", "--memory", "1GB", "--json")
+    assert (ended.code, ended.stack["signature"]) == (1, "MemoryError: ")
+    ran_out = "memory, disk, ports or files ran out, by --memory or --file-size, or on this machine"
+    assert ended.stack["note"] == ran_out
+    write("fill.py", "open('big', 'wb').write(bytes(3 << 20))\n")
+    ended = try_here("fill.py", "--file-size", "2MB", "--json")
+    assert (ended.code, ended.stack["signature"]) == (1, "OSError: [Errno 27] File too large")
+    assert (ended.stack["note"], ended.json["file_size"]) == (ran_out, 2 << 20)
+
+
+def living(mark: str) -> list[psutil.Process]:
+    """Return the processes with a mark on their command line."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if any(mark in word for word in process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+ESCAPES = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(100)  # MARK"], {})
+    os._exit(0)
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+def test_a_daemon_that_cleared_its_environment_is_ended(try_here: Try, write: Write, here: Path) -> None:
+    write("escape.py", ESCAPES.replace("MARK", here.name))
+    assert try_here("escape.py").code == 0
+    assert living(here.name) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_no_process(number: int, two_stacks: None, write: Write, here: Path) -> None:
+    write("wait.py", ESCAPES.replace("MARK", here.name) + "\ntime.sleep(100)\n")
+    program = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT)!r})
+from repros.engine import environments
+from repros.cli.main import main
+from repros.engine import environment
+from repros.model import Device, Environment
+environment.probe = lambda python, stack=None, **_: Environment(
+    stack, Path(sys.executable), "3.11.9", {{"torch": "2.15.0"}}, {{Device.CPU: 2}}, stack=stack
+)
+environments.ensure = lambda stack, say: Path(sys.executable)
+sys.exit(main(["try", "wait.py", "--no-watch", "--ranks", "2"]))  # {here.name}
+"""
+    with subprocess.Popen([sys.executable, "-c", program], cwd=here, stderr=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 60
+        while len(living(here.name)) < 3 and time.monotonic() < until:  # the command, and a daemon of each rank
+            time.sleep(0.1)
+        running.send_signal(number)
+        _, err = running.communicate(timeout=60)
+    assert (running.returncode, "Traceback" in err) == (128 + number, False)
+    assert living(here.name) == []

@@ -1,0 +1,108 @@
+"""The table of failures in Markdown, and how tables are written into a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from repros.engine import evidence
+from repros.engine.stacks import load_stacks
+from repros.model import Device, Kind, Outcome, Upstream
+from repros.model.catalogue import Catalogue
+from repros.text import failures as tables
+from tests import factories
+from tools.docs import readme
+
+CATALOGUE = Catalogue(
+    (
+        factories.repro(
+            "RPR-0001",
+            path=Path("/anywhere/catalogue/lightning/a_slug.py"),
+            title="One | thing",
+            kind=Kind.BY_DESIGN,
+            documented="https://example.org/docs",
+            silent=True,
+            affected=factories.conditions("lightning<2.4,>=2.1", "torch>=2"),
+            strategies=("ddp", "ddp_spawn"),
+            devices=(Device.CUDA, Device.SIM),
+            upstream=Upstream(
+                reports=("https://github.com/Lightning-AI/pytorch-lightning/issues/19813",),
+                fixed_by=("https://github.com/Lightning-AI/pytorch-lightning/pull/19814",),
+                related=("https://github.com/pytorch/pytorch/issues/1", "https://example.org/thread"),
+            ),
+            variants=(
+                factories.variant(),
+                factories.variant("fixed", Outcome.PASSES),
+                factories.variant("also", Outcome.PASSES),
+                factories.variant("no_fix", claim="it helps"),
+            ),
+        ),
+        factories.repro("RPR-0002", path=Path("/anywhere/catalogue/fabric/other.py"), packages=("lightning", "torch")),
+    )
+)
+
+TABLE = """\
+| Id | Failure | Kind | Affected | Runs as | Documented fixes | Upstream |
+| --- | --- | --- | --- | --- | --- | --- |
+| [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
+| [by design](https://example.org/docs) | `lightning>=2.1,<2.4` and `torch>=2` \
+| ddp, ddp_spawn on cuda, sim | 2 work, 1 does not \
+| [pytorch-lightning #19813](https://github.com/Lightning-AI/pytorch-lightning/issues/19813); \
+fixed by [#19814](https://github.com/Lightning-AI/pytorch-lightning/pull/19814); \
+related to [pytorch #1](https://github.com/pytorch/pytorch/issues/1), <https://example.org/thread> |
+| [RPR-0002](repros/catalogue/fabric/other.py) | A toy | bug | every release of lightning, torch \
+| ddp on cpu | 1 works | <https://example.org/1> |
+"""
+
+
+def test_the_table_as_a_whole() -> None:
+    assert tables.failures_table(CATALOGUE) == TABLE
+
+
+DEMAND = """\
+The median of 3 failures is 1.
+
+| Id | Failure | Kind | Reports |
+| --- | --- | --- | --- |
+| [RPR-0003](repros/catalogue/fabric/third.py) | A toy | bug | 2 |
+| [RPR-0001](repros/catalogue/lightning/a_slug.py) | One \\| thing (silent) \
+| [by design](https://example.org/docs) | 1 |
+| [RPR-0002](repros/catalogue/fabric/other.py) | A toy | bug | 0 |
+"""
+
+
+def test_the_failures_that_most_threads_report_come_first() -> None:
+    first, second = CATALOGUE
+    third = replace(
+        second,
+        id="RPR-0003",
+        path=second.path.with_name("third.py"),
+        upstream=Upstream(reports=("https://example.org/1", "https://example.org/2")),
+    )
+    assert tables.demand_table([first, replace(second, upstream=Upstream()), third]) == DEMAND
+
+
+def marks(name: str) -> tuple[str, str]:
+    return readme._BEGIN.format(name=name), readme._END.format(name=name)
+
+
+def test_a_table_replaces_the_one_between_its_marks() -> None:
+    begin, end = marks("failures")
+    page = f"# Title\n\n{begin}\n| stale |\n{end}\n\nMore.\n"
+    assert readme.fill_tables(page, CATALOGUE) == f"# Title\n\n{begin}\n{TABLE}{end}\n\nMore.\n"
+
+
+def test_each_table_is_written_between_its_own_marks() -> None:
+    (begin, end), (first, last) = marks("failures"), marks("stacks")
+    page = f"{first}\n{last}\n# Title\n{begin}\n{end}\n"
+    measured = tables.stacks_table(CATALOGUE, [*load_stacks().values()], evidence.read())
+    assert readme.fill_tables(page, CATALOGUE) == f"{first}\n{measured}{last}\n# Title\n{begin}\n{TABLE}{end}\n"
+    assert measured.startswith("| Id | Seen on | 2023-05 | 2023-12 |")
+    assert len(measured.splitlines()) == 4
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected the marks"):
+        readme.fill_tables("# Title\n", CATALOGUE)

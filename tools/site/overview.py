@@ -1,0 +1,138 @@
+"""The index and the heat map: one row for each failure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from repros.engine.evidence import StackStatus, measured_devices, stack_status
+from repros.model import Repro, Role, Stack, ranges
+from tools.site.prose import inline
+from tools.site.source import Source
+
+SYMBOLS = {StackStatus.FAILS: "✕", StackStatus.CLEAN: "✓", StackStatus.DIFFERS: "≠", None: "·"}
+"""How a status is drawn where there is no room for a word."""
+WORDS = {StackStatus.FAILS: "fails", StackStatus.CLEAN: "clean", StackStatus.DIFFERS: "differs", None: "not measured"}
+CLASSES = {StackStatus.FAILS: "f", StackStatus.CLEAN: "c", StackStatus.DIFFERS: "d", None: "n"}
+"""Style classes; short, because the index has one for each failure and stack."""
+
+
+@dataclass(frozen=True)
+class Square:
+    """One failure on one stack."""
+
+    stack: Stack
+    status: StackStatus | None
+    """None: not measured there."""
+
+    @property
+    def word(self) -> str:
+        """The status in a word."""
+        return WORDS[self.status]
+
+    @property
+    def symbol(self) -> str:
+        """The status in a letter."""
+        return SYMBOLS[self.status]
+
+    @property
+    def style(self) -> str:
+        """The class of its style."""
+        return CLASSES[self.status]
+
+    def version(self, package: str) -> str:
+        """Return the stack's release of a package; empty if it pins none."""
+        pins = (
+            str(requirement.specifier).removeprefix("==")
+            for requirement in self.stack.requirements
+            if requirement.name == package
+        )
+        return next(pins, "")
+
+
+def strip(repro: Repro, source: Source) -> list[Square]:
+    """Return what was measured of one failure: a square for each stack."""
+    return [Square(stack, stack_status(repro, stack, source.evidence)) for stack in source.stacks]
+
+
+def overview(source: Source) -> dict[str, Any]:
+    """Return what the templates of the index and of the heat map show."""
+    places = _places(source)
+    return {
+        "rows": [row(repro, source) | {"places": places[repro.id]} for repro in source.catalogue],
+        "stacks": source.stacks,
+        "choices": choices(source.catalogue),
+        "packages": list(dict.fromkeys(pin.name for stack in source.stacks for pin in stack.requirements[:2])),
+    }
+
+
+def row(repro: Repro, source: Source) -> dict[str, Any]:
+    """Return what the index shows of one failure, and what it is filtered by."""
+    squares = strip(repro, source)
+    fails_on = [square.stack.name for square in squares if square.status is StackStatus.FAILS]
+    return {
+        "repro": repro,
+        "title": inline(repro.title),
+        "affected": affected_text(repro),
+        "squares": squares,
+        "fails_on": " ".join(fails_on),
+        "spoken": f"fails on {', '.join(fails_on) or 'no stack'}",
+        "works": sum(variant.role is Role.WORKS for variant in repro.variants),
+        "fails_to": sum(variant.role is Role.DOES_NOT_FIX for variant in repro.variants),
+        "devices": measured_devices(repro, source.evidence),
+    }
+
+
+def _places(source: Source) -> dict[str, list[int]]:
+    """Return each failure's place in the orders that a reader can choose: by severity, the newest, most reports."""
+    days = _first_days(source)
+
+    def newest(repro: Repro) -> tuple[Any, ...]:
+        return (days.get(repro.id, dt.date.max), repro.id)
+
+    def reports(repro: Repro) -> int:
+        return len(repro.upstream.reports)
+
+    orders = [
+        sorted(source.catalogue, key=lambda repro: severity(repro, source), reverse=True),
+        sorted(source.catalogue, key=newest, reverse=True),
+        sorted(source.catalogue, key=reports, reverse=True),
+    ]
+    return {repro.id: [order.index(repro) for order in orders] for repro in source.catalogue}
+
+
+def severity(repro: Repro, source: Source) -> tuple[int, int, int]:
+    """Return how much a failure may cost its user; the greater, the more.
+
+    A wrong result that nothing tells is worse than a program that hangs or ends without an error, and an error is the
+    least. Of two alike, the one with fewer fixes that work, then the one that more stacks have.
+    """
+    shows = 2 if repro.silent else 1 if repro.failing.signature.ends else 0
+    works = sum(variant.role is Role.WORKS for variant in repro.variants)
+    fails = sum(square.status is StackStatus.FAILS for square in strip(repro, source))
+    return (shows, -works, fails)
+
+
+def _first_days(source: Source) -> dict[str, dt.date]:
+    """Return the day of each failure's first kept measurement."""
+    days: dict[str, dt.date] = {}
+    for unit, measurement in source.evidence.items():
+        days[unit.repro] = min(measurement.date, days.get(unit.repro, dt.date.max))
+    return days
+
+
+def affected_text(repro: Repro) -> str:
+    """Return the affected releases on one line."""
+    return ranges.affected_text(repro.affected, repro.measurable)
+
+
+def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:
+    """Return the values that the index can be filtered by."""
+    known = tuple(repros)
+    return {
+        "packages": sorted({package for repro in known for package in repro.packages}),
+        "strategies": sorted({strategy for repro in known for strategy in repro.strategies}),
+        "kinds": sorted({repro.kind.value for repro in known}),
+    }
