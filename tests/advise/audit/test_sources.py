@@ -171,13 +171,6 @@ def test_a_pylock_as_uv_writes_it(locked: Path) -> None:
     assert subject.constraints["lightning"][0].marker
 
 
-def test_a_pylock_with_a_packaging_that_cannot_parse_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "packaging.pylock", None)
-    monkeypatch.setattr("packaging.__version__", "24.0")
-    with pytest.raises(ReprosError, match=r"^pylock\.toml needs packaging>=26\.0 to be read, and packaging 24\.0 is"):
-        read_source(written("pylock.toml", 'lock-version = "1.0"\n'))
-
-
 def test_several_releases_of_one_package_have_a_line_each() -> None:
     package = '[[package]]\nname = "torch"\nversion = "{}"\nresolution-markers = ["{}"]\n'
     text = "version = 1\n" + package.format("2.13.0", "a") + package.format("2.13.0+cpu", "b")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import packaging
+from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
 from repros.advise.audit.sources.parsing import (
     find_line,
@@ -19,25 +18,13 @@ from repros.advise.audit.sources.parsing import (
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.model.errors import ReprosError
 
-if TYPE_CHECKING:
-    from packaging.pylock import Pylock
-
 
 def read_pylock(file: Path) -> Subject:
     """Parse a lock.
 
     Raises:
-        ReprosError: it is not a pylock file, or the installed `packaging` is older than 26.0 and cannot parse it.
+        ReprosError: it is not a pylock file.
     """
-    try:
-        from packaging.pylock import (  # noqa: PLC0415 - all else works with an older one, which the user may need
-            Pylock,
-            PylockUnsupportedVersionError,
-            PylockValidationError,
-        )
-    except ImportError as error:
-        problem = f"{file} needs packaging>=26.0 to be read, and packaging {packaging.__version__} is installed"
-        raise ReprosError(f"{problem}; upgrade it, or name another file.") from error
     data, text = read_toml(file)
     try:
         lock = Pylock.from_dict(data)
