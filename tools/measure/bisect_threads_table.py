@@ -9,11 +9,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from repros.simulated_gpus.tools.page import fill_part
-from tools.docs.generator import run_generator
 from tools.measure.bisect_threads import read_threads
 
-PAGE = Path(__file__).parents[2] / "docs/usage.md"
 
 
 def agrees(thread: Mapping[str, Any]) -> bool:
@@ -55,10 +52,6 @@ def body(threads: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([textwrap.fill(sentence, 120), "", *rows]) + "\n"
 
 
-def fill(page: str) -> str:
-    """Return the page with its part made anew."""
-    return fill_part(page, "threads", body([thread for thread in read_threads() if "found" in thread]))
-
-
-if __name__ == "__main__":
-    run_generator("tools.measure.bisect_threads_table", __doc__ or "", PAGE, fill)
+def table() -> str:
+    """Return the sentence and the rows of all threads that were bisected."""
+    return body([thread for thread in read_threads() if "found" in thread])
