@@ -20,6 +20,7 @@ from repros.model.settings import EVIDENCE
 from repros.text import failures
 from tests.advise.audit import checked_pins
 from tests.diagnose.match import wild_logs
+from tests.diagnose.match.hang import public_logs
 from tests.sampled import scripts_table
 from tests.sampled import table as reports_table
 from tests.scripts.reduce import table as reduced_table
@@ -53,6 +54,9 @@ TABLES: Mapping[str, Table] = {
         "verdicts of each failure on each stack",
         lambda: failures.stacks_table(load(), [*load_stacks().values()], evidence.read(EVIDENCE)),
     ),
+    "costs": Table(
+        "what each stack costs", lambda: failures.costs_table([*load_stacks().values()], evidence.read(EVIDENCE))
+    ),
     "demand": Table("public reports of each failure", lambda: failures.demand_table(load(), _UP)),
     "articles": Table(
         "statements of the founding articles",
@@ -62,31 +66,27 @@ TABLES: Mapping[str, Table] = {
     "sampled-reports": Table("sampled reports", reports_table.table),
     "sampled-scripts": Table("sampled scripts", scripts_table.table),
     "match-wild": Table("logs from public threads", lambda: wild_logs.table(load())),
-    "match-dumps": Table("published dumps of the flight recorder", lambda: flight_recorder.dump_rows(flight_recorder.read_kept())),
+    "match-dumps": Table(
+        "published dumps of the flight recorder", lambda: flight_recorder.dump_rows(flight_recorder.read_kept())
+    ),
     "match-watchdog": Table(
-        "public logs with lines of the watchdog", lambda: flight_recorder.log_rows(flight_recorder.read_public_logs())
+        "public logs with lines of the watchdog", lambda: flight_recorder.log_rows(public_logs.read_public_logs())
     ),
     "compare-pairs": Table("healthy pairs of runs", compare_pairs.table),
     "compare-catalogue": Table("silent failures", compare_table.catalogue),
     "reduce-scripts": Table("reduced scripts", reduced_table.table),
     "bisect-threads": Table("releases that threads name", bisect_threads_table.table),
     "simulate-foreign": Table("foreign programs", lambda: simulate_table.summary(simulate_table.read_lines())),
-    "simulate-foreign-all": Table(
-        "every foreign program",
-        lambda: simulate_table.every_program(simulate_table.read_lines(), simulate_table.read_causes()),
-    ),
     "simulate-documented": Table(
         "code that shows the founding five failures",
         lambda: documented_table.summary(documented_table.read_lines(), evidence.read()),
     ),
-    "simulate-documented-all": Table(
-        "every run of that code",
-        lambda: documented_table.every_run(documented_table.read_lines(), documented_table.read_reasons()),
-    ),
     "watch-checks": Table("all checks", watch_table.sections),
     "watch-silent": Table("findings in silent failures", lambda: watch_table.table(watch_table.read_measured())),
     "watch-unnamed": Table("silent failures without a check", watch_table.unnamed),
-    "watch-errors": Table("findings in failures with an error", lambda: watch_table.loud_table(watch_table.read_measured())),
+    "watch-errors": Table(
+        "findings in failures with an error", lambda: watch_table.loud_table(watch_table.read_measured())
+    ),
     "watch-reported": Table("findings in reported errors", watch_table.reported),
     "watch-traincheck": Table("findings in TrainCheck's programs", watch_table.traincheck),
     "watch-foreign": Table("findings in healthy programs", watch_table.foreign),

@@ -1,4 +1,4 @@
-"""Write what `repros try` said of reported scripts into `docs/demand.md`: `python -m tests.sampled.scripts_table`."""
+"""The table of sampled scripts from public reports, and the outcomes of `repros try`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-
 
 FILE = Path(__file__).with_name("scripts.toml")
 

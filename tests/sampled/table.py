@@ -1,4 +1,4 @@
-"""Write how many of the sampled reports have an id into `docs/demand.md`: `python -m tests.sampled.table`."""
+"""The table of sampled public reports, and how many of them have an id."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""The table of bisected threads in `docs/usage.md`: `python -m tools.measure.bisect_threads_table`."""
+"""The table of public threads that name a release, and what a bisection found."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
 
 from tools.measure.bisect_threads import read_threads
-
 
 
 def agrees(thread: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The generated parts of `docs/compare.md`, which `python -m tools.measure.compare_table` writes into it.
+"""The tables of what `repros compare` finds in healthy pairs and in the silent failures of the catalogue.
 
 The table of pairs comes from `tests/diagnose/compare/pairs.jsonl`, that of the catalogue's silent failures from
 `catalogue.jsonl` beside it, with what people judged in `judged.toml`.
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.measure import compare_pairs
 from tools.measure.compare_catalogue import KEPT
 
 ROOT = Path(__file__).parents[2]

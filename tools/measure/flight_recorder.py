@@ -20,7 +20,7 @@ from typing import Any
 from repros.diagnose.match.hang.dumps import find_dumps, read_dumps
 from repros.diagnose.match.hang.find import find_hang, ranks_text
 from repros.text.wording import count
-from tests.diagnose.match.hang.public_logs import PublicLog, read_public_logs
+from tests.diagnose.match.hang.public_logs import PublicLog
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests/diagnose/match/hang/nvidia.json"

@@ -1,4 +1,4 @@
-"""What `repros audit` says of the pins that public projects train with: `python -m tests.advise.audit.checked_pins`."""
+"""What `repros audit` reports for the pins that public projects train with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from packaging.requirements import Requirement
 from repros.advise.audit.assess import assess
 from repros.advise.audit.assessment import Assessment, Status
 from repros.advise.audit.sources import read_source
-from repros.engine.catalogue import load
 from repros.model import Kind, Repro
 
 CHECKED = Path(__file__).with_name("checked_pins.toml")

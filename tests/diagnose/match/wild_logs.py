@@ -18,7 +18,6 @@ from typing import Any
 
 from repros.diagnose.match import Candidate, Confidence, match_log
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from repros.model import Repro
 
 FOLDER = Path(__file__).with_name("wild")
@@ -216,4 +215,3 @@ def _search_rows(catalogue: Iterable[Repro]) -> Iterator[str]:
     yield from ("| failure | where | searched for | found |", "| --- | --- | --- | --- |")
     for search in read_notes()["search"]:
         yield f"| {search['id']} | {search['where']} | {search['query']} | {search['found']} |"
-

@@ -1,4 +1,4 @@
-"""Write what `repros reduce` made of scripts into `docs/own-script.md`: `python -m tests.scripts.reduce.table`."""
+"""The table of scripts that `repros reduce` made smaller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import statistics
 import textwrap
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tests.scripts.reduce.measure import SCRIPTS, read_figures
