@@ -7,14 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-GENERATORS = (
-    "tools.docs.readme",
-    "tests.advise.audit.checked_pins",
-    "tests.diagnose.match.wild_logs",
-    "tools.measure.watch_table",
-    "tools.measure.documented_table",
-    "tools.bench.scale_table",
-)
+GENERATORS = ("tools.docs.readme", "tools.measure.watch_table", "tools.bench.scale_table")
 """The generators whose parts a new script or another `current` may change, as `python -m` takes them."""
 
 

@@ -86,7 +86,7 @@ class Filter:
 )
 @click.option("--silent", is_flag=True, help="Only wrong results without an error.")
 @click.option("--verbose", "-v", is_flag=True, help="Show path, strategies, devices and stacks of each.")
-@click.option("--markdown", is_flag=True, help="Print the table of docs/failures.md.")
+@click.option("--markdown", is_flag=True, help="Print all failures as a Markdown table.")
 @json_option
 @catalogue_option
 def list_repros(

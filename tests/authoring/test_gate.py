@@ -31,7 +31,7 @@ def test_a_new_script_is_checked_and_nothing_is_left(tmp_path: Path, current_pyt
     changed = {line[3:] for line in run(checkout, "git", "status", "--short").splitlines()}
     golden = f"tests/diagnose/match/golden/{id_.lower()}"
     assert changed == {
-        *("docs/demand.md", "docs/failures.md", "docs/watch.md", "tests/diagnose/watch/measured.jsonl"),
+        "tests/diagnose/watch/measured.jsonl",
         "repros/evidence/current/ledger.toml",
         "repros/catalogue/optimizers/a_sum_is_short.py",
         *(f"repros/evidence/current/{id_}.toml", f"{golden}.toml", f"{golden}-failing-auto-hand-current.log"),

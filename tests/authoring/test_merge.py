@@ -75,7 +75,7 @@ def add_on_a_branch(folder: Path, slug: str, family: str, number: int) -> str:
     script.write_text(explain_watch(text), "utf-8")
     id_ = header.read(script).id
     run(folder, "python", "-c", MEASURE, slug)
-    assert "docs/failures.md" in run(folder, "python", "-m", "tools.pages")
+    run(folder, "python", "-m", "tools.pages")
     commit(folder, f"catalogue: add {slug}")
     return id_
 

@@ -123,7 +123,7 @@ Options:
   --silent          Only wrong results without an error.
   -v, --verbose     Show path, strategies, devices and
                     stacks of each.
-  --markdown        Print the table of docs/failures.md.
+  --markdown        Print all failures as a Markdown table.
   --json            Print JSON instead of text.
   --catalogue PATH  Script or folder of scripts to use
                     instead of the package's own catalogue

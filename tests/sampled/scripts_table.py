@@ -1,4 +1,4 @@
-"""Write what `repros try` said of reported scripts into `docs/demand.md`: `python -m tests.sampled.scripts_table`."""
+"""The table of sampled scripts from public reports, and the outcomes of `repros try`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from repros.simulated_gpus.tools.page import fill_part
-from tools.docs.generator import run_generator
-
 FILE = Path(__file__).with_name("scripts.toml")
-PAGE = Path(__file__).parents[2] / "docs/demand.md"
 
 
 class Kind(StrEnum):
@@ -149,11 +145,6 @@ def _row(name: str, scripts: Sequence[ReportedScript]) -> str:
     return f"| {name} | {' | '.join(map(str, counts))} |"
 
 
-def fill(page: str) -> str:
-    """Return the page with its part made anew."""
-    return fill_part(page, "scripts", body(*map(read_scripts, ("scripts", "long", "third"))))
-
-
-if __name__ == "__main__":
-    about = "Write what `repros try` said of reported scripts into docs/demand.md."
-    run_generator("tests.sampled.scripts_table", about, PAGE, fill)
+def table() -> str:
+    """Return what `repros try` showed of reported scripts."""
+    return body(*map(read_scripts, ("scripts", "long", "third")))

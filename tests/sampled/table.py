@@ -1,4 +1,4 @@
-"""Write how many of the sampled reports have an id into `docs/demand.md`: `python -m tests.sampled.table`."""
+"""The table of sampled public reports, and how many of them have an id."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.engine.catalogue import load
-from repros.simulated_gpus.tools.page import fill_part
 from tests.sampled.first_sample import paragraph, read_first_sample
-from tools.docs.generator import run_generator
 
 FILE = Path(__file__).with_name("reports.toml")
-PAGE = Path(__file__).parents[2] / "docs/demand.md"
 _RECENT = 2023
 
 
@@ -91,12 +88,7 @@ def _row(name: str, reports: Sequence[Report]) -> str:
     return f"| {name} | {' | '.join(map(str, counts))} |"
 
 
-def fill(page: str) -> str:
-    """Return the page with its part made anew."""
+def table() -> str:
+    """Return how many of the sampled reports have an id."""
     named = {url for repro in load() for url in repro.upstream.links}
-    return fill_part(page, "sample", f"{body(read_reports(), named)}\n{paragraph(read_first_sample())}")
-
-
-if __name__ == "__main__":
-    about = "Write how many of the sampled reports have an id into docs/demand.md."
-    run_generator("tests.sampled.table", about, PAGE, fill)
+    return f"{body(read_reports(), named)}\n{paragraph(read_first_sample())}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from repros.engine.catalogue import load
-from tests.sampled.table import PAGE, fill, read_reports
+from tests.sampled.table import read_reports
 
 
 def test_a_hundred_reports_each_drawn_once() -> None:
@@ -23,8 +23,3 @@ def test_each_answer_is_one_of_the_catalogue_and_has_a_reason() -> None:
 
 def test_only_what_can_be_shown_has_an_id() -> None:
     assert [report.url for report in read_reports() if report.id and not report.can_be_shown] == []
-
-
-def test_the_table_is_made_from_them() -> None:
-    page = PAGE.read_text("utf-8")
-    assert fill(page) == page

@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 
 from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
-from tests.sampled.scripts_table import PAGE, Answer, Kind, fill, read_scripts
+from tests.sampled.scripts_table import Answer, Kind, read_scripts
 
 ALL = (*read_scripts(), *read_scripts("long"), *read_scripts("third"))
 
@@ -53,8 +53,3 @@ def test_the_reported_exception_was_seen_of_what_was_reproduced_and_of_no_other(
     for script in ALL:
         if script.kind is Kind.EXCEPTION:
             assert (script.signature in script.seen) == (script.answer is Answer.REPRODUCED), script.url
-
-
-def test_the_table_is_made_from_them() -> None:
-    page = PAGE.read_text("utf-8")
-    assert fill(page) == page

@@ -62,14 +62,6 @@ def test_errors_are_the_documented_ones_and_devices_are_called_cuda() -> None:
         assert line["on_device"] or line["exit"]  # a process that ended at once noted nothing
 
 
-def test_the_pages_show_the_kept_results() -> None:
-    page = simulate_table.PAGE.read_text("utf-8")
-    assert documented_table.fill(page, documented_table.summary(LINES, read())) == page
-    page = simulate_table.EVERY_PROGRAM.read_text("utf-8")
-    full = documented_table.every_run(LINES, documented_table.read_reasons())
-    assert documented_table.fill(page, full) == page
-
-
 def test_a_code_block_is_found_by_its_words(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/b#1.md").write_text(POSTED.replace("\n", "  \r\n"), "utf-8")
@@ -137,3 +129,9 @@ def test_words_that_are_not_there_are_refused(tmp_path: Path) -> None:
     program = Program("one", "torch", "true", files={"train.py": "a"}, changes={"train.py": {"b": "c"}})
     with pytest.raises(ValueError, match=r"train.py does not have the words to replace: 'b'"):
         run(program, Path("python"), tmp_path)
+
+
+def test_the_page_shows_the_recorded_results() -> None:
+    page = simulate_table.EVERY_PROGRAM.read_text("utf-8")
+    full = documented_table.every_run(LINES, documented_table.read_reasons())
+    assert documented_table.fill(page, full) == page

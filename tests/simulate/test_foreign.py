@@ -39,8 +39,6 @@ def test_results_belong_to_listed_programs() -> None:
 
 
 def test_the_pages_show_the_kept_results() -> None:
-    page = simulate_table.PAGE.read_text("utf-8")
-    assert simulate_table.fill(page, simulate_table.summary(LINES)) == page
     page = simulate_table.EVERY_PROGRAM.read_text("utf-8")
     assert simulate_table.fill(page, simulate_table.every_program(LINES, CAUSES)) == page
 

@@ -1,19 +1,14 @@
-"""The table of bisected threads in `docs/usage.md`: `python -m tools.measure.bisect_threads_table`."""
+"""The table of public threads that name a release, and what a bisection found."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
 
-from repros.simulated_gpus.tools.page import fill_part
-from tools.docs.generator import run_generator
 from tools.measure.bisect_threads import read_threads
-
-PAGE = Path(__file__).parents[2] / "docs/usage.md"
 
 
 def agrees(thread: Mapping[str, Any]) -> bool:
@@ -55,10 +50,6 @@ def body(threads: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([textwrap.fill(sentence, 120), "", *rows]) + "\n"
 
 
-def fill(page: str) -> str:
-    """Return the page with its part made anew."""
-    return fill_part(page, "threads", body([thread for thread in read_threads() if "found" in thread]))
-
-
-if __name__ == "__main__":
-    run_generator("tools.measure.bisect_threads_table", __doc__ or "", PAGE, fill)
+def table() -> str:
+    """Return the sentence and the rows of all threads that were bisected."""
+    return body([thread for thread in read_threads() if "found" in thread])

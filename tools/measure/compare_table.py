@@ -1,4 +1,4 @@
-"""The generated parts of `docs/compare.md`, which `python -m tools.measure.compare_table` writes into it.
+"""The tables of what `repros compare` finds in healthy pairs and in the silent failures of the catalogue.
 
 The table of pairs comes from `tests/diagnose/compare/pairs.jsonl`, that of the catalogue's silent failures from
 `catalogue.jsonl` beside it, with what people judged in `judged.toml`.
@@ -12,13 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from repros.simulated_gpus.tools.page import fill_part
-from tools.docs.generator import run_generator
-from tools.measure import compare_pairs
 from tools.measure.compare_catalogue import KEPT
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/compare.md"
 JUDGED = ROOT / "tests/diagnose/compare/judged.toml"
 """Why failures show no difference, and of what a first difference is only a consequence."""
 
@@ -67,15 +63,3 @@ def _row(line: Mapping[str, Any], consequence: str) -> str:
     values = [value.replace("|", "\\|") for value in line["values"]]
     note = f"a consequence: {consequence}" if consequence else ""
     return f"| {_id(line)} | {line['where'].removeprefix('the ')} | {what} | {values[0]} | {values[1]} | {note} |"
-
-
-def fill(page: str) -> str:
-    """Return the page with each generated part between its marks."""
-    for name, body in {"pairs": compare_pairs.table(), "catalogue": catalogue()}.items():
-        page = fill_part(page, name, body)
-    return page
-
-
-if __name__ == "__main__":
-    about = "Write what `repros compare` says of healthy pairs and of the catalogue into docs/compare.md."
-    run_generator("tools.measure.compare_table", about, PAGE, fill)

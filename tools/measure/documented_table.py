@@ -13,14 +13,13 @@ from itertools import groupby
 from typing import Any
 
 from repros.engine import catalogue
-from repros.engine.evidence.files import read
 from repros.engine.evidence.measurement import Evidence
 from repros.simulated_gpus.tools.page import fill_part
 from tools.docs.generator import run_generator
 from tools.measure.foreign_programs.documented import KEPT
 from tools.measure.foreign_programs.place import read_kept
 from tools.measure.foreign_programs.programs import DOCUMENTED
-from tools.measure.simulate_table import EVERY_PROGRAM, PAGE
+from tools.measure.simulate_table import EVERY_PROGRAM
 
 _WIDTH = 140
 _LONGEST = 110
@@ -100,9 +99,6 @@ def _link(line: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    about = "Write what came of the founding five's own code into docs/simulate.md and tests/simulate/FOREIGN.md."
-    results = read_lines()
-    full = every_run(results, read_reasons())
-    EVERY_PROGRAM.write_text(fill(EVERY_PROGRAM.read_text("utf-8"), full), "utf-8")
-    known = read()
-    run_generator("tools.measure.documented_table", about, PAGE, lambda page: fill(page, summary(results, known)))
+    about = "Write what came of the founding five's own code into tests/simulate/FOREIGN.md."
+    full = every_run(read_lines(), read_reasons())
+    run_generator("tools.measure.documented_table", about, EVERY_PROGRAM, lambda page: fill(page, full))

@@ -19,13 +19,10 @@ from typing import Any
 
 from repros.diagnose.match.hang.dumps import find_dumps, read_dumps
 from repros.diagnose.match.hang.find import find_hang, ranks_text
-from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
-from tests.diagnose.match.hang.public_logs import PublicLog, read_public_logs
-from tools.docs.generator import run_generator
+from tests.diagnose.match.hang.public_logs import PublicLog
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/matching.md"
 KEPT = ROOT / "tests/diagnose/match/hang/nvidia.json"
 SOURCE = "https://github.com/NVIDIA/nvidia-resiliency-ext"
 FOLDER = "tests/attribution/unit/fr_traces"
@@ -122,13 +119,8 @@ def log_rows(logs: Iterable[PublicLog]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def fill_page(page: str) -> str:
-    """Return the page with its tables of dumps and logs."""
-    return fill_part(fill_part(page, "dumps", dump_rows(read_kept())), "watchdog", log_rows(read_public_logs()))
-
-
 def main() -> None:
-    """Measure the published dumps, or write the tables."""
+    """Measure the published dumps."""
     parser = argparse.ArgumentParser(prog="python -m tools.measure.flight_recorder measure")
     parser.add_argument("measure", choices=["measure"])
     parser.add_argument("folder", type=Path, help=f"{FOLDER} of a checkout of {SOURCE}")
@@ -139,9 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
-    if "measure" in sys.argv[1:2]:
-        main()
-    else:
-        run_generator("tools.measure.flight_recorder", __doc__.partition("\n")[0], PAGE, fill_page)
+    main()

@@ -18,7 +18,6 @@ from tools.measure.foreign_programs.place import read_kept
 from tools.measure.foreign_programs.simulated import KEPT
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/simulate.md"
 EVERY_PROGRAM = KEPT.with_name("FOREIGN.md")
 CAUSES = KEPT.with_name("foreign_causes.toml")
 
@@ -118,8 +117,6 @@ def fill(page: str, body: str) -> str:
 
 
 if __name__ == "__main__":
-    about = "Write what came of foreign programs on simulated GPUs into docs/simulate.md and tests/simulate/FOREIGN.md."
-    results = read_lines()
-    full = every_program(results, read_causes())
-    EVERY_PROGRAM.write_text(fill(EVERY_PROGRAM.read_text("utf-8"), full), "utf-8")
-    run_generator("tools.measure.simulate_table", about, PAGE, lambda page: fill(page, summary(results)))
+    about = "Write what came of foreign programs on simulated GPUs into tests/simulate/FOREIGN.md."
+    full = every_program(read_lines(), read_causes())
+    run_generator("tools.measure.simulate_table", about, EVERY_PROGRAM, lambda page: fill(page, full))

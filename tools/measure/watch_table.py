@@ -216,17 +216,10 @@ def cost(part: str) -> str:
     return f"Measured on {where}{busy}.\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def fill(page: str, lines: list[dict[str, Any]]) -> str:
+def fill(page: str) -> str:
     """Return the page with each generated part between its marks."""
     parts = {
         "since": since_table(),
-        "checks": "\n" + sections(),
-        "measured": table(lines),
-        "unnamed": unnamed(),
-        "loud": loud_table(lines),
-        "reported": reported(),
-        "traincheck": traincheck(),
-        "foreign": foreign(),
         "cost": cost("watch"),
         "first_nan_cost": cost("first_nan"),
     }
@@ -247,5 +240,5 @@ def read_measured() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    about = "Write the checks of the watch and what they find into docs/watch.md."
-    run_generator("tools.measure.watch_table", about, PAGE, lambda page: fill(page, read_measured()))
+    about = "Write what the watch needs and costs into docs/watch.md."
+    run_generator("tools.measure.watch_table", about, PAGE, fill)

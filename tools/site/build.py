@@ -19,10 +19,11 @@ from repros.model.errors import ReprosError
 from tools.site import commands, failure, machine, overview
 from tools.site.matcher import add_matcher
 from tools.site.plots import plots
-from tools.site.prose import Prose, highlight, highlight_styles
+from tools.site.prose import Prose, highlight, highlight_styles, is_long, table_file, table_text
 from tools.site.search import add_search
 from tools.site.simulated import refusals
 from tools.site.source import Source
+from tools.tables import TABLES
 
 _HERE = Path(__file__).parent
 
@@ -161,11 +162,17 @@ def _pages(
     """Yield each page's address, template and values; prose first, because the table of contents names its titles."""
     pages = prose_pages(source.root)
     scripts = {relpath(repro.path, source.root): f"failures/{repro.id}.html" for repro in source.catalogue}
-    prose = Prose(source.root, pages | INSTEAD | scripts, place.repository)
+    tables = {table_file(name): f"tables/{name}.html" for name in TABLES if is_long(name)}
+    prose = Prose(source.root, pages | INSTEAD | scripts | tables, place.repository)
     for file, address in pages.items():
         title, body = prose.convert(file)
         titles[address] = title
         yield address, "prose.html", {"title": title, "body": body}
+    for name in TABLES:
+        if is_long(name):
+            file, title = table_file(name), TABLES[name].title
+            title, body = prose.convert_text(f"# {title[0].upper()}{title[1:]}\n\n{table_text(name)}", file)
+            yield tables[file], "prose.html", {"title": title, "body": body}
     overviews = overview.overview(source)
     yield "index.html", "index.html", overviews
     yield "matrix.html", "matrix.html", overviews

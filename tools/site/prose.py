@@ -19,6 +19,7 @@ from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
 from tools.site.flowchart import draw
+from tools.tables import MARK, TABLES
 
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix="h")
 """Its classes begin with another letter than those of the site's own style."""
@@ -94,8 +95,11 @@ class Prose:
         self._parser.options["highlight"] = lambda code, language, _: str(highlight(code, language))
 
     def convert(self, file: str) -> tuple[str, Markup]:
-        """Return a page's title and its HTML without the title."""
-        text = (self.root / file).read_text(encoding="utf-8")
+        """Return a page's title and its HTML without the title; its tables are in it, or linked where they are long."""
+        return self.convert_text(with_tables((self.root / file).read_text(encoding="utf-8")), file)
+
+    def convert_text(self, text: str, file: str) -> tuple[str, Markup]:
+        """Return the title and the HTML of Markdown that is, or could be, a file of the checkout."""
         tokens = self._parser.parse(text)
         title, tokens = _split_title(tokens)
         _add_anchors(tokens)
@@ -127,6 +131,38 @@ class Prose:
         if wanted in self.pages:
             return relpath(self.pages[wanted], PurePosixPath(self.pages[file]).parent) + anchor
         return f"{self.repository}/blob/HEAD/{wanted}{anchor}" if self.repository else ""
+
+
+MOST_LINES = 30
+"""The longest table, in lines of Markdown, that a page shows itself; a longer one has a page of its own."""
+
+
+@cache
+def table_text(name: str) -> str:
+    """Return a table of the documentation as Markdown; making one may read all evidence."""
+    return TABLES[name].body()
+
+
+def is_long(name: str) -> bool:
+    """Return whether a table has a page of its own."""
+    return len(table_text(name).splitlines()) > MOST_LINES
+
+
+def table_file(name: str) -> str:
+    """Return the path that a table's page would have in a checkout; links in it are relative to `docs`."""
+    return f"docs/table-{name}.md"
+
+
+def with_tables(text: str) -> str:
+    """Return a page's Markdown with its tables in the place of their marks, or links to those with their own pages."""
+
+    def shown(found: re.Match[str]) -> str:
+        name, title = found["name"], found["title"]
+        if is_long(name):
+            return f"[{title[0].upper()}{title[1:]}]({table_file(name).removeprefix('docs/')})"
+        return table_text(name).strip()
+
+    return MARK.sub(shown, text)
 
 
 def _split_title(tokens: list[Token]) -> tuple[str, list[Token]]:

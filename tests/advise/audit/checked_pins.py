@@ -1,4 +1,4 @@
-"""What `repros audit` says of the pins that public projects train with: `python -m tests.advise.audit.checked_pins`."""
+"""What `repros audit` reports for the pins that public projects train with."""
 
 from __future__ import annotations
 
@@ -16,12 +16,8 @@ from packaging.requirements import Requirement
 from repros.advise.audit.assess import assess
 from repros.advise.audit.assessment import Assessment, Status
 from repros.advise.audit.sources import read_source
-from repros.engine.catalogue import load
 from repros.model import Kind, Repro
-from repros.simulated_gpus.tools.page import fill_part
-from tools.docs.generator import run_generator
 
-PAGE = Path(__file__).parents[3] / "docs/audited.md"
 CHECKED = Path(__file__).with_name("checked_pins.toml")
 _CHECKED = (Status.AFFECTED, Status.POSSIBLE, Status.UNKNOWN)
 _MOST_FREQUENT = 8
@@ -95,14 +91,14 @@ def number_of(repro: Repro) -> int:
     return int(repro.id.removeprefix("RPR-"))
 
 
-def fill_page(page: str, repros: Iterable[Repro]) -> str:
-    """Return the page with the table and its sentences made again, from the failures whose answers were checked."""
+def table(repros: Iterable[Repro]) -> str:
+    """Return the table and its sentences, from the failures whose answers were checked."""
     catalogue, projects = tuple(repro for repro in repros if number_of(repro) <= checked_to()), read_pins()
     with TemporaryDirectory() as folder:
         audits = [pins.audit(catalogue, Path(folder)) for pins in projects]
     rows = ["| Repository | Pins | Bugs | Fixed since | Others | Possible | Unknown |", "|---|---|---|---|---|---|---|"]
     rows += [_row(pins, found) for pins, found in zip(projects, audits, strict=True)]
-    return fill_part(page, "pins", "\n".join([*rows, "", *_sentences(audits)]) + "\n")
+    return "\n".join([*rows, "", *_sentences(audits)]) + "\n"
 
 
 def _row(pins: Pins, found: Sequence[Assessment]) -> str:
@@ -137,8 +133,3 @@ def _sentences(audits: Sequence[Sequence[Assessment]]) -> Iterator[str]:
     for repro, number in ordered[:_MOST_FREQUENT]:
         link = f"../repros/catalogue/{repro.family}/{repro.path.name}"
         yield f"- [{repro.id}]({link}) {repro.title}{' (silent)' if repro.silent else ''}: {number} of {len(bugs)}"
-
-
-if __name__ == "__main__":
-    about = "Write what repros audit says of public projects' pins into docs/audited.md."
-    run_generator("tests.advise.audit.checked_pins", about, PAGE, lambda page: fill_page(page, load()))

@@ -8,7 +8,7 @@ import pytest
 
 from repros.advise.audit.assessment import Status
 from repros.engine.catalogue import load
-from tests.advise.audit.checked_pins import PAGE, Pins, checked_to, fill_page, number_of, read_pins
+from tests.advise.audit.checked_pins import Pins, checked_to, number_of, read_pins
 
 pytestmark = pytest.mark.of_all_scripts
 CATALOGUE = load()
@@ -26,8 +26,3 @@ def test_each_file_is_there_once_with_a_pin_of_lightning() -> None:
     assert len({pins.name for pins in PINS}) == len(PINS) == 30
     for pins in PINS:
         assert [line for line in pins.lines if "lightning==2." in line], pins.name
-
-
-def test_the_page_has_these_answers() -> None:
-    page = PAGE.read_text("utf-8")
-    assert fill_page(page, CATALOGUE) == page

@@ -9,9 +9,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from tests.diagnose.match.wild_logs import (
-    PAGE,
     Kind,
-    fill_page,
     measure,
     not_on_top,
     read_notes,
@@ -77,8 +75,3 @@ def test_what_remains_wrong_has_a_reason() -> None:
 def test_logs_were_searched_for_wherever_there_are_none() -> None:
     searched = {search["id"] for search in read_notes()["search"]}
     assert set(without_a_log(CATALOGUE)) <= searched <= {repro.id for repro in CATALOGUE}
-
-
-def test_the_page_has_these_figures() -> None:
-    page = PAGE.read_text("utf-8")
-    assert fill_page(page, CATALOGUE) == page

@@ -18,9 +18,7 @@ from typing import Any
 
 from repros.diagnose.match import Candidate, Confidence, match_log
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from repros.model import Repro
-from tools.docs.generator import run_generator
 
 FOLDER = Path(__file__).with_name("wild")
 SECOND_READER = Path(__file__).with_name("wild_second_reader.toml")
@@ -166,8 +164,6 @@ def _share(count: tuple[int, int]) -> str:
     return f"{number} of {of}"
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "matching.md"
-_BEGIN, _END = "<!-- figures: begin (python -m tests.diagnose.match.wild_logs) -->\n", "<!-- figures: end -->"
 _ROWS = {
     "positive logs with the right id among the candidates": "anywhere",
     "positive logs with the right id first": "on_top",
@@ -178,8 +174,8 @@ _ROWS = {
 }
 
 
-def fill_page(page: str, repros: Iterable[Repro]) -> str:
-    """Return the page with the table of figures between its marks made again."""
+def table(repros: Iterable[Repro]) -> str:
+    """Return the figures, what the logs are about, and the searches, as Markdown."""
     catalogue = tuple(repros)
     halves = [measure([log for log in read_wild_logs() if log.is_counted is half], catalogue) for half in (False, True)]
     rows = ["| | half developed on | half only counted |", "| --- | --- | --- |"]
@@ -189,8 +185,7 @@ def fill_page(page: str, repros: Iterable[Repro]) -> str:
     positives = Counter(_one_of(log) for log in read_wild_logs() if log.kind is Kind.POSITIVE)
     counts = ", ".join(f"{id_} ({count})" for id_, count in positives.most_common())
     rows += ["", f"The positive logs are about {counts}.", *_remaining_rows(), *_search_rows(catalogue)]
-    head, _, rest = page.partition(_BEGIN)
-    return head + _BEGIN + "".join(f"{row}\n" for row in rows) + _END + rest.partition(_END)[2]
+    return "".join(f"{row}\n" for row in rows)
 
 
 def read_notes() -> dict[str, Any]:
@@ -220,8 +215,3 @@ def _search_rows(catalogue: Iterable[Repro]) -> Iterator[str]:
     yield from ("| failure | where | searched for | found |", "| --- | --- | --- | --- |")
     for search in read_notes()["search"]:
         yield f"| {search['id']} | {search['where']} | {search['query']} | {search['found']} |"
-
-
-if __name__ == "__main__":
-    about = "Write how the matcher does on the wild logs into docs/matching.md."
-    run_generator("tests.diagnose.match.wild_logs", about, PAGE, lambda page: fill_page(page, load()))

@@ -6,15 +6,10 @@ import pytest
 
 from repros.engine import catalogue
 from tools.measure.watch_catalogue import read_kept, runs_of
-from tools.measure.watch_table import PAGE, fill, is_named, read_elsewhere, read_measured
+from tools.measure.watch_table import is_named, read_elsewhere, read_measured
 
 pytestmark = pytest.mark.of_all_scripts
 MEASURED = read_measured()
-
-
-def test_the_page_has_the_table() -> None:
-    page = PAGE.read_text("utf-8")
-    assert fill(page, MEASURED) == page, "run: python -m tools.measure.watch_table"
 
 
 def test_every_variant_was_run() -> None:

@@ -9,14 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tools.measure.bisect_threads import FILE, TOYS, read_threads, write_threads
-from tools.measure.bisect_threads_table import PAGE, agrees, fill, says
+from tools.measure.bisect_threads_table import agrees, says
 
 THREADS = read_threads()
-
-
-def test_the_table_is_that_of_the_kept_answers() -> None:
-    page = PAGE.read_text("utf-8")
-    assert fill(page) == page, "run: python -m tools.measure.bisect_threads_table"
 
 
 def test_the_threads_are_of_several_packages_and_each_has_a_script_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""Write what `repros reduce` made of scripts into `docs/own-script.md`: `python -m tests.scripts.reduce.table`."""
+"""The table of scripts that `repros reduce` made smaller."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import statistics
 import textwrap
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from repros.simulated_gpus.tools.page import fill_part
 from tests.scripts.reduce.measure import SCRIPTS, read_figures
-from tools.docs.generator import run_generator
 
-PAGE = Path(__file__).parents[3] / "docs/own-script.md"
 _LONGEST = 70
 _LONG = 40
 
@@ -75,13 +71,8 @@ def _thread(address: str) -> str:
     return f"{owner}/{name}#{number}"
 
 
-def fill(page: str) -> str:
-    """Return the page with its part made anew."""
+def table() -> str:
+    """Return what `repros reduce` made of scripts, from the recorded figures."""
     scripts = tomllib.loads(SCRIPTS.read_text("utf-8"))
     unseen = [name for name, script in scripts.items() if script.get("unseen")]
-    return fill_part(page, "reduced", body(read_figures(), unseen))
-
-
-if __name__ == "__main__":
-    about = "Write what repros reduce made of scripts into docs/own-script.md."
-    run_generator("tests.scripts.reduce.table", about, PAGE, fill)
+    return body(read_figures(), unseen)

@@ -18,7 +18,6 @@ import pytest
 from repros.cli.main import main
 from repros.scripts.reduce.layout import count_lines
 from repros.scripts.try_ import start
-from tests.scripts.reduce import table
 from tests.scripts.reduce.measure import HERE, read_figures
 
 ROOT = Path(__file__).parents[3]
@@ -265,8 +264,3 @@ def test_the_figures_are_of_the_scripts_that_are_here() -> None:
     assert own <= {path.stem for path in (HERE / "toys").glob("*.py")}
     for name in own:
         assert read_figures()[name]["lines"][0] == count_lines((HERE / "toys" / f"{name}.py").read_text())
-
-
-def test_the_page_has_the_figures() -> None:
-    page = table.PAGE.read_text("utf-8")
-    assert table.fill(page) == page

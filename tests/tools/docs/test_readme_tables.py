@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from repros.engine import evidence
-from repros.engine.stacks import load_stacks
 from repros.model import Device, Kind, Outcome, Upstream
 from repros.model.catalogue import Catalogue
 from repros.text import failures as tables
 from tests import factories
-from tools.docs import readme
 
 CATALOGUE = Catalogue(
     (
@@ -82,27 +77,3 @@ def test_the_failures_that_most_threads_report_come_first() -> None:
         upstream=Upstream(reports=("https://example.org/1", "https://example.org/2")),
     )
     assert tables.demand_table([first, replace(second, upstream=Upstream()), third]) == DEMAND
-
-
-def marks(name: str) -> tuple[str, str]:
-    return readme._BEGIN.format(name=name), readme._END.format(name=name)
-
-
-def test_a_table_replaces_the_one_between_its_marks() -> None:
-    begin, end = marks("failures")
-    page = f"# Title\n\n{begin}\n| stale |\n{end}\n\nMore.\n"
-    assert readme.fill_tables(page, CATALOGUE) == f"# Title\n\n{begin}\n{TABLE}{end}\n\nMore.\n"
-
-
-def test_each_table_is_written_between_its_own_marks() -> None:
-    (begin, end), (first, last) = marks("failures"), marks("stacks")
-    page = f"{first}\n{last}\n# Title\n{begin}\n{end}\n"
-    measured = tables.stacks_table(CATALOGUE, [*load_stacks().values()], evidence.read())
-    assert readme.fill_tables(page, CATALOGUE) == f"{first}\n{measured}{last}\n# Title\n{begin}\n{TABLE}{end}\n"
-    assert measured.startswith("| Id | Seen on | 2023-05 | 2023-12 |")
-    assert len(measured.splitlines()) == 4
-
-
-def test_a_page_without_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected the marks"):
-        readme.fill_tables("# Title\n", CATALOGUE)
