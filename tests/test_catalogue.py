@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.check.rules import RULES, Rule, Script, find_unnamed_rivals
+from repros.authoring.check.rules import RULES, CheckedScript, Rule, find_unnamed_alternatives
 from repros.authoring.new.ids import is_provisional
 from repros.engine import header
 from repros.engine.catalogue import load
@@ -47,10 +47,10 @@ def test_ids_on_main_are_final_and_stay(branch: str) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_follows_a_rule(path: Path, rule: Rule) -> None:
-    assert list(rule(Script(read(path)))) == []
+    assert list(rule(CheckedScript(read(path)))) == []
 
 
 @pytest.mark.of_all_scripts
 def test_repros_with_the_same_message_name_each_other() -> None:
     catalogue = load()
-    assert [sentence for repro in catalogue for sentence in find_unnamed_rivals(repro, catalogue)] == []
+    assert [sentence for repro in catalogue for sentence in find_unnamed_alternatives(repro, catalogue)] == []

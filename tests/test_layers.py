@@ -170,6 +170,35 @@ def test_only_what_starts_processes_imports_inside() -> None:
     assert importers <= {"diagnose", "engine", "inside", "scripts", "simulate"}
 
 
+def test_the_product_neither_imports_nor_starts_what_only_the_checkout_has() -> None:
+    wrong = [
+        f"{relative(path)}: {name}"
+        for path in FILES.values()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in named_modules(node)
+        if re.match(r"(tools|tests)(\.|$)", name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def named_modules(node: ast.AST) -> list[str]:
+    """Return the modules that a node imports, or names in a text, as an argument of `python -m` would be."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""] if node.level == 0 else []
+    is_name = isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value
+    return [node.value] if is_name else []  # type: ignore[attr-defined] # narrowed above
+
+
+def test_an_arrow_to_the_tools_is_found() -> None:
+    source = 'import tools.site\nfrom tests import factories\nrun("-m", "tools.pages")\nread("tests/x.toml")\nx = 3'
+    nodes = ast.walk(ast.parse(source))
+    assert [name for node in nodes for name in named_modules(node)] == [
+        *("tools.site", "tests", "tools.pages", "tests/x.toml"),
+    ]
+
+
 def test_sim_imports_nothing_of_the_rest() -> None:
     sim = {module: others for module, others in graph().items() if folder(module) == "simulated_gpus"}
     outside = {other for others in sim.values() for other in others if folder(other) != "simulated_gpus"}

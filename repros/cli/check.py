@@ -10,7 +10,7 @@ from textwrap import indent
 
 import click
 
-from repros.authoring.check.check import Check, Step
+from repros.authoring.check.check import ScriptCheck, StepResult
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
@@ -34,29 +34,29 @@ from repros.text.suggest import suggest_signature
     ),
 )
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--rules", is_flag=True, help="Check the rules and the style alone: seconds, and nothing runs.")
+@click.option("--rules", is_flag=True, help="Check the rules alone, which takes seconds; no cell runs.")
 @click.option(
     "--stack",
     "stacks",
     multiple=True,
     metavar="NAME",
-    help="Measure on this stack, made if it is missing; repeatable. Default: all stacks that are ready.",
+    help="Run on this stack, installed if missing; repeatable. Default: all ready stacks.",
 )
 @click.option(
     "--bisect/--no-bisect",
     default=None,
-    help="Find the ends of the affected range by bisection, minutes each; asked on a terminal if not given.",
+    help="Bisect the ends of the affected range, minutes each. Default: ask on a terminal.",
 )
 @catalogue_option
 def check(ids: tuple[str, ...], stacks: tuple[str, ...], places: Places, *, rules: bool, bisect: bool | None) -> int:
-    """Do everything that new scripts need, and say what is left to do.
+    """Check new scripts step by step, and list what is left to do.
 
-    The rules of the catalogue are checked, and nothing runs while one is broken. Then every variant is run on the
-    stacks that are ready, and evidence is kept of what agrees; the signature of the failing run is shown, to be copied;
-    its log is captured, and must lead to this failure; the variants run under repros watch, on home and current; the
-    affected range is compared with the evidence; the ends of the range are bisected on request; the generated parts of
-    the pages are written; and once no more than a bisection is left, the tests that read scripts are run, so that
-    nox -s lint unit passes. Several scripts at once share the import of the libraries.
+    The rules of the catalogue come first, and no cell runs while one is broken. Then every variant runs on the ready
+    stacks, and evidence is kept if all cells agree. The log of a run by hand is captured, and match must find this
+    failure in it. The affected range is compared with the evidence, and its ends are bisected on request. Last are the
+    steps that the project adds as [[tool.repros.check]] in pyproject.toml.
+
+    Several scripts at once share the import of the libraries.
 
     Exit code: 0 when nothing is left to do, 1 when something is, 2 when the request is invalid.
     """
@@ -65,7 +65,7 @@ def check(ids: tuple[str, ...], stacks: tuple[str, ...], places: Places, *, rule
     chosen = [stack(name, places) for name in stacks] or [*filter(environments.ready, load_stacks(places).values())]
     try:
         with interrupt_on_signals():
-            to_do = Check(catalogue, repros, chosen, _Shown(out, bisect=bisect)).run(rules_only=rules)
+            to_do = ScriptCheck(catalogue, repros, chosen, _Shown(out, bisect=bisect)).run(rules_only=rules)
     except KeyboardInterrupt as interruption:
         return interruption_exit_code(interruption)
     return _conclude(out, repros, to_do, rules_only=rules)
@@ -84,14 +84,14 @@ class _Shown:
     def begun(self, title: str) -> None:
         show_text(self._out, f"\n{title}", "bold")
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         show_text(self._out, indent(line, "  "), "dim")
 
-    def ended(self, step: Step) -> None:
-        for sentence in step.to_do:
+    def ended(self, result: StepResult) -> None:
+        for sentence in result.to_do:
             show_text(self._out, f"  to do: {sentence}", "red")
-        if not step.to_do:
-            show_text(self._out, f"  {step.fine}", "green")
+        if not result.to_do:
+            show_text(self._out, f"  {result.fine}", "green")
 
     @contextmanager
     def cells(self, results: Path) -> Iterator[LiveReporter]:

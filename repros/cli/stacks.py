@@ -20,7 +20,7 @@ from repros.engine.matrix.changes import describe_changes
 from repros.engine.stacks import load_stacks, stack
 from repros.engine.stacks.write import check_new_name, folder_for_new
 from repros.model.errors import ReprosError
-from repros.model.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, Places, find_checkout
 from repros.model.stack import Size, Stack
 from repros.text import json_values
 from repros.text.styled import Text
@@ -88,11 +88,9 @@ def new(name: str, places: Places) -> int:
     The stack is written into the first private catalogue, or into the checkout: stacks/NAME.toml and its lock.
     Exit code: 0 when it is written, 1 when the newest stack has all newest releases, 2 when it cannot be made.
     """
-    from tools.checkout import has_checkout  # noqa: PLC0415 - the list starts faster without it
-
     known = load_stacks(places)
     folder = folder_for_new(places)
-    if folder == folder_for_new(PACKAGE) and not has_checkout([]):
+    if folder == folder_for_new(PACKAGE) and find_checkout() is None:
         raise ReprosError(
             "stacks of the installed package are not changed; name a catalogue of yours with --catalogue."
         )

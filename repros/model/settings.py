@@ -37,7 +37,7 @@ OWN_PREFIX, DEFAULT_PREFIX = "RPR", "LOCAL"
 _PREFIX = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _LARGEST = 2**20
 """Characters of a `pyproject.toml` that are read; a larger one is no project's, and a device has no end."""
-_KEYS = ("prefix", "catalogue", "audit")
+_KEYS = ("prefix", "catalogue", "audit", "check")
 _BESIDE = ("evidence", "stacks", "golden")
 """Folders in a catalogue that hold no scripts."""
 
@@ -132,7 +132,7 @@ def read_settings(folder: Path | None = None) -> Settings:
         ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
     """
     folder, variable = (folder or Path.cwd()).absolute(), os.environ.get(VARIABLE, "")
-    file, table = _find_table(folder)
+    file, table = find_table(folder)
     found = _parse_settings(file, table) if file is not None and may_decide(file, folder) else Settings()
     if not variable:
         return found
@@ -143,7 +143,7 @@ def read_settings(folder: Path | None = None) -> Settings:
 def foreign_settings(folder: Path | None = None) -> Path | None:
     """Return the file whose settings would count for a folder if it were not another user's; None if there is none."""
     folder = (folder or Path.cwd()).absolute()
-    file, _ = _find_table(folder)
+    file, _ = find_table(folder)
     return None if file is None or may_decide(file, folder) else file
 
 
@@ -160,7 +160,21 @@ def may_decide(found: Path, folder: Path) -> bool:
     return {found.stat().st_uid, found.lstat().st_uid} <= trusted
 
 
-def _find_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+def is_own_file(file: Path) -> bool:
+    """Return whether a file belongs to the current user or root, as does the link that names it.
+
+    Stricter than :func:`may_decide`, for files with commands to run.
+    """
+    return {file.stat().st_uid, file.lstat().st_uid} <= {os.geteuid(), 0}
+
+
+def find_checkout() -> Path | None:
+    """Return the root of the checkout that the package is imported from; None where it is installed from a wheel."""
+    root = _DATA.parent
+    return root if (root / "pyproject.toml").is_file() else None
+
+
+def find_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     """Return the nearest `pyproject.toml` with a table `[tool.repros]`, in a folder or above it, and the table."""
     for parent in (folder, *folder.parents):
         file = parent / "pyproject.toml"

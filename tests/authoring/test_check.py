@@ -8,12 +8,12 @@ from typing import cast
 import pytest
 
 from repros.authoring.check import check as steps
-from repros.authoring.check.check import Check, CheckObserver, Step, problems_of_runs
+from repros.authoring.check.check import CheckObserver, ScriptCheck, StepResult, problems_of_runs
+from repros.authoring.check.project_steps import ProjectStep, Ran, When
 from repros.engine.stacks import stack
 from repros.model import Cell, Device, Result, Verdict
 from repros.model.catalogue import Catalogue
 from tests import factories
-from tools import checkout
 
 
 def result(verdict: Verdict, reason: str = "") -> Result:
@@ -38,38 +38,77 @@ def test_a_home_that_was_not_chosen_is_asked_for() -> None:
     ]
 
 
-class Noting:
-    """An observer that notes how each step has ended."""
+class RecordingObserver:
+    """An observer that records the result of each step."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, Step] = {}
+        self.results: dict[str, StepResult] = {}
         self.title = ""
 
     def begun(self, title: str) -> None:
         self.title = title
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         raise AssertionError(line)
 
-    def ended(self, step: Step) -> None:
-        self.seen[self.title] = step
+    def ended(self, result: StepResult) -> None:
+        self.results[self.title] = result
+
+
+def run_check(
+    monkeypatch: pytest.MonkeyPatch,
+    configured: dict[str, tuple[When, Ran]],
+    left: str = "",
+    *,
+    rules_only: bool = False,
+) -> tuple[list[str], dict[str, StepResult]]:
+    """Run a check in which one step of the engine has something to do, and whose project configures steps."""
+    for name in ("_check_rules", "_measure", "_capture_log", "_check_range", "_bisect"):
+        monkeypatch.setattr(steps, name, lambda *_, to_do=[name] * (name == left): StepResult(to_do))
+    found = [ProjectStep(title, ("true",), when, Path(), ()) for title, (when, _) in configured.items()]
+    monkeypatch.setattr(steps, "read_steps", lambda _: found)
+    monkeypatch.setattr(ProjectStep, "run", lambda step, _: configured[step.title][1])
+    repro, observer = factories.repro(), RecordingObserver()
+    check = ScriptCheck(Catalogue((repro,)), [repro], [], cast("CheckObserver", observer))
+    return check.run(rules_only=rules_only), observer.results
 
 
 @pytest.mark.parametrize(
     ("left", "tests"),
     [
-        ("_bisect", Step([], "3 passed in 0.1s")),
-        ("_watch", Step([], "not run: they fail while something above is left")),
-        ("_check_range", Step([], "not run: they fail while something above is left")),
+        ("_bisect", "3 passed in 0.1s"),
+        ("_capture_log", "not run: it would fail while something above is left"),
+        ("_check_range", "not run: it would fail while something above is left"),
     ],
 )
-def test_the_tests_run_once_no_more_than_a_bisection_is_left(
-    left: str, tests: Step, monkeypatch: pytest.MonkeyPatch
+def test_last_steps_run_once_no_more_than_a_bisection_is_left(
+    left: str, tests: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_check_rules", "_measure", "_capture_log", "_watch", "_check_range", "_bisect"):
-        monkeypatch.setattr(steps, name, lambda *_, to_do=[name] * (name == left): Step(to_do))
-    monkeypatch.setattr(checkout, "write_documents", lambda _: ([], "up to date"))
-    monkeypatch.setattr(checkout, "run_script_tests", lambda _: checkout.Tested([], "3 passed in 0.1s"))
-    repro, observer = factories.repro(), Noting()
-    assert Check(Catalogue((repro,)), [repro], [], cast("CheckObserver", observer)).run() == [left]
-    assert observer.seen["Tests of the catalogue"] == tests
+    to_do, results = run_check(monkeypatch, {"Tests": (When.DONE, Ran([], "3 passed in 0.1s"))}, left)
+    assert to_do == [left]
+    assert results["Tests"] == StepResult([], tests)
+
+
+def test_a_configured_step_of_the_rules_stops_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = {"Style": (When.RULES, Ran(["fix the style"])), "Watch": (When.RUNS, Ran([], "3 runs"))}
+    for rules_only in (False, True):
+        to_do, results = run_check(monkeypatch, configured, rules_only=rules_only)
+        assert to_do == ["fix the style"]
+        assert [*results] == ["Rules", "Style"]
+
+
+def test_configured_steps_run_after_the_cells_and_what_they_leave_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = {
+        "Tests": (When.DONE, Ran([], "3 passed")),
+        "Watch": (When.RUNS, Ran(["explain it"])),
+        "Pages": (When.RUNS, Ran([], "up to date")),
+    }
+    to_do, results = run_check(monkeypatch, configured)
+    assert to_do == ["explain it"]
+    assert [*results][-3:] == ["Watch", "Pages", "Tests"]
+    assert results["Tests"].fine == "not run: it would fail while something above is left"
+
+
+def test_the_rules_alone_run_no_later_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = {"Tests": (When.DONE, Ran([], "3 passed")), "Watch": (When.RUNS, Ran([], "3 runs"))}
+    assert [*run_check(monkeypatch, configured, rules_only=True)[1]] == ["Rules"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.check.rules import RULES, Script, find_unnamed_rivals
+from repros.authoring.check.rules import RULES, CheckedScript, find_unnamed_alternatives
 from repros.authoring.new.template import remove_comments, write_script
 from repros.engine import header
 from repros.engine.catalogue import load
@@ -24,7 +24,7 @@ TEMPLATE = [
 
 
 def broken(path: Path) -> list[str]:
-    script = Script(header.read(path))
+    script = CheckedScript(header.read(path))
     return [sentence for rule in RULES for sentence in rule(script)]
 
 
@@ -104,6 +104,6 @@ def test_a_rival_must_be_named(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("# silent = true", "# silent = false"))
     catalogue = load([tmp_path])
     first, second = catalogue
-    assert list(find_unnamed_rivals(first, catalogue)) == [
+    assert list(find_unnamed_alternatives(first, catalogue)) == [
         f"{second.id} has the same message: after 'Fix:' add a paragraph 'Apart:' that names it and tells how"
     ]

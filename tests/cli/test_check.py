@@ -40,4 +40,15 @@ def test_several_scripts_are_named_in_each_sentence(repros: Command, here: Path)
 
 def test_rules_that_hold_end_the_short_check(repros: Command) -> None:
     code, out, _ = repros("check", "RPR-0001", "--rules")
-    assert (code, out) == (0, "\nRules\n  all 17 hold\n\nRPR-0001: no rule is broken (9 variants, 4 fail)\n")
+    assert (code, out) == (
+        0,
+        "\nRules\n  all 16 hold\n\nStyle\n  ruff finds nothing\n\nRPR-0001: no rule is broken (9 variants, 4 fail)\n",
+    )
+
+
+def test_a_wrong_value_in_the_table_of_steps_is_refused(repros: Command, here: Path) -> None:
+    repros("new", "it_breaks", "--family", "toys", "--catalogue", ".")
+    (here / "pyproject.toml").write_text("[tool.repros]\ncheck = 3\n", "utf-8")
+    code, out, err = repros("check", "it_breaks", "--catalogue", ".")
+    assert (code, out) == (2, "")
+    assert f"{here / 'pyproject.toml'}: check in [tool.repros]; expected tables" in err

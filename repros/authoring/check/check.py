@@ -1,15 +1,17 @@
-"""Everything that new scripts need before a pull request; `repros check` shows it."""
+"""The steps of `repros check`: rules, runs, log, range, and those that the project configures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from repros.authoring.check.golden import Golden, capture, golden_folder, has_golden_log
-from repros.authoring.check.rules import RULES, Script, find_unnamed_rivals
+from repros.authoring.check.project_steps import ProjectStep, When, read_steps
+from repros.authoring.check.rules import RULES, CheckedScript, find_unnamed_alternatives
 from repros.authoring.new.template import remove_comments
 from repros.diagnose.match import Confidence, match_log
 from repros.diagnose.match.log import decode_lines
@@ -26,23 +28,22 @@ from repros.model.catalogue import Catalogue
 from repros.scripts.bisect.ask import ask, choose_cell, claimed_packages
 from repros.scripts.bisect.bisection import Bisection, run_bisection
 from repros.scripts.bisect.record import keep, kept_record
-from tools import checkout
 
 RESULTS = Path(".repros/check.jsonl")
 """Results of all checks, below the working directory."""
 
 
-class Step(NamedTuple):
-    """What one step of a check found."""
+class StepResult(NamedTuple):
+    """The result of one step of a check."""
 
     to_do: Sequence[str]
-    """A sentence for each thing that is left to do."""
+    """One sentence per open task."""
     fine: str = ""
-    """What to say when nothing is."""
+    """The line to show if nothing is left to do."""
     stops: bool = False
-    """Whether the steps that follow would be wasted."""
-    fails_tests: bool = True
-    """Whether tests of the catalogue fail while something of this is left."""
+    """Whether to skip all later steps."""
+    optional: bool = False
+    """Whether a script with these open tasks counts as done for the steps at :attr:`When.DONE`."""
 
 
 class CheckObserver(Protocol):
@@ -51,98 +52,126 @@ class CheckObserver(Protocol):
     def begun(self, title: str) -> None:
         """Receive the title of the step that begins."""
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         """Receive a line of progress within a step."""
 
-    def ended(self, step: Step) -> None:
-        """Receive what the step found."""
+    def ended(self, result: StepResult) -> None:
+        """Receive the result of the step."""
 
     def cells(self, results: Path) -> AbstractContextManager[Observer]:
-        """Return the receiver of the cells' progress, for as long as they run; the results go to the file."""
+        """Return the receiver of the cells' progress while they run; the results go to the file."""
 
     def finished(self, result: Result) -> None:
         """Receive the result of a cell."""
 
     def failing(self, results: Sequence[Result]) -> None:
-        """Receive the results of the failing variant, whose signature the header states."""
+        """Receive the results of the failing variant, to compare with the signature in the header."""
 
     def wants_bisection(self, package: str) -> bool:
-        """Return whether to look for the ends of a package's range now, which takes minutes."""
+        """Return whether to bisect the ends of a package's range now, which takes minutes."""
 
     def bisected(self, bisection: Bisection) -> None:
         """Receive a bisection."""
 
 
 @dataclass
-class Check:
-    """Scripts to check, the catalogue that they are in, and the stacks to run them on."""
+class ScriptCheck:
+    """A check of scripts: the catalogue that they are in, and the stacks to run them on."""
 
     catalogue: Catalogue
     repros: Sequence[Repro]
     stacks: Sequence[Stack]
     observer: CheckObserver
     results: list[Result] = field(default_factory=list)
-    """Of the cells that the check has run."""
-    fails_tests: bool = False
-    """Whether something is left that tests of the catalogue ask for, too: these need not run, which takes a minute."""
+    """Results of the cells that this check has run."""
 
     def run(self, *, rules_only: bool = False) -> list[str]:
-        """Do all steps, or the first alone, and return what is left to do.
+        """Run all steps, or only those of the rules, and return what is left to do.
 
-        What a step finds may stop the check: a script that breaks a rule is not measured, and what is measured while a
-        cell disagrees would be measured again.
+        A step may stop the check: a script that breaks a rule is not measured, and measurements next to a cell that
+        disagrees would have to be repeated.
+
+        Raises:
+            ReprosError: a wrong value in the table of a project's steps.
         """
+        configured = read_steps(self.repros)
         names = ", ".join(stack.name for stack in self.stacks) or "no stack"
-        steps: dict[str, Callable[[Check], Step]] = {
-            "Rules": _check_rules,
-            f"Runs on {names}": _measure,
-            "Log of a run by hand": lambda check: _of_each(check, _capture_log),
-            "Runs under the watch": _watch,
-            "Affected range": _check_range,
-            "Ends of the range": lambda check: _of_each(check, _bisect)._replace(fails_tests=False),
-            "Documentation": lambda check: Step(*checkout.write_documents(check.repros)),
-            "Tests of the catalogue": _run_tests,
-        }
+        rules: list[tuple[str, Step]] = [("Rules", _check_rules), *_steps_at(When.RULES, configured)]
+        runs: list[tuple[str, Step]] = [
+            (f"Runs on {names}", _measure),
+            ("Log of a run by hand", lambda check: _for_each_repro(check, _capture_log)),
+            ("Affected range", _check_range),
+            ("Ends of the range", lambda check: _for_each_repro(check, _bisect)._replace(optional=True)),
+            *_steps_at(When.RUNS, configured),
+        ]
         to_do: list[str] = []
-        for title, do in [*steps.items()][: 1 if rules_only else None]:
-            self.observer.begun(title)
-            step = do(self)
-            self.observer.ended(step)
-            to_do += step.to_do
-            self.fails_tests |= bool(step.to_do) and step.fails_tests
-            if step.stops:
-                break
+        is_done = True
+        for title, step in rules if rules_only else rules + runs:
+            result = self._run_step(title, step)
+            to_do += result.to_do
+            is_done &= not result.to_do or result.optional
+            if result.stops:
+                return to_do
+        for title, step in [] if rules_only else _steps_at(When.DONE, configured):
+            to_do += self._run_step(title, step if is_done else _postpone).to_do
         return to_do
+
+    def _run_step(self, title: str, step: Step) -> StepResult:
+        self.observer.begun(title)
+        result = step(self)
+        self.observer.ended(result)
+        return result
 
     def has_run(self, repro: Repro) -> bool:
         """Return whether the check has run cells of a repro: its evidence was not fresh."""
         return any(result.cell.repro.id == repro.id for result in self.results)
 
-    def named(self, repro: Repro, sentence: str) -> str:
-        """Return a sentence on a repro, with its id in front where several are checked."""
+    def prefixed(self, repro: Repro, sentence: str) -> str:
+        """Return a sentence about a repro, prefixed with its id if several are checked."""
         return f"{repro.id}: {sentence}" if len(self.repros) > 1 else sentence
 
 
-def _of_each(check: Check, do: Callable[[Check, Repro], Step]) -> Step:
-    """Do a step for each repro in turn."""
-    steps = [(repro, do(check, repro)) for repro in check.repros]
-    to_do = [check.named(repro, sentence) for repro, step in steps for sentence in step.to_do]
-    return Step(to_do, "; ".join(dict.fromkeys(step.fine for _, step in steps)))
+Step = Callable[[ScriptCheck], StepResult]
 
 
-def _check_rules(check: Check) -> Step:
+def _steps_at(when: When, configured: Sequence[ProjectStep]) -> list[tuple[str, Step]]:
+    """Return the configured steps of one point of the check, with their titles."""
+    return [(step.title, partial(_run_configured, step=step)) for step in configured if step.when is when]
+
+
+def _postpone(_check: ScriptCheck) -> StepResult:
+    return StepResult([], "not run: it would fail while something above is left")
+
+
+def _run_configured(check: ScriptCheck, step: ProjectStep) -> StepResult:
+    ran = step.run([repro.id for repro in step.repros if check.has_run(repro)])
+    if ran.to_do and ran.output:
+        check.observer.report_progress(ran.output)
+    return StepResult(ran.to_do, ran.fine or "nothing to do", stops=bool(ran.to_do) and step.when is When.RULES)
+
+
+def _for_each_repro(check: ScriptCheck, step: Callable[[ScriptCheck, Repro], StepResult]) -> StepResult:
+    """Run a step for each repro in turn."""
+    results = [(repro, step(check, repro)) for repro in check.repros]
+    to_do = [check.prefixed(repro, sentence) for repro, result in results for sentence in result.to_do]
+    return StepResult(to_do, "; ".join(dict.fromkeys(result.fine for _, result in results)))
+
+
+def _check_rules(check: ScriptCheck) -> StepResult:
     to_do = []
     for repro in check.repros:
         if remove_comments(repro.path):
-            check.observer.say(check.named(repro, "the template's comments were removed from the header"))
-        script = Script(repro, check.catalogue.places)
+            check.observer.report_progress(
+                check.prefixed(repro, "the template's comments were removed from the header")
+            )
+        script = CheckedScript(repro, check.catalogue.places)
         sentences = [sentence for rule in RULES for sentence in rule(script)]
-        sentences += [*find_unnamed_rivals(repro, check.catalogue), *checkout.problems_of_style(repro)]
-        to_do += [check.named(repro, sentence) for sentence in sentences]
-    return Step(to_do, f"all {len(RULES) + 2} hold", stops=bool(to_do))
+        sentences += find_unnamed_alternatives(repro, check.catalogue)
+        to_do += [check.prefixed(repro, sentence) for sentence in sentences]
+    return StepResult(to_do, f"all {len(RULES) + 1} hold", stops=bool(to_do))
 
 
-def _measure(check: Check) -> Step:
+def _measure(check: ScriptCheck) -> StepResult:
     """Run every variant of all repros on every stack, and keep the evidence that agrees."""
     by_name = {stack.name: stack for stack in check.stacks}
     by_id = {repro.id: repro for repro in check.repros}
@@ -170,7 +199,7 @@ def _measure(check: Check) -> Step:
     number = len(check.results)
     fine = f"{number} cells agree" if number else f"the evidence of all {len(worklist.entries)} units is fresh"
     stops = any(result.verdict.disagrees for result in check.results)
-    return Step([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
+    return StepResult([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
 
 
 def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[Result]) -> Iterator[str]:
@@ -185,53 +214,46 @@ def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: 
             yield f"fix {result.cell.label}: it is {result.verdict}; its evidence is not kept"
 
 
-def _capture_log(check: Check, repro: Repro) -> Step:
+def _capture_log(check: ScriptCheck, repro: Repro) -> StepResult:
     """Capture the log of a run by hand, unless it is there and no cell has run since."""
     folder = golden_folder(repro)
     if folder is None:
-        return Step([], "not captured: there is no checkout to keep it in")
+        return StepResult([], "not captured: there is no checkout to keep it in")
     if not has_golden_log(repro):
-        return Step([], "not captured: this failure leaves no message")
+        return StepResult([], "not captured: this failure leaves no message")
     golden = Golden(repro, repro.home, folder)
     if check.has_run(repro) or not golden.log.is_file():
         if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
-            return Step([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
+            return StepResult([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
         home = stack(repro.home, check.catalogue.places)
-        capture(golden, environments.ensure(home, check.observer.say))
+        capture(golden, environments.ensure(home, check.observer.report_progress))
     return _find_failure(check, golden)
 
 
-def _find_failure(check: Check, golden: Golden) -> Step:
+def _find_failure(check: ScriptCheck, golden: Golden) -> StepResult:
     """Find the failure in its log."""
     repro = golden.repro
     found = match_log(decode_lines(golden.log.read_bytes()), check.catalogue).candidates
     certain = [candidate.repro.id for candidate in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
     ids = ", ".join(f"{candidate.repro.id} ({candidate.confidence})" for candidate in found) or "no failure"
     problem = f"{golden.log}: 'repros match' finds {ids}; expected {repro.id} alone and certain: fix match and frames"
-    return Step([] if certain else [problem], f"{golden.log.name} leads to {repro.id}")
+    return StepResult([] if certain else [problem], f"{golden.log.name} leads to {repro.id}")
 
 
-def _watch(check: Check) -> Step:
-    """Run the variants under the watch, on the stacks whose findings the documentation shows."""
-    ready = [stack.name for stack in check.stacks if environments.ready(stack)]
-    again = [repro for repro in check.repros if check.has_run(repro)]
-    return Step(*checkout.watch_runs(check.repros, again, ready, check.observer.say))
-
-
-def _check_range(check: Check) -> Step:
+def _check_range(check: ScriptCheck) -> StepResult:
     known = evidence.read(places=check.catalogue.places)
     contradictions = find_contradictions(Catalogue(tuple(check.repros)), known)
-    return Step([str(contradiction) for contradiction in contradictions], "agrees with the evidence")
+    return StepResult([str(contradiction) for contradiction in contradictions], "agrees with the evidence")
 
 
-def _bisect(check: Check, repro: Repro) -> Step:
+def _bisect(check: ScriptCheck, repro: Repro) -> StepResult:
     """Bisect every package whose range has an end, unless that was done before."""
     packages = claimed_packages(repro)
     for package in [package for package in packages if kept_record(repro, package) is None]:
         if not check.observer.wants_bisection(package):
             continue
         question = ask(choose_cell(check.catalogue, repro), package, places=check.catalogue.places)
-        bisection = run_bisection(question, question.folder, check.observer.say)
+        bisection = run_bisection(question, question.folder, check.observer.report_progress)
         if bisection.boundaries.begins is not None:
             keep(bisection)
         check.observer.bisected(bisection)
@@ -239,13 +261,4 @@ def _bisect(check: Check, repro: Repro) -> Step:
     left = [package for package in packages if kept_record(repro, package) is None]
     commands = {name: f"repros bisect {repro.id} --package {name} --keep {words}".rstrip() for name in left}
     fine = f"bisected: {', '.join(packages)}" if packages else "no end is claimed"
-    return Step([f"measure both ends of {name}: {command}" for name, command in commands.items()], fine)
-
-
-def _run_tests(check: Check) -> Step:
-    if check.fails_tests and checkout.has_checkout(check.repros):
-        return Step([], "not run: they fail while something above is left")
-    ran = checkout.run_script_tests(check.repros)
-    if ran.to_do and ran.output:
-        check.observer.say(ran.output)
-    return Step(ran.to_do, ran.fine)
+    return StepResult([f"measure both ends of {name}: {command}" for name, command in commands.items()], fine)

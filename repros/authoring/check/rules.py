@@ -55,7 +55,7 @@ _THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussi
 
 
 @dataclass(frozen=True)
-class Script:
+class CheckedScript:
     """A script that is checked."""
 
     repro: Repro
@@ -83,11 +83,11 @@ class Script:
         return ast.parse(self.source)
 
 
-Rule = Callable[[Script], Iterator[str]]
+Rule = Callable[[CheckedScript], Iterator[str]]
 """Yields a sentence for each place at which a script does not follow it."""
 
 
-def is_named_for_what_it_shows(script: Script) -> Iterator[str]:
+def is_named_for_what_it_shows(script: CheckedScript) -> Iterator[str]:
     """Check that file name and title are short, and that the folder is that of a family."""
     repro = script.repro
     if not _SLUG.fullmatch(repro.slug):
@@ -98,7 +98,7 @@ def is_named_for_what_it_shows(script: Script) -> Iterator[str]:
         yield f"shorten title to one sentence of at most {LONGEST_TITLE} characters, without the full stop"
 
 
-def has_no_placeholder(script: Script) -> Iterator[str]:
+def has_no_placeholder(script: CheckedScript) -> Iterator[str]:
     """Check that the template's texts are replaced."""
     for line, text in enumerate(script.source.splitlines(), 1):
         for placeholder in PLACEHOLDERS:
@@ -106,7 +106,7 @@ def has_no_placeholder(script: Script) -> Iterator[str]:
                 yield f"line {line}: replace the template's text {placeholder!r}"
 
 
-def links_to_threads(script: Script) -> Iterator[str]:
+def links_to_threads(script: CheckedScript) -> Iterator[str]:
     """Check that links are there, each once, and that those of the package lead to threads on GitHub."""
     upstream = script.repro.upstream
     every = [*upstream.reports, *upstream.introduced_by, *upstream.fixed_by, *upstream.unreleased_fix]
@@ -120,7 +120,7 @@ def links_to_threads(script: Script) -> Iterator[str]:
             yield f"replace {link}: expected the address of an issue, a discussion or a pull request on GitHub"
 
 
-def explains_itself(script: Script) -> Iterator[str]:
+def explains_itself(script: CheckedScript) -> Iterator[str]:
     """Check that the docstring has the paragraphs Symptom, Cause and Fix, each of a sentence or more."""
     sections = script.repro.sections
     if list(sections)[:3] != ["Symptom", "Cause", "Fix"]:
@@ -130,7 +130,7 @@ def explains_itself(script: Script) -> Iterator[str]:
             yield f"write a sentence after '{label}:' in the docstring"
 
 
-def stands_side_by_side(script: Script) -> Iterator[str]:
+def stands_side_by_side(script: CheckedScript) -> Iterator[str]:
     """Check that a fixed variant exists and differs from the failing one in a few lines."""
     fixed = script.repro.variant("fixed")
     if fixed is None or fixed.outcome is not Outcome.PASSES:
@@ -143,7 +143,7 @@ def stands_side_by_side(script: Script) -> Iterator[str]:
         yield f"change at most {MOST_CHANGED_LINES} lines from failing to fixed, not {len(changed)}; share the rest"
 
 
-def is_short(script: Script) -> Iterator[str]:
+def is_short(script: CheckedScript) -> Iterator[str]:
     """Check that the code has few lines."""
     lines = {number for number, line in enumerate(script.source.splitlines(), 1) if line.strip()}
     docstring, *code = script.tree.body
@@ -154,7 +154,7 @@ def is_short(script: Script) -> Iterator[str]:
         yield f"shorten the code below the docstring from {len(lines)} to at most {MOST_LINES} lines, besides VARIANTS"
 
 
-def quotes_the_wrong_value(script: Script) -> Iterator[str]:
+def quotes_the_wrong_value(script: CheckedScript) -> Iterator[str]:
     """Check that a silent failure is an assertion whose message quotes the value that was found."""
     if not script.repro.silent:
         return
@@ -167,21 +167,21 @@ def quotes_the_wrong_value(script: Script) -> Iterator[str]:
             yield f"match = {text!r}: quote the wrong value after 'got', such as {example}"
 
 
-def describes_variants_in_a_line(script: Script) -> Iterator[str]:
+def describes_variants_in_a_line(script: CheckedScript) -> Iterator[str]:
     """Check that a variant is described in one line without a full stop."""
     for variant in script.repro.variants:
         if "\n" in variant.about or variant.about.endswith("."):
             yield f"write about of variant {variant.name} as one line without a full stop"
 
 
-def names_where_a_claim_is_made(script: Script) -> Iterator[str]:
+def names_where_a_claim_is_made(script: CheckedScript) -> Iterator[str]:
     """Check that every solution that does not work is one that somebody documented."""
     for variant in script.repro.variants:
         if variant.claim and not variant.source:
             yield f"add source to variant {variant.name}: the address at which its claim is made"
 
 
-def has_a_home(script: Script) -> Iterator[str]:
+def has_a_home(script: CheckedScript) -> Iterator[str]:
     """Check that the home stack exists, can run the script and is affected."""
     repro, stacks = script.repro, load_stacks(script.places)
     if repro.home not in stacks:
@@ -203,7 +203,7 @@ def has_a_home(script: Script) -> Iterator[str]:
             yield f"choose another home: {condition} does not hold, since {has}"
 
 
-def names_its_dependencies(script: Script) -> Iterator[str]:
+def names_its_dependencies(script: CheckedScript) -> Iterator[str]:
     """Check that every package of the ranges is one that the script depends on."""
     repro = script.repro
     needed = (*repro.dependencies, *repro.requires, *(r for variant in repro.variants for r in variant.requires))
@@ -216,7 +216,7 @@ def names_its_dependencies(script: Script) -> Iterator[str]:
             yield f"add {name} to dependencies, or take it out of packages and affected"
 
 
-def knows_what_exists(script: Script) -> Iterator[str]:
+def knows_what_exists(script: CheckedScript) -> Iterator[str]:
     """Check that `exists` is about the packages that the failure is in: no other can be without what fails."""
     repro = script.repro
     own = own_packages(repro, repro.failing)
@@ -228,7 +228,7 @@ def knows_what_exists(script: Script) -> Iterator[str]:
             yield f"write exists = {str(condition)!r} without 'no': it names the releases that have what fails"
 
 
-def runs_bare(script: Script) -> Iterator[str]:
+def runs_bare(script: CheckedScript) -> Iterator[str]:
     """Check that the script fails as documented when it is run without arguments."""
     repro = script.repro
     mains = [node for node in script.tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
@@ -249,13 +249,13 @@ def runs_bare(script: Script) -> Iterator[str]:
         yield "end the script with: if __name__ == '__main__': main(*sys.argv[1:])"
 
 
-def states_what_differs(script: Script) -> Iterator[str]:
+def states_what_differs(script: CheckedScript) -> Iterator[str]:
     """Check that the header repeats no default, and no variant what it inherits."""
     for table, key in restated_keys(script.path):
         yield f"leave {key} out of [{table}]: the header means the same without it"
 
 
-def dispatches_every_variant(script: Script) -> Iterator[str]:
+def dispatches_every_variant(script: CheckedScript) -> Iterator[str]:
     """Check that the code mentions every variant of the header."""
     code = script.source.partition("# ///\n")[2]
     for variant in script.repro.variants:
@@ -283,7 +283,7 @@ RULES: tuple[Rule, ...] = (
 """All rules about one script alone."""
 
 
-def find_unnamed_rivals(repro: Repro, catalogue: Catalogue) -> Iterator[str]:
+def find_unnamed_alternatives(repro: Repro, catalogue: Catalogue) -> Iterator[str]:
     """Yield a sentence for each repro with the same message, if neither tells the two apart."""
     for other in catalogue:
         if other.id == repro.id or repro.silent or other.silent or not _same_message(repro, other):
