@@ -58,7 +58,7 @@ class Standstill:
         self._begun = time.monotonic()
         self._next = self._begun if is_documented(cell) and Path("/proc/self/task").is_dir() else float("inf")
         self._step: _Step | None = None
-        self._calls: list[dict[int, stacks.Stack]] = []
+        self._calls: list[dict[int, stacks.StackTrace]] = []
         """The main threads' stacks after each step in a row."""
         self.evidence: str | None = None
         """What showed the hang, once it is seen."""
@@ -130,7 +130,7 @@ def is_documented(cell: Cell) -> bool:
     return hangs and cell.processes > 1 and cell.device is not Device.CUDA
 
 
-def _call(trace: Trace, threads: list[stacks.Stack]) -> str | None:
+def _call(trace: Trace, threads: list[stacks.StackTrace]) -> str | None:
     return call_that_waits(threads, is_rank=trace.is_rank, is_finished=trace.finished is not None)
 
 

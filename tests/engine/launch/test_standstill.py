@@ -135,7 +135,7 @@ def test_a_documented_hang_ends_as_at_its_deadline(
         assert _endings(result) == _endings(late[name])
 
 
-def _endings(result: Result) -> list[tuple[str, Ending, stacks.Stack]]:
+def _endings(result: Result) -> list[tuple[str, Ending, stacks.StackTrace]]:
     assert result.observation is not None
     return [(process.name, process.ending, stacks.threads(process.stacks)[-1]) for process in result.observation.ranks]
 
