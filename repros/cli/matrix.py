@@ -29,8 +29,8 @@ from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest
 from repros.engine.results_file import read_results
 from repros.engine.stacks import load_stacks, stack
-from repros.model import Category, Device, Result, Stack, Verdict
-from repros.model.settings import Places
+from repros.model import Category, CellResult, Device, Stack, Verdict
+from repros.model.settings import CatalogueLocations
 from repros.text.matrix import format_seconds, worklist_lines
 from repros.text.table import counts_line
 from repros.text.wording import count
@@ -104,7 +104,7 @@ def matrix(
     results: Path,
     jobs: int | None,
     on: str | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     dry_run: bool,
     check: bool,
@@ -146,7 +146,7 @@ def matrix(
     return DISAGREES if trouble and code == AGREES else code
 
 
-def _chosen(names: Sequence[str], places: Places) -> list[Stack]:
+def _chosen(names: Sequence[str], places: CatalogueLocations) -> list[Stack]:
     """Return the stacks of these names, or all."""
     return [stack(name, places) for name in names] or [*load_stacks(places).values()]
 
@@ -232,7 +232,7 @@ def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
     return write
 
 
-def _report_results(out: Page, running: Iterable[Result], observer: LiveReporter) -> bool:
+def _report_results(out: Page, running: Iterable[CellResult], observer: LiveReporter) -> bool:
     """Show each result as it comes; return whether an environment could not be made."""
     broken = False
     shown = set[str]()

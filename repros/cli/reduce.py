@@ -19,7 +19,7 @@ from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.reduce.json_format import reduction_to_json
 from repros.scripts.reduce.reduction import Options, reduce_script
 from repros.scripts.reduce.text import format_reduction
@@ -89,7 +89,7 @@ def reduce(
     minutes: float,
     jobs: int | None,
     output: Path | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     force: bool,
     as_json: bool,

@@ -19,7 +19,7 @@ from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.json_format import attempts_to_json
 from repros.scripts.try_.run import Attempt, Task, attempt
 from repros.scripts.try_.sight import Status
@@ -49,7 +49,7 @@ def try_script(
     block: int | None,
     stacks: tuple[str, ...],
     wanted: tuple[Requirement, ...],
-    places: Places,
+    places: CatalogueLocations,
     *,
     no_watch: bool,
     as_json: bool,

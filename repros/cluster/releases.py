@@ -18,7 +18,7 @@ from repros.cluster.crew import Crew, Member, first_line, pending_news
 from repros.cluster.lease import run_leased
 from repros.cluster.parcel import Parcel, unpack_logs
 from repros.cluster.release_node import Probed, ReleaseNode, Task
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import Say
 from repros.engine.own_folder import new_log_folder
 from repros.model import Device
@@ -71,7 +71,7 @@ class ClusterPool:
         room = sum(map(self._room, self._able()))
         return max(1, min(room, self._jobs or room, _MOST))
 
-    def submit(self, release: Release) -> Future[ReleaseAnswer]:
+    def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
         """Begin to probe a release; :class:`repros.scripts.bisect.pool.Pool` explains it."""
         if self._runs is None:
             self._runs = new_log_folder(self._out)
@@ -92,7 +92,7 @@ class ClusterPool:
     def _room(self, member: Member) -> int:
         return jobs_for(self._question, int(member.cores), member.memory)
 
-    def _probe(self, release: Release, logs: Path) -> ReleaseAnswer:
+    def _probe(self, release: PackageRelease, logs: Path) -> ReleaseAnswer:
         """Probe a release on a node, and on another if that one is lost."""
         lost: list[str] = []
         while True:
@@ -134,7 +134,7 @@ class ClusterPool:
             self._closed.wait(_LOOK)
         raise CancelledError
 
-    def _ask(self, member: Member, release: Release) -> Probed | str:
+    def _ask(self, member: Member, release: PackageRelease) -> Probed | str:
         """Let a node probe a release, once Ray gives it a processor there, and on `cuda` its GPUs."""
         spec = self._question.spec
         gpus = min(spec.repro.processes, member.gpus) if spec.device is Device.CUDA else 0

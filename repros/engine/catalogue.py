@@ -8,10 +8,10 @@ from pathlib import Path
 from repros.engine.header import has_header, read
 from repros.model.catalogue import Catalogue
 from repros.model.repro import Repro
-from repros.model.settings import CATALOGUE, PACKAGE, Places
+from repros.model.settings import CATALOGUE, PACKAGE, CatalogueLocations
 
 
-def load(files: Iterable[Path] = (CATALOGUE,), places: Places = PACKAGE) -> Catalogue:
+def load(files: Iterable[Path] = (CATALOGUE,), places: CatalogueLocations = PACKAGE) -> Catalogue:
     """Load every repro script at or below the given files and folders, which are those in use or some of them.
 
     Of two scripts with one id the first is loaded. The other is left out and named in `clashes`, so that it does not

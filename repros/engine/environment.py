@@ -21,7 +21,7 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 @dataclass(frozen=True)
-class Where:
+class Targets:
     """The environments to run on: stacks by name, or the user's own interpreter."""
 
     stacks: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Where:
 
 @contextlib.contextmanager
 def prepare(
-    specs: Sequence[CellSpec], where: Where, say: Say, require: Sequence[Device] = ()
+    specs: Sequence[CellSpec], where: Targets, say: Say, require: Sequence[Device] = ()
 ) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
     """Make and probe every environment that the specs need; yield a function from a repro to its environments.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from repros.engine.own_folder import make_folder
-from repros.model import Process, Result, Verdict
+from repros.model import CellResult, Process, Verdict
 from repros.model.errors import ReprosError
 
 SCHEMA = 1
@@ -93,7 +93,7 @@ class RecordLine(TypedDict):
     logs: str | None
 
 
-def line(result: Result) -> RecordLine:
+def line(result: CellResult) -> RecordLine:
     """Return a result's line."""
     cell, seen = result.cell, result.observation
     environment, expectation = cell.environment, cell.expectation
@@ -139,7 +139,7 @@ def _process_record(process: Process) -> ProcessRecord:
     }
 
 
-def _named_versions(result: Result) -> dict[str, str]:
+def _named_versions(result: CellResult) -> dict[str, str]:
     """Return the installed versions of torch and of the packages that the repro names."""
     installed = result.cell.environment.versions
     names = sorted({"torch"} | result.cell.repro.named_packages)
@@ -186,7 +186,7 @@ class NotRecordedError(ReprosError):
         super().__init__(f"{path} cannot take the result of {label} ({error.strerror or error})")
 
 
-def append(path: Path, result: Result) -> None:
+def append(path: Path, result: CellResult) -> None:
     """Append one result as a whole line, even if several runners append to the same file.
 
     A line that a killed runner left incomplete is ended first, so that only that line is lost.

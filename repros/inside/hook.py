@@ -18,7 +18,7 @@ import sys
 
 from repros.inside import contract
 from repros.inside.import_hooks import when_imported
-from repros.inside.recorder import Recorder, launched_rank, redirect_output
+from repros.inside.recorder import ProcessRecorder, launched_rank, redirect_output
 from repros.inside.watchers import (
     watch_exceptions,
     watch_exits,
@@ -29,7 +29,7 @@ from repros.inside.watchers import (
 )
 
 
-def install(cell: str, role: str = "main") -> Recorder:
+def install(cell: str, role: str = "main") -> ProcessRecorder:
     """Start recording this process below the folder `cell`; return the recorder.
 
     `contract.LOG` and `contract.HOOKED` are read, and set for child processes.
@@ -40,7 +40,7 @@ def install(cell: str, role: str = "main") -> Recorder:
     """
     is_main = contract.HOOKED not in os.environ
     os.environ[contract.HOOKED] = "1"
-    recorder = Recorder(cell)
+    recorder = ProcessRecorder(cell)
     if is_main:
         recorder.begin(role, launched_rank())
     else:

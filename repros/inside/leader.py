@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from repros.inside import contract
 from repros.inside.hook import install
 from repros.inside.processes import become_subreaper, die_with_the_parent, kill, kill_children
-from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL, Recorder, redirect_output
+from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL, ProcessRecorder, redirect_output
 from repros.inside.watchers import real_exit
 
 STACKS_TIMEOUT = 0.5
@@ -70,7 +70,7 @@ def _wait_for(ranks: dict[int, int]) -> list[int]:
     return list(ranks)
 
 
-def _run_as_rank(recorder: Recorder, rank: int, request: dict[str, Any]) -> int:
+def _run_as_rank(recorder: ProcessRecorder, rank: int, request: dict[str, Any]) -> int:
     """Run the script as this rank; return the exit code."""
     die_with_the_parent()
     count = request["ranks"]

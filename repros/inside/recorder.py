@@ -21,7 +21,7 @@ RANK_GRACE = 15.0
 """Seconds that the other ranks get to end by themselves once one has failed: they must first notice its death."""
 
 
-class Recorder:
+class ProcessRecorder:
     """The open files of this process; opened anew in a forked child, which has another pid."""
 
     def __init__(self, cell: str) -> None:

@@ -19,13 +19,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
-from repros.inside.recorder import Recorder, current_rank
+from repros.inside.recorder import ProcessRecorder, current_rank
 
 real_exit = os._exit
 _real_waitpid = os.waitpid
 
 
-def watch_exceptions(recorder: ExceptionRecorder) -> None:
+def watch_exceptions(recorder: ExceptionSink) -> None:
     """Record the exception that ends this process."""
     previous = sys.excepthook
 
@@ -36,7 +36,7 @@ def watch_exceptions(recorder: ExceptionRecorder) -> None:
     sys.excepthook = excepthook
 
 
-def watch_exits(recorder: Recorder) -> None:
+def watch_exits(recorder: ProcessRecorder) -> None:
     """Record how this process and its children end."""
     asked_for: Any = None
     real_sys_exit = sys.exit
@@ -75,7 +75,7 @@ def watch_exits(recorder: Recorder) -> None:
     os.waitpid = waitpid
 
 
-def watch_interrupts(recorder: Recorder) -> None:
+def watch_interrupts(recorder: ProcessRecorder) -> None:
     """Record SIGINT before it is raised: a library may take it for a wish to end a fit early, and the script goes on.
 
     Lightning did so until 2.1. The handler stays what `signal.default_int_handler` is, which `asyncio` asks for.
@@ -92,7 +92,7 @@ def watch_interrupts(recorder: Recorder) -> None:
     signal.signal(signal.SIGINT, default_int_handler)
 
 
-def watch_sigterm(recorder: Recorder, module: Any) -> None:
+def watch_sigterm(recorder: ProcessRecorder, module: Any) -> None:
     """Record SIGTERM in a Lightning fit, which leaves the script by a SystemExit with the code 0.
 
     Args:
@@ -111,7 +111,7 @@ def watch_sigterm(recorder: Recorder, module: Any) -> None:
     original.__init__ = initialise
 
 
-def watch_process_groups(recorder: Recorder, module: Any) -> None:
+def watch_process_groups(recorder: ProcessRecorder, module: Any) -> None:
     """Record the process groups that this process joins, once `torch.distributed.distributed_c10d` is imported.
 
     A timeout that the script gives to a group is recorded, too: a wait in that group ends then.
@@ -145,7 +145,7 @@ def _after(module: Any, name: str, act: Callable[[float | None], None]) -> None:
             setattr(place, name, call)
 
 
-class ExceptionRecorder(Protocol):
+class ExceptionSink(Protocol):
     """What takes the exception that ends a process."""
 
     raised: bool
@@ -157,7 +157,7 @@ class ExceptionRecorder(Protocol):
         """Record an exception."""
 
 
-def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
+def watch_multiprocessing(recorder: ProcessRecorder, module: Any) -> None:
     """Record how processes of `multiprocessing` end, and end spawned ranks as soon as they are done."""
     watch_processes(recorder, module)
     bootstrap = module.BaseProcess._bootstrap
@@ -173,7 +173,7 @@ def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
     module.BaseProcess._bootstrap = watched_bootstrap
 
 
-def watch_processes(recorder: ExceptionRecorder, module: Any) -> None:
+def watch_processes(recorder: ExceptionSink, module: Any) -> None:
     """Record how processes of `multiprocessing` end, once `multiprocessing.process` is imported."""
     run = module.BaseProcess.run
 

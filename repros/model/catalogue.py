@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from repros.model.errors import ReprosError, UnknownNameError
 from repros.model.repro import Repro
-from repros.model.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, CatalogueLocations
 
 _ID = re.compile(r"([A-Z][A-Z0-9]*?)?[-_]?0*([0-9]+)")
 """An id's prefix and its number; a user may leave out the prefix, the hyphen and the zeros."""
@@ -22,7 +22,7 @@ class Catalogue:
     repros: tuple[Repro, ...]
     clashes: tuple[str, ...] = ()
     """A sentence for each script that was left out because another has its id."""
-    places: Places = PACKAGE
+    places: CatalogueLocations = PACKAGE
     """The catalogues that it was loaded from; evidence, stacks and golden logs are beside them."""
 
     def __iter__(self) -> Iterator[Repro]:

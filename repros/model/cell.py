@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from repros.model.affected import Overlap, evaluate
 from repros.model.environment import Environment
-from repros.model.repro import Device, Outcome, Repro, Signature, Variant
+from repros.model.repro import Device, ExpectedOutcome, Repro, Signature, Variant
 
 
 @dataclass(frozen=True)
 class Expectation:
     """What a variant is documented to do on one environment."""
 
-    outcome: Outcome
+    outcome: ExpectedOutcome
     affected: bool
     """Whether the environment's versions lie in the affected range."""
     is_fix: bool
@@ -39,11 +39,11 @@ class Cell:
     def expectation(self) -> Expectation:
         """What the header documents for the installed versions."""
         affected = evaluate(self.variant.affected, self.environment.compare) is Overlap.ALL
-        fails = affected and self.variant.outcome is Outcome.FAILS
+        fails = affected and self.variant.outcome is ExpectedOutcome.FAILS
         return Expectation(
-            outcome=Outcome.FAILS if fails else Outcome.PASSES,
+            outcome=ExpectedOutcome.FAILS if fails else ExpectedOutcome.PASSES,
             affected=affected,
-            is_fix=affected and self.variant.outcome is Outcome.PASSES,
+            is_fix=affected and self.variant.outcome is ExpectedOutcome.PASSES,
             signature=self.variant.signature,
         )
 

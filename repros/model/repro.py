@@ -29,14 +29,14 @@ class Device(StrEnum):
     """Host tensors; collectives over Gloo."""
 
 
-class Outcome(StrEnum):
+class ExpectedOutcome(StrEnum):
     """What a variant does on a stack that has the failure."""
 
     FAILS = "fails"
     PASSES = "passes"
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """What a maintainer of the library would call the failure."""
 
     BUG = "bug"
@@ -143,7 +143,7 @@ class Variant:
     """One way to run a repro."""
 
     name: str
-    outcome: Outcome
+    outcome: ExpectedOutcome
     about: str
     """One line: what this variant does."""
     strategies: tuple[str, ...]
@@ -166,7 +166,7 @@ class Variant:
     @property
     def role(self) -> Role:
         """What the variant shows to a reader."""
-        if self.outcome is Outcome.PASSES:
+        if self.outcome is ExpectedOutcome.PASSES:
             return Role.CONTRAST if self.contrast else Role.WORKS
         return Role.DOES_NOT_FIX if self.claim else Role.FAILS
 
@@ -180,7 +180,7 @@ class Repro:
     path: Path
     """The script."""
     title: str
-    kind: Kind
+    kind: FailureKind
     documented: str | None
     """The https:// address that documents the behaviour; for a bug, None."""
     upstream: Upstream

@@ -75,7 +75,7 @@ OWN = Origin()
 
 
 @dataclass(frozen=True)
-class Places:
+class CatalogueLocations:
     """The catalogues in use; without any argument, the package's own alone."""
 
     given: tuple[Path, ...] = ()
@@ -108,11 +108,11 @@ class Places:
         return Origin(folder, given[0] if given else script)
 
 
-PACKAGE = Places()
+PACKAGE = CatalogueLocations()
 """The package's own catalogue alone."""
 
 
-def find_places(given: Iterable[Path] = (), folder: Path | None = None) -> Places:
+def find_catalogues(given: Iterable[Path] = (), folder: Path | None = None) -> CatalogueLocations:
     """Return the catalogues in use.
 
     Args:
@@ -122,7 +122,7 @@ def find_places(given: Iterable[Path] = (), folder: Path | None = None) -> Place
     Raises:
         ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
     """
-    return Places(tuple(given), read_settings(folder).catalogue)
+    return CatalogueLocations(tuple(given), read_settings(folder).catalogue)
 
 
 def read_settings(folder: Path | None = None) -> Settings:

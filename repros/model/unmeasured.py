@@ -22,7 +22,7 @@ Met = Callable[[Requirement], Overlap]
 
 
 @dataclass(frozen=True)
-class Gap:
+class UnmetRequirement:
     """A requirement of a script that releases which may be installed do not meet, so that they were not measured."""
 
     requirement: Requirement
@@ -38,17 +38,17 @@ def not_measured(needed: Requirement, overlap: Overlap, releases: str) -> str:
     return f"the script needs {format_requirement(needed)}, so {some}{releases} was not measured"
 
 
-def find_gaps(repro: Repro, variant: Variant, met: Met) -> tuple[Gap, ...]:
+def find_unmet(repro: Repro, variant: Variant, met: Met) -> tuple[UnmetRequirement, ...]:
     """Return what the script needs for a variant and the releases do not meet: the widest gap of each package.
 
     Those of the packages that the failure is in are first.
     """
     own = own_packages(repro, variant)
-    found: dict[str, dict[Overlap, Gap]] = {}
+    found: dict[str, dict[Overlap, UnmetRequirement]] = {}
     for requirement in repro.needs(variant):
         name, overlap = canonicalize_name(requirement.name), met(requirement)
         if overlap in {Overlap.NONE, Overlap.SOME}:
-            found.setdefault(name, {}).setdefault(overlap, Gap(requirement, overlap, name in own))
+            found.setdefault(name, {}).setdefault(overlap, UnmetRequirement(requirement, overlap, name in own))
     widest = (by_overlap.get(Overlap.NONE) or by_overlap[Overlap.SOME] for by_overlap in found.values())
     return tuple(sorted(widest, key=lambda gap: not gap.own))
 
@@ -63,7 +63,7 @@ def existence(repro: Repro, variant: Variant) -> tuple[AnyOf, ...]:
     return repro.exists if variant.affected == repro.affected else ()
 
 
-def settle(found: Overlap, exists: Overlap, gaps: Sequence[Gap]) -> Overlap:
+def settle(found: Overlap, exists: Overlap, gaps: Sequence[UnmetRequirement]) -> Overlap:
     """Return how many of the releases that may be installed are affected, as far as this is known.
 
     Releases without what fails are free of it. Else one that was not measured is never free, and it is affected only if

@@ -89,7 +89,7 @@ class Repeats:
 
 
 @dataclass(frozen=True)
-class Result:
+class CellResult:
     """A cell, its verdict and the evidence."""
 
     cell: Cell

@@ -21,7 +21,7 @@ from repros.engine import environments
 from repros.engine.catalogue import load
 from repros.engine.environments.copies import copy
 from repros.engine.environments.processes import Processes
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import Say
 from repros.engine.probe import probe
 from repros.model import Device
@@ -69,7 +69,7 @@ def measure_bisected(say: Say) -> dict[str, Any]:
     }
 
 
-def _ask(runner: ReleaseRunner, question: Question, release: Release, runs: Path) -> dict[str, Any]:
+def _ask(runner: ReleaseRunner, question: Question, release: PackageRelease, runs: Path) -> dict[str, Any]:
     """Ask a release, with no memory of another time; return the processor seconds of each step."""
     seconds: defaultdict[str, float] = defaultdict(float)
     swap = runner._swap

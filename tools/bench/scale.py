@@ -26,7 +26,7 @@ import psutil
 
 from repros.engine import record
 from repros.engine.catalogue import load
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.engine.record import RecordLine
 from repros.engine.schedule import is_documented_hang
@@ -151,7 +151,7 @@ def measure_scale(
     ids = [repro.id for repro in load()][::every]
     everywhere = select(load(), Selection(tuple(ids), devices=(*devices, Device.CUDA)))
     specs = [spec for spec in everywhere if spec.device in devices]
-    with prepare(specs, Where((stack_name,)), _say) as environments:
+    with prepare(specs, Targets((stack_name,)), _say) as environments:
         cells = [item for item in plan(specs, environments) if isinstance(item, Cell)]
     machine.ensure_bytecode(cells[0].environment, own=True)
     hand = _measure_by_hand(cells, drawn, rounds)

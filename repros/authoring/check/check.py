@@ -21,7 +21,7 @@ from repros.engine.matrix.worklist import build_worklist
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
 from repros.engine.stacks import stack
-from repros.model import Repro, Result, Stack, Verdict
+from repros.model import CellResult, Repro, Stack, Verdict
 from repros.model.catalogue import Catalogue
 from repros.scripts.bisect.ask import ask, choose_cell, claimed_packages
 from repros.scripts.bisect.bisection import Bisection, run_bisection
@@ -60,10 +60,10 @@ class CheckObserver(Protocol):
     def cells(self, results: Path) -> AbstractContextManager[Observer]:
         """Return the receiver of the cells' progress, for as long as they run; the results go to the file."""
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: CellResult) -> None:
         """Receive the result of a cell."""
 
-    def failing(self, results: Sequence[Result]) -> None:
+    def failing(self, results: Sequence[CellResult]) -> None:
         """Receive the results of the failing variant, whose signature the header states."""
 
     def wants_bisection(self, package: str) -> bool:
@@ -81,7 +81,7 @@ class Check:
     repros: Sequence[Repro]
     stacks: Sequence[Stack]
     observer: CheckObserver
-    results: list[Result] = field(default_factory=list)
+    results: list[CellResult] = field(default_factory=list)
     """Of the cells that the check has run."""
     fails_tests: bool = False
     """Whether something is left that tests of the catalogue ask for, too: these need not run, which takes a minute."""
@@ -173,7 +173,7 @@ def _measure(check: Check) -> Step:
     return Step([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
 
 
-def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[Result]) -> Iterator[str]:
+def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[CellResult]) -> Iterator[str]:
     """Yield a sentence for each cell that does not agree, and for a home stack on which nothing was run."""
     for repro in repros:
         if repro.home not in [stack.name for stack in stacks]:

@@ -20,10 +20,10 @@ from repros.engine.difference import difference
 from repros.engine.header import restated_keys
 from repros.engine.signature import normalise
 from repros.engine.stacks import load_stacks
-from repros.model import Outcome, Repro
+from repros.model import ExpectedOutcome, Repro
 from repros.model.affected import AnyOf, Overlap, Term, packages_of
 from repros.model.catalogue import Catalogue
-from repros.model.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, CatalogueLocations
 from repros.model.unmeasured import own_packages
 
 MOST_LINES = 78
@@ -59,7 +59,7 @@ class Script:
     """A script that is checked."""
 
     repro: Repro
-    places: Places = PACKAGE
+    places: CatalogueLocations = PACKAGE
     """The catalogues in use, whose stacks can be its home."""
 
     @property
@@ -133,7 +133,7 @@ def explains_itself(script: Script) -> Iterator[str]:
 def stands_side_by_side(script: Script) -> Iterator[str]:
     """Check that a fixed variant exists and differs from the failing one in a few lines."""
     fixed = script.repro.variant("fixed")
-    if fixed is None or fixed.outcome is not Outcome.PASSES:
+    if fixed is None or fixed.outcome is not ExpectedOutcome.PASSES:
         yield "add a variant named fixed with outcome = 'passes'"
         return
     changed = [line for line in difference(script.path) if re.match(r"[+-](?![+-])", line)]

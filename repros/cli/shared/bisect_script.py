@@ -20,7 +20,7 @@ from repros.cli.shared.streams import echo_json
 from repros.engine.environments.nightlies import more_index
 from repros.engine.stacks import stack
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.bisect.pool import JOB_MEMORY
 from repros.scripts.bisect.script.bisection import run_script_bisection
 from repros.scripts.bisect.script.json_format import script_bisection_to_json
@@ -38,7 +38,7 @@ from repros.scripts.try_.text import format_warning
 def bisect_script(
     script: str | None,
     after: list[str] | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     package: str | None,
     good: str | None,

@@ -44,7 +44,7 @@ class UnresolvedError(ReprosError):
 
 
 @dataclass(frozen=True)
-class Change:
+class VersionChange:
     """A distribution of which a stack and its extension have different releases."""
 
     name: str
@@ -70,11 +70,11 @@ class ExtendedStack(Stack):
     """What is replaced or added."""
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[VersionChange, ...]:
         """How it differs from its base, first in what was asked for."""
         own, before = _versions(self.pins), _versions(self.base.pins)
         names = dict.fromkeys((*(canonicalize_name(each.name) for each in self.wanted), *sorted({*own, *before})))
-        found = (Change(name, own.get(name), before.get(name)) for name in names)
+        found = (VersionChange(name, own.get(name), before.get(name)) for name in names)
         return tuple(change for change in found if change.version != change.before)
 
 

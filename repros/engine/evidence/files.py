@@ -30,7 +30,7 @@ from repros.model import Device, Repro, Stack, Verdict
 from repros.model.cache import cache_folder
 from repros.model.cache.snapshot import files_below, remember
 from repros.model.errors import ReprosError
-from repros.model.settings import EVIDENCE, PACKAGE, Places
+from repros.model.settings import EVIDENCE, PACKAGE, CatalogueLocations
 
 _FILE = re.compile(r".+-[0-9]{4}\.toml")
 """The name of a file with the evidence of one id."""
@@ -47,7 +47,7 @@ def folder_for(repro: Repro, stack: Stack) -> Path:
     return EVIDENCE if private is None else private / "evidence"
 
 
-def read(folder: Path | None = None, places: Places = PACKAGE) -> Evidence:
+def read(folder: Path | None = None, places: CatalogueLocations = PACKAGE) -> Evidence:
     """Read all evidence below a folder; by default that of the package and that of these private catalogues.
 
     Of two measurements of one unit, which clashing ids lead to, the package's counts.

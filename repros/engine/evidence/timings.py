@@ -14,10 +14,10 @@ from repros.engine.local import Timings
 from repros.engine.schedule import Timing, is_documented_hang
 from repros.model import Cell
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 
 
-def kept_timings(places: Places, known: Mapping[Unit, Measurement] = MappingProxyType({})) -> Timings:
+def kept_timings(places: CatalogueLocations, known: Mapping[Unit, Measurement] = MappingProxyType({})) -> Timings:
     """Return how long cells took, from the evidence at these places; none of it if a file is damaged.
 
     Args:

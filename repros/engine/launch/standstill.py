@@ -32,7 +32,7 @@ import psutil
 from repros.engine.launch import containment, stacks
 from repros.engine.launch.gather import Trace, read_traces
 from repros.engine.launch.waits import call_that_waits
-from repros.model import Cell, Device, Ending, Outcome, ProcessRole
+from repros.model import Cell, Device, Ending, ExpectedOutcome, ProcessRole
 
 STEP, STEPS = 1.5, 3
 """Seconds of one step, and how many there must be in a row."""
@@ -126,7 +126,7 @@ class Standstill:
 def is_documented(cell: Cell) -> bool:
     """Return whether a hang of several ranks is what the cell's header documents, on a device that hides no work."""
     ends = cell.expectation.signature.ends
-    hangs = cell.expectation.outcome is Outcome.FAILS and ends is not None and ends.ending is Ending.TIMED_OUT
+    hangs = cell.expectation.outcome is ExpectedOutcome.FAILS and ends is not None and ends.ending is Ending.TIMED_OUT
     return hangs and cell.processes > 1 and cell.device is not Device.CUDA
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
 from repros.engine import environments
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.environments.processes import Processes
 from repros.engine.environments.use import MARKER, drop_marked
 from repros.engine.environments.uv import Say, watch_uv
@@ -55,7 +55,7 @@ class EnvironmentAhead:
 
     def _make(self) -> None:
         watch_uv.set(self._processes.watch)
-        where = Where((self._stack.name,), known={self._stack.name: self._stack})
+        where = Targets((self._stack.name,), known={self._stack.name: self._stack})
         # Probed as well, as the simulated accelerator may have to be compiled.
         with contextlib.suppress(CancelledError), prepare(self._specs, where, self._say):
             if environments.ready(self._stack):

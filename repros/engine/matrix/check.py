@@ -11,7 +11,7 @@ from repros.model import Category, Device, Verdict
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class EvidenceDisagreement:
     """A cell whose verdict differs from its evidence."""
 
     unit: Unit
@@ -31,7 +31,7 @@ class Disagreement:
         return f"{self.category}: {self.unit.cell_label(self.variant)} is {self.verdict}; {known}"
 
 
-def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[Disagreement]:
+def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[EvidenceDisagreement]:
     """Return the judged cells whose verdict differs from their evidence.
 
     A cell without evidence is compared with its own header instead, because a repro is added before it is measured.
@@ -50,5 +50,5 @@ def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[
             continue
         agrees = verdict.category is Category.AGREES if known is None else verdict is known.verdict
         if not agrees:
-            found.append(Disagreement(unit, line["variant"], verdict, known.verdict if known else None))
+            found.append(EvidenceDisagreement(unit, line["variant"], verdict, known.verdict if known else None))
     return found

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.engine.evidence import Evidence, Measurement
-from repros.model import Cell, Environment, Expectation, Outcome, Repro
+from repros.model import Cell, Environment, Expectation, ExpectedOutcome, Repro
 from repros.model.catalogue import Catalogue
 from repros.model.ranges import affected_text
 
 
 @dataclass(frozen=True)
-class Contradiction:
+class RangeContradiction:
     """A variant that did one thing on versions for which its header documents the other."""
 
     repro: Repro
@@ -35,7 +35,7 @@ class Contradiction:
         )
 
 
-def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Contradiction]:
+def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[RangeContradiction]:
     """Yield each variant whose evidence contradicts its header.
 
     Evidence of removed variants and repros is skipped. A variant that ended in another failure, or not always in the
@@ -50,8 +50,8 @@ def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Co
             cell = measured_cell(repro, name, measurement)
             if cell is None or not (variant.verdict.shows_failure or variant.verdict.ran_clean):
                 continue
-            if variant.verdict.shows_failure is not (cell.expectation.outcome is Outcome.FAILS):
-                yield Contradiction(repro, name, measurement, cell.expectation)
+            if variant.verdict.shows_failure is not (cell.expectation.outcome is ExpectedOutcome.FAILS):
+                yield RangeContradiction(repro, name, measurement, cell.expectation)
 
 
 def measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from repros.engine.evidence import Evidence
-from repros.model import Device, Outcome, Repro
+from repros.model import Device, ExpectedOutcome, Repro
 
 
 def unseen_outcomes(repros: Iterable[Repro], evidence: Evidence, bisections: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -38,7 +38,7 @@ def unseen_outcomes(repros: Iterable[Repro], evidence: Evidence, bisections: Ite
         f"{repro.id} {variant.name}: {variant.outcome}"
         for repro in repros
         for variant in repro.variants
-        if (repro.id, variant.name) not in (failed if variant.outcome is Outcome.FAILS else passed)
+        if (repro.id, variant.name) not in (failed if variant.outcome is ExpectedOutcome.FAILS else passed)
     ]
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.model.errors import ReprosError, UnknownNameError
-from repros.model.settings import PACKAGE, STACKS, Places
+from repros.model.settings import PACKAGE, STACKS, CatalogueLocations
 from repros.model.stack import Size, Stack
 
 
-def load_stacks(places: Places = PACKAGE) -> dict[str, Stack]:
+def load_stacks(places: CatalogueLocations = PACKAGE) -> dict[str, Stack]:
     """Return the stacks of the package and of these catalogues by name, oldest first.
 
     Of two with one name that of the package counts.
@@ -41,7 +41,7 @@ def is_private(stack: Stack) -> bool:
     return stack.lock.parent != STACKS
 
 
-def stack_clashes(places: Places) -> list[str]:
+def stack_clashes(places: CatalogueLocations) -> list[str]:
     """Return a sentence for each file of a private stack that is not used, because another has its name."""
     used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks(places).values()}
     files = [file for folder in places.private_folders for file in sorted((folder / "stacks").glob("*.toml"))]
@@ -52,7 +52,7 @@ def stack_clashes(places: Places) -> list[str]:
     ]
 
 
-def stack(name: str, places: Places = PACKAGE) -> Stack:
+def stack(name: str, places: CatalogueLocations = PACKAGE) -> Stack:
     """Return the stack of that name, of the package or of these catalogues.
 
     Raises:

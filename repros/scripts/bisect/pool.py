@@ -15,7 +15,7 @@ import psutil
 from repros.engine import environments
 from repros.engine.environments.copies import copy
 from repros.engine.environments.processes import Processes
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import Say, watch_uv
 from repros.engine.own_folder import new_log_folder
 from repros.engine.probe import probe
@@ -36,7 +36,7 @@ class Pool(Protocol):
     def width(self) -> int:
         """How many releases it probes side by side."""
 
-    def submit(self, release: Release) -> Future[ReleaseAnswer]:
+    def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
         """Begin to probe a release, or queue it.
 
         Raises:
@@ -95,7 +95,7 @@ class LocalPool:
         self._free: list[ReleaseRunner] = []
         self._lock = threading.Lock()
 
-    def submit(self, release: Release, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
+    def submit(self, release: PackageRelease, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
         """Begin to probe a release, on these GPUs of this machine; :class:`Pool` explains it."""
         return self._ensure_threads().submit(self._probe, release, gpus)
 
@@ -106,7 +106,7 @@ class LocalPool:
             self._threads.shutdown(cancel_futures=True)
         self._copies.close()
 
-    def log_folder(self, release: Release) -> Path:
+    def log_folder(self, release: PackageRelease) -> Path:
         """Return the folder for the logs of a release that was submitted."""
         return self._runs / str(release.version)
 
@@ -121,7 +121,7 @@ class LocalPool:
             self._threads = ThreadPoolExecutor(self.width, initializer=watch_uv.set, initargs=(watch,))
         return self._threads
 
-    def _probe(self, release: Release, gpus: tuple[str, ...]) -> ReleaseAnswer:
+    def _probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> ReleaseAnswer:
         with self._take_runner() as runner:
             found = runner.probe(release, self._memory, self.log_folder(release), gpus)
         self._processes.check()

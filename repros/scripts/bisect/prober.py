@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import Say
 from repros.scripts.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.scripts.bisect.imports import ImportMemory
@@ -121,7 +121,7 @@ class Prober:
                 return failed
         return done
 
-    def _recall(self, release: Release) -> ReleaseAnswer | None:
+    def _recall(self, release: PackageRelease) -> ReleaseAnswer | None:
         """Return the answer for a release that another bisection could not import, whatever its dependencies."""
         known = recall(self._question, release, self._memory, release.date)
         return no_answer(self._question, release, str(known)) if known else None

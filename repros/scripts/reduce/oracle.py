@@ -14,7 +14,7 @@ from typing import Self
 
 from packaging.requirements import Requirement
 
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import supervise
 from repros.engine.launch.warm import modules_of
@@ -166,7 +166,7 @@ class Oracle:
 
 @contextlib.contextmanager
 def open_oracle(
-    task: Task, where: Where, runs: Path, texts: tuple[str, ...], say: Callable[[str], None]
+    task: Task, where: Targets, runs: Path, texts: tuple[str, ...], say: Callable[[str], None]
 ) -> Iterator[Oracle]:
     """Make a stack ready for candidates of a script.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.scripts.reduce.failure import Failure
 from repros.scripts.reduce.layout import count_lines, count_tokens, lay_out
 from repros.scripts.reduce.oracle import open_oracle
@@ -35,7 +35,7 @@ class Options:
     """Candidates at the same time."""
     texts: tuple[str, ...] = ()
     """What the output must have: the failure is a wrong number, say."""
-    clean_on: Where | None = None
+    clean_on: Targets | None = None
     """One stack on which the script ends clean, and without the texts, and all candidates must."""
 
 
@@ -70,7 +70,7 @@ class Reduction:
 
 
 def reduce_script(
-    task: Task, where: Where, runs: Path, options: Options, say: Callable[[str], None] = lambda _: None
+    task: Task, where: Targets, runs: Path, options: Options, say: Callable[[str], None] = lambda _: None
 ) -> Reduction:
     """Make a script smaller while its failure stays.
 

@@ -17,7 +17,7 @@ from repros.advise.audit.assess import assess
 from repros.advise.audit.assessment import Assessment, Status
 from repros.advise.audit.sources import read_source
 from repros.engine.catalogue import load
-from repros.model import Kind, Repro
+from repros.model import FailureKind, Repro
 from repros.simulated_gpus.tools.page import fill_part
 from tools.docs.generator import run_generator
 
@@ -120,7 +120,7 @@ def _pin(line: str) -> str:
 
 
 def _bugs(found: Iterable[Assessment]) -> list[Assessment]:
-    return [one for one in found if one.status is Status.AFFECTED and one.repro.kind is Kind.BUG]
+    return [one for one in found if one.status is Status.AFFECTED and one.repro.kind is FailureKind.BUG]
 
 
 def _sentences(audits: Sequence[Sequence[Assessment]]) -> Iterator[str]:

@@ -10,14 +10,14 @@ import pytest
 from repros.engine.evidence import Evidence, Unit, VariantVerdict, files
 from repros.engine.evidence.timings import kept_timings, timings
 from repros.engine.schedule import Timing
-from repros.model import Cell, Device, End, Ending, Outcome, Signature, Verdict
+from repros.model import Cell, Device, End, Ending, ExpectedOutcome, Signature, Verdict
 from repros.model.settings import PACKAGE
 from tests import factories as make
 from tests.engine.evidence.samples import MEASUREMENT
 
 RAN = VariantVerdict(Verdict.CLEAN)
 HANG = make.variant("failing", signature=Signature(ends=End(Ending.TIMED_OUT)))
-FIXED = make.variant("fixed", Outcome.PASSES)
+FIXED = make.variant("fixed", ExpectedOutcome.PASSES)
 HANGING = make.repro("RPR-0002", variants=(HANG, replace(HANG, name="also"), FIXED))
 
 
