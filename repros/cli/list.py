@@ -13,7 +13,7 @@ from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.engine import evidence
-from repros.engine.matrix.spans import describe_stacks
+from repros.engine.evidence.status import describe_stacks
 from repros.engine.stacks import load_stacks
 from repros.model import FailureKind, Repro
 from repros.model.catalogue import Catalogue

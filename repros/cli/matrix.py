@@ -26,8 +26,7 @@ from repros.engine.matrix.measure import Store, measure
 from repros.engine.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
 from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
-from repros.engine.record import RecordLine, disagreeing, latest
-from repros.engine.results_file import read_results
+from repros.engine.record import RecordLine, disagreeing, latest, read_results
 from repros.engine.stacks import load_stacks, stack
 from repros.model import Category, CellResult, Device, Stack, Verdict
 from repros.model.settings import CatalogueLocations

@@ -27,8 +27,7 @@ from repros.engine import environments, record
 from repros.engine.environment import Targets
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
-from repros.engine.record import RecordLine
-from repros.engine.results_file import LATEST, read_results
+from repros.engine.record import LATEST, RecordLine, read_results
 from repros.engine.stacks import load_stacks
 from repros.model import Device, FailureKind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue

@@ -28,7 +28,7 @@ from repros.engine.environment import Targets
 from repros.engine.evidence.timings import kept_timings
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
-from repros.engine.results_file import LATEST, begin_results
+from repros.engine.record import LATEST, begin_results
 from repros.model import CellResult, Device, Launch
 from repros.model.settings import CatalogueLocations
 from repros.text.wording import relative_to_cwd

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from repros import inside
 from repros.engine.judge import is_machine_error
-from repros.engine.kept_probe import Found, keep_answer
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
+from repros.engine.probe_cache import Found, keep_answer
 from repros.inside import contract
 from repros.model import Device, Environment, cache
 from repros.model.errors import ReprosError

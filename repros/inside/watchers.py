@@ -25,7 +25,7 @@ real_exit = os._exit
 _real_waitpid = os.waitpid
 
 
-def watch_exceptions(recorder: ExceptionSink) -> None:
+def watch_exceptions(recorder: ExceptionRecorder) -> None:
     """Record the exception that ends this process."""
     previous = sys.excepthook
 
@@ -145,7 +145,7 @@ def _after(module: Any, name: str, act: Callable[[float | None], None]) -> None:
             setattr(place, name, call)
 
 
-class ExceptionSink(Protocol):
+class ExceptionRecorder(Protocol):
     """What takes the exception that ends a process."""
 
     raised: bool
@@ -173,7 +173,7 @@ def watch_multiprocessing(recorder: ProcessRecorder, module: Any) -> None:
     module.BaseProcess._bootstrap = watched_bootstrap
 
 
-def watch_processes(recorder: ExceptionSink, module: Any) -> None:
+def watch_processes(recorder: ExceptionRecorder, module: Any) -> None:
     """Record how processes of `multiprocessing` end, once `multiprocessing.process` is imported."""
     run = module.BaseProcess.run
 

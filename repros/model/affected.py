@@ -19,7 +19,7 @@ from enum import StrEnum
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 
 
 class Overlap(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -135,3 +136,11 @@ class Observation:
             if process.role in {ProcessRole.MAIN, ProcessRole.RANK}
             or (process.role is ProcessRole.LEADER and process.ending in _FAILURES)
         )
+
+
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
+
+
+def path_in_package(path: str) -> str:
+    """Return a file's path without the folder of installed packages, or of the standard library, that it is in."""
+    return _PACKAGES.sub("", path)

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from repros.model.affected import AnyOf, packages_of
 from repros.model.observation import Ending
-from repros.model.requirements import format_requirement, intersection
+from repros.model.packages import format_requirement, intersection
 from repros.model.settings import OWN, Origin
 
 

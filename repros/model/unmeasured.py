@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from repros.model.affected import AnyOf, Overlap, packages_of
+from repros.model.packages import format_requirement
 from repros.model.repro import Repro, Variant
-from repros.model.requirements import format_requirement
 
 Met = Callable[[Requirement], Overlap]
 """Returns how many of a package's known releases meet a requirement; all if no release of it is known."""

@@ -10,13 +10,13 @@ import pytest
 from repros.engine import record
 from repros.engine.cells import is_warm
 from repros.engine.environment import Targets, prepare
-from repros.engine.environments.bytecode import write_no_bytecode
+from repros.engine.environments.use import write_no_bytecode
 from repros.engine.launch import Servers
 from repros.engine.own_folder import new_log_folder
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.port import run_cell_with_port
-from repros.engine.results_file import begin_results
+from repros.engine.record import begin_results
 from repros.engine.stacks import load_stacks
 from repros.model import CellResult, Device, Environment, Launch
 from repros.pytest_plugin.places import places_of

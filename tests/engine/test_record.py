@@ -131,7 +131,7 @@ def test_a_line_of_a_private_catalogue_fits_the_schema_and_is_read(tmp_path: Pat
     assert [*record.read(tmp_path / "results.jsonl")] == [line]
 
 
-@pytest.mark.parametrize("schema", ["engine/record", "watch/finding"])
+@pytest.mark.parametrize("schema", ["engine/record", "diagnose/watch/finding"])
 def test_a_schema_takes_the_ids_that_a_header_may_have(schema: str) -> None:
     text = (PACKAGE / f"{schema}.schema.json").read_text(encoding="utf-8")
     assert re.findall(r'"pattern": "(.*)"', text) == [f"^{keys._ID.pattern}$"]

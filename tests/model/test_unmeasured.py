@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros.model.affected import Overlap
-from repros.model.requirements import intersection
+from repros.model.packages import intersection
 from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, own_packages, settle
 from tests import factories as make
 

@@ -15,8 +15,8 @@ from repros.diagnose.match import Confidence, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.engine import environments, evidence
 from repros.engine.evidence import Measurement
+from repros.engine.matrix.check import find_contradictions
 from repros.engine.matrix.measure import measure
-from repros.engine.matrix.ranges import find_contradictions
 from repros.engine.matrix.worklist import build_worklist
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select

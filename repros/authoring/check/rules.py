@@ -16,10 +16,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from repros.authoring.families import FAMILIES
-from repros.engine.difference import difference
 from repros.engine.header import restated_keys
 from repros.engine.signature import normalise
 from repros.engine.stacks import load_stacks
+from repros.engine.variant_diff import variant_diff
 from repros.model import ExpectedOutcome, Repro
 from repros.model.affected import AnyOf, Overlap, Term, packages_of
 from repros.model.catalogue import Catalogue
@@ -136,7 +136,7 @@ def stands_side_by_side(script: Script) -> Iterator[str]:
     if fixed is None or fixed.outcome is not ExpectedOutcome.PASSES:
         yield "add a variant named fixed with outcome = 'passes'"
         return
-    changed = [line for line in difference(script.path) if re.match(r"[+-](?![+-])", line)]
+    changed = [line for line in variant_diff(script.path) if re.match(r"[+-](?![+-])", line)]
     if not changed:
         yield "define the failing and the fixed code under these names, so that their difference can be shown"
     elif len(changed) > MOST_CHANGED_LINES:

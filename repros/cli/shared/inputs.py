@@ -69,7 +69,7 @@ def choose_interpreter(given: Path) -> Path:
     Raises:
         ReprosError: a folder that is not an environment.
     """
-    from repros.engine.environments.bytecode import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
+    from repros.engine.environments.use import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
 
     write_no_bytecode()
     return find_interpreter(given)

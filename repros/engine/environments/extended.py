@@ -19,8 +19,7 @@ from repros.engine.environments.store import ready, short_name
 from repros.engine.environments.uv import Say, UvError
 from repros.model.cache import VARIABLE, cache_folder
 from repros.model.errors import ReprosError
-from repros.model.lock import Pin
-from repros.model.stack import Stack
+from repros.model.stack import Pin, Stack
 
 _NO_OPTION = "--exclude-newer-package"
 """In the error of a uv that does not know the option, or not for a package without a limit."""

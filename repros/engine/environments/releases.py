@@ -24,8 +24,8 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from repros.engine.environments.compile import is_withdrawn
 from repros.engine.environments.pip_settings import uv_settings
-from repros.engine.environments.withdrawn import is_withdrawn
 from repros.model.errors import ReprosError
 
 _PYPI = "https://pypi.org/simple"

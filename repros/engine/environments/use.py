@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from repros.engine.environments.integrity import find_damage
-from repros.engine.environments.store import drop, place, ready
+from repros.engine.environments.store import drop, find_damage, place, ready
 from repros.engine.environments.uv import Say
 from repros.model.stack import Stack
 
@@ -96,3 +96,12 @@ def find_loss(stack: Stack, python: Path) -> str | None:
 
 def _lock_file(stack: Stack) -> Path:
     return place(stack).with_name(f"{place(stack).name}.used")
+
+
+def write_no_bytecode() -> None:
+    """Let the processes that are started from now on write no `__pycache__`, whatever the user has set.
+
+    Python would write one beside each module that it imports for the first time: into the user's environment, in which
+    nothing may change. What is compiled there already is still read.
+    """
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -22,9 +22,8 @@ from typing import Any
 
 from repros import model
 from repros.engine.evidence import ledger
-from repros.engine.evidence.measurement import Evidence, Measurement, VariantVerdict
+from repros.engine.evidence.measurement import Evidence, Measurement, Unit, VariantVerdict
 from repros.engine.evidence.toml import inline_table, quoted
-from repros.engine.evidence.unit import Unit
 from repros.engine.stacks import is_private
 from repros.model import Device, Repro, Stack, Verdict
 from repros.model.cache import cache_folder

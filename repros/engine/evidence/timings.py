@@ -8,8 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from repros.engine.evidence import files
-from repros.engine.evidence.measurement import Evidence, Measurement
-from repros.engine.evidence.unit import Unit
+from repros.engine.evidence.measurement import Evidence, Measurement, Unit
 from repros.engine.local import Timings
 from repros.engine.schedule import Timing, is_documented_hang
 from repros.model import Cell

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import takewhile
 
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.engine.matrix.ranges import measured_cell
+from repros.engine.matrix.check import measured_cell
 from repros.model import ExpectedOutcome, Repro, Verdict
 from repros.model.catalogue import Catalogue
 

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from repros.engine.header.block import HeaderBlock, HeaderError
 from repros.model import Environment
 from repros.model.errors import ReprosError
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 from repros.scripts.try_.script import Script
 
 _PACKAGES = {

@@ -13,7 +13,7 @@ from repros.engine.launch import logs
 from repros.engine.launch.stacks import threads
 from repros.engine.signature import describe, normalise
 from repros.model import CellResult, Ending, Process, ProcessRole, Raised, Verdict
-from repros.model.paths import path_in_package
+from repros.model.observation import path_in_package
 
 _INNERMOST = 3
 """Frames of an exception that belong to its signature."""

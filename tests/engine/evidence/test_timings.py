@@ -65,7 +65,7 @@ def test_another_stack_or_a_usual_cell_stands_for_what_was_not_measured() -> Non
 def test_damaged_evidence_gives_no_times_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "2023-12").mkdir()
     (tmp_path / "2023-12/ledger.toml").write_text("nothing")
-    monkeypatch.setattr(files, "FOLDER", tmp_path)
+    monkeypatch.setattr(files, "EVIDENCE", tmp_path)
     monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
     assert kept_timings(PACKAGE)(make.cell()) is None
     assert kept_timings(PACKAGE, KNOWN)(make.cell()) == Timing(1.5, 0.5)

@@ -9,7 +9,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, VariantVerdict, read
-from repros.engine.matrix.ranges import find_contradictions
+from repros.engine.matrix.check import find_contradictions
 from repros.engine.stacks import load_stacks
 from repros.model import ExpectedOutcome, Verdict
 from repros.model.catalogue import Catalogue

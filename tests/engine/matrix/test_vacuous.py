@@ -12,7 +12,7 @@ from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.engine.matrix.vacuous import unseen_outcomes, unsourced_claims
+from repros.engine.matrix.check import unseen_outcomes, unsourced_claims
 from repros.engine.stacks import load_stacks
 from repros.model import Device, ExpectedOutcome, Verdict
 from repros.model.settings import EVIDENCE
