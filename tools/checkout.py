@@ -57,7 +57,7 @@ def _run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def watch_runs(
-    repros: Sequence[Repro], again: Sequence[Repro], ready: Sequence[str], say: Callable[[str], None]
+    repros: Sequence[Repro], again: Sequence[Repro], ready: Sequence[str], report_progress: Callable[[str], None]
 ) -> Found:
     """Run the variants of scripts under the watch and keep what it finds, in `tests/diagnose/watch/measured.jsonl`.
 
@@ -65,7 +65,7 @@ def watch_runs(
         repros: the scripts; variants that were run before are not run again.
         again: those of them whose variants are.
         ready: names of the stacks that can be used.
-        say: takes a line of progress.
+        report_progress: receives a line of progress.
     """
     if not has_checkout(repros):
         return [], "not run: there is no checkout to keep the findings in"
@@ -80,7 +80,7 @@ def watch_runs(
             done = _run("tools.measure.watch_catalogue", *_SHOWN_STACKS, "--keep", "--jobs", "2", *words)
             lines += map(json.loads, done.stdout.splitlines())
             if done.returncode:
-                say(done.stderr)
+                report_progress(done.stderr)
                 return [f"fix what stops the runs under the watch: {done.stderr.strip().rpartition(chr(10))[2]}"], ""
     fine = f"findings of {len(lines)} runs are kept" if lines else "the findings of all runs are kept"
     return [*problems_of_findings(repros, lines)], fine

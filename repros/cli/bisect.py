@@ -239,8 +239,10 @@ def _answer_question(
     out = console(stderr=as_json)
     try:
         with interrupt_on_signals(), _pool_on(on) as open_pool:
-            say = partial(show_text, out)
-            bisection = run_bisection(question, question.folder, say, every=every, jobs=jobs, open_pool=open_pool)
+            report_progress = partial(show_text, out)
+            bisection = run_bisection(
+                question, question.folder, report_progress, every=every, jobs=jobs, open_pool=open_pool
+            )
     except KeyboardInterrupt as interruption:
         show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
         return interruption_exit_code(interruption)

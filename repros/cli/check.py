@@ -86,7 +86,7 @@ class _Shown:
     def begun(self, title: str) -> None:
         show_text(self._out, f"\n{title}", "bold")
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         show_text(self._out, indent(line, "  "), "dim")
 
     def ended(self, step: Step) -> None:

@@ -161,7 +161,7 @@ def run(
 def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: bool) -> int:
     """Empty the results file, or the results of an earlier run would pass for those of one that had nothing to run."""
     begin_results(results, append=append).close()
-    observer.say(why)
+    observer.report_progress(why)
     return AGREES
 
 

@@ -71,15 +71,15 @@ def try_script(
     where = choose_where(stacks, None, places, default=("current",))
     task = make_task(script, arguments, watch=not no_watch, **way)
     catalogue, err = load_catalogue(places), console(stderr=True)
-    say = partial(show_text, err)
+    report_progress = partial(show_text, err)
     with interrupt_on_signals():
-        where = extend_stacks(where, wanted, say)
+        where = extend_stacks(where, wanted, report_progress)
         running = attempt(
             task,
             catalogue,
             where,
             new_log_folder(LOGS),
-            say=say,
+            report_progress=report_progress,
             begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         seen: list[Attempt] = []

@@ -33,7 +33,7 @@ class Cluster:
         self._jobs = jobs
         self.gpus: int | None = most_gpus()
         self._observer = Observer()
-        self._crew = Crew(self._say)
+        self._crew = Crew(self._report_progress)
         self._tickets = map(str, itertools.count(1))
 
     def run(
@@ -59,7 +59,7 @@ class Cluster:
             _sites(cells.values(), where),
             Orders(options.launch, options.repeat, options.keep_environments),
             jobs=self._jobs,
-            say=observer.say,
+            report_progress=observer.report_progress,
             started=lambda job: observer.started(cells[job.number]),
         )
         try:
@@ -74,8 +74,8 @@ class Cluster:
         """End everything on every node."""
         self._crew.close()
 
-    def _say(self, line: str) -> None:
-        self._observer.say(line)
+    def _report_progress(self, line: str) -> None:
+        self._observer.report_progress(line)
 
     def _environments(self, specs: Sequence[CellSpec], where: Targets) -> Callable[[Repro], Sequence[Environment]]:
         """Return the environments of each repro: a stack's as its lock describes it, the user's own as a node does."""

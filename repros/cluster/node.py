@@ -151,7 +151,7 @@ class Node:
         """Return what is in the environment of an interpreter of this node, or why there is none."""
         receive_interrupts()
         try:
-            return replace(probe(python, say=self._lines.put), platform=platform.platform())
+            return replace(probe(python, report_progress=self._lines.put), platform=platform.platform())
         except ProbeError as error:
             return str(error)
 

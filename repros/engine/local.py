@@ -32,7 +32,7 @@ def run_cells(
     timings: Timings = lambda _: None,
     share_gpus: bool = False,
     started: Callable[[Cell], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
+    report_progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CellResult]:
     """Run and judge cells side by side; yield each result as soon as it is known.
 
@@ -48,7 +48,7 @@ def run_cells(
         timings: from earlier runs, by which the longest cells start first.
         share_gpus: whether cells may run side by side on one GPU.
         started: called from the worker threads when a cell starts.
-        say: receives lines of progress, from the same threads.
+        report_progress: receives lines of progress, from the same threads.
     """
     stop = threading.Event()
 
@@ -58,7 +58,10 @@ def run_cells(
         return run_cell_with_port(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
 
     schedule = Schedule(*plan_slots(cells, timings, launch), jobs=jobs, share_gpus=share_gpus)
-    with Servers(runs / "servers", say) as servers, ThreadPoolExecutor(max_workers=max(1, len(cells))) as pool:
+    with (
+        Servers(runs / "servers", report_progress) as servers,
+        ThreadPoolExecutor(max_workers=max(1, len(cells))) as pool,
+    ):
         slots = _Slots(cells, schedule, pool, run)
         pending = slots.results
         yielded: set[Future[CellResult]] = set()

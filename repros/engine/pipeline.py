@@ -57,8 +57,8 @@ class _Here:
         stacks = [] if keep is None else {s.name: s for e in specs for s in where.stacks_of(e.repro)}
         with contextlib.ExitStack() as held:
             for name in stacks:
-                held.enter_context(drop_afterwards(where.known[name], observer.say, keep=keep is True))
-            environments = held.enter_context(prepare(specs, where, observer.say, options.require))
+                held.enter_context(drop_afterwards(where.known[name], observer.report_progress, keep=keep is True))
+            environments = held.enter_context(prepare(specs, where, observer.report_progress, options.require))
             cells = plan(specs, environments, options.require)
             observer.planned(cells)
             results = run_cells(
@@ -70,7 +70,7 @@ class _Here:
                 timings=options.timings,
                 share_gpus=options.share_gpus,
                 started=observer.started,
-                say=observer.say,
+                report_progress=observer.report_progress,
             )
             yield from (without_loss(result, where.known) for result in results)
 
@@ -107,7 +107,7 @@ class Observer:
     `started` and `say` may be called from the threads that run the cells, the others only from the caller's thread.
     """
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         """Receive a line of progress that is not about a cell, such as an environment being made."""
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:

@@ -48,7 +48,7 @@ class Noting:
     def begun(self, title: str) -> None:
         self.title = title
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         raise AssertionError(line)
 
     def ended(self, step: Step) -> None:

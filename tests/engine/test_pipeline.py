@@ -30,7 +30,7 @@ class RecordingObserver(Observer):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         self.calls.append(line)
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
@@ -53,12 +53,16 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Let every stack be this interpreter; return the names of the probed environments, and whether with `sim`."""
     probed: list[tuple[str, bool]] = []
 
-    def probe(python: Path, name: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
+    def probe(
+        python: Path, name: str | None = None, *, sim: bool = True, report_progress: object = None
+    ) -> Environment:
         probed.append((name or str(python), sim))
         return environment(name or str(python), python=Path(sys.executable))
 
     monkeypatch.setattr(
-        environments, "ensure", lambda wanted, say: say(f"making {wanted.name}") or Path(sys.executable)
+        environments,
+        "ensure",
+        lambda wanted, report_progress: report_progress(f"making {wanted.name}") or Path(sys.executable),
     )
     monkeypatch.setattr(engine_environment, "probe", probe)
     return probed
@@ -124,7 +128,7 @@ def test_a_required_device_is_looked_for_even_if_no_cell_needs_it(
 def test_a_stack_that_cannot_be_made_is_a_result(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ensure(wanted: object, say: object) -> Path:
+    def ensure(wanted: object, report_progress: object) -> Path:
         raise environments.EnvironmentFailedError(stack("current"), "no network")
 
     monkeypatch.setattr(environments, "ensure", ensure)

@@ -227,8 +227,8 @@ def test_a_real_torch_is_imported_once_and_its_simulated_gpus_are_looked_for(
 ) -> None:
     first = probe(current_python, "current")
     said: list[str] = []
-    assert probe(current_python, "current", say=said.append) == first
+    assert probe(current_python, "current", report_progress=said.append) == first
     assert said == []
     monkeypatch.setattr(Path, "exists", lambda _: False)  # as if what was compiled were removed
-    assert probe(current_python, "current", say=said.append) == first
+    assert probe(current_python, "current", report_progress=said.append) == first
     assert len(said) == 1

@@ -51,7 +51,7 @@ class CheckObserver(Protocol):
     def begun(self, title: str) -> None:
         """Receive the title of the step that begins."""
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         """Receive a line of progress within a step."""
 
     def ended(self, step: Step) -> None:
@@ -134,7 +134,7 @@ def _check_rules(check: Check) -> Step:
     to_do = []
     for repro in check.repros:
         if remove_comments(repro.path):
-            check.observer.say(check.named(repro, "the template's comments were removed from the header"))
+            check.observer.report_progress(check.named(repro, "the template's comments were removed from the header"))
         script = Script(repro, check.catalogue.places)
         sentences = [sentence for rule in RULES for sentence in rule(script)]
         sentences += [*find_unnamed_rivals(repro, check.catalogue), *checkout.problems_of_style(repro)]
@@ -197,7 +197,7 @@ def _capture_log(check: Check, repro: Repro) -> Step:
         if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
             return Step([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
         home = stack(repro.home, check.catalogue.places)
-        capture(golden, environments.ensure(home, check.observer.say))
+        capture(golden, environments.ensure(home, check.observer.report_progress))
     return _find_failure(check, golden)
 
 
@@ -215,7 +215,7 @@ def _watch(check: Check) -> Step:
     """Run the variants under the watch, on the stacks whose findings the documentation shows."""
     ready = [stack.name for stack in check.stacks if environments.ready(stack)]
     again = [repro for repro in check.repros if check.has_run(repro)]
-    return Step(*checkout.watch_runs(check.repros, again, ready, check.observer.say))
+    return Step(*checkout.watch_runs(check.repros, again, ready, check.observer.report_progress))
 
 
 def _check_range(check: Check) -> Step:
@@ -231,7 +231,7 @@ def _bisect(check: Check, repro: Repro) -> Step:
         if not check.observer.wants_bisection(package):
             continue
         question = ask(choose_cell(check.catalogue, repro), package, places=check.catalogue.places)
-        bisection = run_bisection(question, question.folder, check.observer.say)
+        bisection = run_bisection(question, question.folder, check.observer.report_progress)
         if bisection.boundaries.begins is not None:
             keep(bisection)
         check.observer.bisected(bisection)
@@ -247,5 +247,5 @@ def _run_tests(check: Check) -> Step:
         return Step([], "not run: they fail while something above is left")
     ran = checkout.run_script_tests(check.repros)
     if ran.to_do and ran.output:
-        check.observer.say(ran.output)
+        check.observer.report_progress(ran.output)
     return Step(ran.to_do, ran.fine)

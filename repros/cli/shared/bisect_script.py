@@ -109,8 +109,8 @@ def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) 
         show_text(err, line, "dim")
     try:
         with interrupt_on_signals():
-            say = partial(show_text, err)
-            found = run_script_bisection(question, question.folder, say, every=every, jobs=jobs)
+            report_progress = partial(show_text, err)
+            found = run_script_bisection(question, question.folder, report_progress, every=every, jobs=jobs)
     except KeyboardInterrupt as interruption:
         show_text(err, "interrupted; the answers so far are kept for the next time", "yellow")
         return interruption_exit_code(interruption)

@@ -65,7 +65,7 @@ class LiveReporter(Observer):
         if self._held is not None:
             self._held.close()
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         """Show a line of progress that does not belong to a cell."""
         if not self._quiet:
             show_text(self._out, line, "dim")

@@ -172,7 +172,7 @@ def try_on(task: Task, stacks: tuple[str, ...], places: CatalogueLocations) -> l
             (),
             where,
             new_log_folder(LOGS),
-            say=lambda line: show_text(err, line, "dim"),
+            report_progress=lambda line: show_text(err, line, "dim"),
             begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         for each in running:

@@ -13,7 +13,7 @@ from repros.cli.shared.inputs import choose_interpreter
 from repros.cli.shared.options import F
 from repros.engine.environment import Targets
 from repros.engine.environments.extended import extend
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.engine.plan import HOME
 from repros.engine.stacks import load_stacks, pick
 from repros.model.errors import ReprosError
@@ -67,7 +67,7 @@ with_option = requirement_option(
 """Add `--with`."""
 
 
-def extend_stacks(where: Targets, wanted: Sequence[Requirement], say: Say) -> Targets:
+def extend_stacks(where: Targets, wanted: Sequence[Requirement], report_progress: ReportProgress) -> Targets:
     """Return where to run if packages are replaced or added on each stack; nothing is installed yet.
 
     Raises:
@@ -76,6 +76,6 @@ def extend_stacks(where: Targets, wanted: Sequence[Requirement], say: Say) -> Ta
     """
     if not wanted:
         return where
-    stacks = [extend(pick(where.known, name), wanted, say) for name in where.stacks]
+    stacks = [extend(pick(where.known, name), wanted, report_progress) for name in where.stacks]
     known = {**where.known, **{stack.name: stack for stack in stacks}}
     return replace(where, stacks=tuple(stack.name for stack in stacks), known=known)

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from repros.engine.environments.compile import compile_requirements, exchange, own_folder, released_together
 from repros.engine.environments.resolve import BUILDS_OF_THEIR_OWN, portable
 from repros.engine.environments.store import ready, short_name
-from repros.engine.environments.uv import Say, UvError
+from repros.engine.environments.uv import ReportProgress, UvError
 from repros.model.cache import VARIABLE, cache_folder
 from repros.model.errors import ReprosError
 from repros.model.stack import Pin, Stack
@@ -77,7 +77,7 @@ class ExtendedStack(Stack):
         return tuple(change for change in found if change.version != change.before)
 
 
-def extend(stack: Stack, wanted: Iterable[Requirement], say: Say) -> Stack:
+def extend(stack: Stack, wanted: Iterable[Requirement], report_progress: ReportProgress) -> Stack:
     """Return a stack with packages replaced or added; the stack itself if it has them already.
 
     What is resolved is kept, so that the next time needs no index. Nothing is installed.
@@ -85,7 +85,7 @@ def extend(stack: Stack, wanted: Iterable[Requirement], say: Say) -> Stack:
     Args:
         stack: the stack.
         wanted: the packages: any release, or those of a range, of which the stack's own stays if it is one of them.
-        say: receives what it has instead of the stack's versions, unless its environment is there already.
+        report_progress: receives what it has instead of the stack's versions, unless its environment is there already.
 
     Raises:
         UnresolvedError: they do not work with the stack, or no index answers.
@@ -95,10 +95,10 @@ def extend(stack: Stack, wanted: Iterable[Requirement], say: Say) -> Stack:
     if not extended.lock.exists():
         _write(extended.lock, _resolve(extended))
     if not extended.changes:
-        say(f"{stack.name} has {', '.join(str(each) for each in extended.wanted)} already")
+        report_progress(f"{stack.name} has {', '.join(str(each) for each in extended.wanted)} already")
         return stack
     if not ready(extended):
-        say(f"{extended.name} is to be made: {', '.join(map(str, extended.changes))}")
+        report_progress(f"{extended.name} is to be made: {', '.join(map(str, extended.changes))}")
     return extended
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from repros.engine.environments.store import drop, find_damage, place, ready
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.model.stack import Stack
 
 MARKER = ".repros-made-for-the-matrix"
@@ -58,7 +58,7 @@ def _lock_alone(file: BinaryIO) -> bool:
 
 
 @contextlib.contextmanager
-def drop_afterwards(stack: Stack, say: Say, *, keep: bool) -> Iterator[None]:
+def drop_afterwards(stack: Stack, report_progress: ReportProgress, *, keep: bool) -> Iterator[None]:
     """Mark an environment that the block makes, and drop it at the end unless it is to be kept.
 
     An environment kept by an earlier run still has the marker; the next run that does not keep it drops it.
@@ -69,17 +69,17 @@ def drop_afterwards(stack: Stack, say: Say, *, keep: bool) -> Iterator[None]:
     finally:
         if ready(stack) and not was_ready:
             (place(stack) / MARKER).touch()
-        drop_marked(stack, say, keep=keep)
+        drop_marked(stack, report_progress, keep=keep)
 
 
-def drop_marked(stack: Stack, say: Say, *, keep: bool) -> None:
+def drop_marked(stack: Stack, report_progress: ReportProgress, *, keep: bool) -> None:
     """Drop the environment of a stack if a run has made it, this one or one with `keep`, and say so."""
     if keep or not (place(stack) / MARKER).exists():
         return
     if drop_unless_held(stack):
-        say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
+        report_progress(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
     else:
-        say(f"kept the environment of stack {stack.name}, which another process uses")
+        report_progress(f"kept the environment of stack {stack.name}, which another process uses")
 
 
 def find_loss(stack: Stack, python: Path) -> str | None:

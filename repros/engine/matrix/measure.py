@@ -72,7 +72,7 @@ def measure(
     work = [(stack, entries) for stack, entries in work if entries]
     specs = {stack.name: [spec for entry in entries for spec in entry.specs] for stack, entries in work}
     keep = options.keep_environments is not False
-    ahead = [EnvironmentAhead(stack, specs[stack.name], observer.say, keep=keep) for stack, _ in work]
+    ahead = [EnvironmentAhead(stack, specs[stack.name], observer.report_progress, keep=keep) for stack, _ in work]
     try:
         for number, (stack, entries) in enumerate(work):
             ahead[number].wait()

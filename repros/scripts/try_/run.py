@@ -84,7 +84,7 @@ def attempt(
     catalogue: Iterable[Repro],
     where: Targets,
     runs: Path,
-    say: Callable[[str], None] = lambda _: None,
+    report_progress: Callable[[str], None] = lambda _: None,
     begins: Callable[[], None] = lambda: None,
 ) -> Iterator[Attempt]:
     """Run a script on each stack and yield what was seen as soon as it is known.
@@ -96,7 +96,7 @@ def attempt(
         catalogue: the documented failures.
         where: the stacks.
         runs: folder for the logs.
-        say: receives lines of progress.
+        report_progress: receives lines of progress.
         begins: called before the script runs for the first time.
 
     Raises:
@@ -104,7 +104,7 @@ def attempt(
     """
     has_begun = False
     spec = as_spec(task.script.name, task.needs, task.options, task.limits)
-    with prepare([spec], where, say) as environments:
+    with prepare([spec], where, report_progress) as environments:
         for item in plan([spec], environments):
             cell, why = place(task, item)
             extended = _extended(where, cell)
@@ -114,7 +114,7 @@ def attempt(
                 if not has_begun:
                     begins()
                 has_begun = True
-                say(f"running on {cell.environment.name}")
+                report_progress(f"running on {cell.environment.name}")
                 yield _run(task, cell, runs / short_name(cell.environment.name), catalogue, extended)
 
 
