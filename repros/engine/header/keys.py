@@ -134,7 +134,7 @@ VARIANT: Mapping[str, Key] = {
     "requires": Key(_RANGES, list_of(_version_range)),
 }
 
-_OUTCOMES = {"failing": Outcome.FAILS, "fixed": Outcome.PASSES}
+_OUTCOMES = {"failing": ExpectedOutcome.FAILS, "fixed": ExpectedOutcome.PASSES}
 
 
 def variant_keys(name: str) -> Mapping[str, Key]:
