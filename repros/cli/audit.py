@@ -88,7 +88,7 @@ def audit(
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
     asked = [repro for repro in catalogue if repro.kind is FailureKind.BUG or not bugs_only]
-    report = build_report(subject, assess(asked, subject, evidence.read(places=places)), ignored, today)
+    report = build_report(subject, assess(asked, subject, evidence.read(locations=places)), ignored, today)
     out = console()
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
     shown = choose_format(chosen, width=out.width, verbose=verbose)(report)

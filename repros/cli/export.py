@@ -79,7 +79,7 @@ def export(
         raise click.UsageError("--minimal excludes --osv and --variant: it takes its variants after the ID.")
     repro = load_catalogue(places).find(id_)
     if as_osv:
-        record = osv.osv_record(repro, evidence.read(places=places))
+        record = osv.osv_record(repro, evidence.read(locations=places))
         text = dump_json(record) + "\n"
         file = output or Path(f"{record['id']}.json")
     else:
@@ -104,7 +104,7 @@ def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, plac
     if python is not None:
         return pins.pins_of_environment(repro, probe(choose_interpreter(python), sim=False))
     chosen = stack(stack_name or repro.home, places)
-    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read(places=places))
+    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read(locations=places))
     return pins.pins_of_stack(repro, chosen, measured=measured)
 
 

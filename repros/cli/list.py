@@ -148,12 +148,12 @@ def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
 def _more_columns(repros: Sequence[Repro], places: CatalogueLocations) -> Iterator[list[str]]:
     """Yield what is worth a column: the releases with each failure, then the stacks that were measured."""
     yield [affected_text(repro.affected, repro.measurable) for repro in repros]
-    known, stacks = evidence.read(places=places), [*load_stacks(places).values()]
+    known, stacks = evidence.read(locations=places), [*load_stacks(places).values()]
     yield [describe_stacks(repro, stacks, known) for repro in repros]
 
 
 def _print_details(repros: Sequence[Repro], places: CatalogueLocations) -> None:
-    out, known, stacks = console(), evidence.read(places=places), [*load_stacks(places).values()]
+    out, known, stacks = console(), evidence.read(locations=places), [*load_stacks(places).values()]
     for repro in repros:
         for line in heading(repro.id, f"{repro.title}{kind_note(repro)}", out.width):
             show_text(out, line)

@@ -20,7 +20,7 @@ from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine import evidence
 from repros.engine.evidence import Evidence, Measurement
-from repros.engine.evidence.timings import kept_timings
+from repros.engine.evidence.timings import recorded_timings
 from repros.engine.matrix.check import find_disagreements
 from repros.engine.matrix.measure import Store, measure
 from repros.engine.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
@@ -135,7 +135,7 @@ def matrix(
         show_text(out, str(error))
         return AGREES
     with engine_on(None if dry_run else on) as engine:
-        timings = kept_timings(places, known)
+        timings = recorded_timings(places, known)
         running = RunOptions(jobs, timings=timings, share_gpus=share_gpus, keep_environments=keep, engine=engine)
         options = MeasureOptions(check=check, again=again, folder=folder, results=results, running=running)
         worklist = build_worklist(specs, _chosen(stacks, places), known, engine.gpus)

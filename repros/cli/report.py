@@ -205,8 +205,8 @@ def _reports(
             raise ReprosError(
                 f"{file} has no result of {repro.id}; run it where it fails: repros report {repro.id} --python PATH"
             )
-        describe = functools.partial(_torch_env, load_stacks(catalogue.places))
-        yield build(repro, own, describe, Identity.of_this_machine(), catalogue.places)
+        describe = functools.partial(_torch_env, load_stacks(catalogue.locations))
+        yield build(repro, own, describe, Identity.of_this_machine(), catalogue.locations)
 
 
 def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path) -> list[Repro]:

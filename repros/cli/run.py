@@ -25,7 +25,7 @@ from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
 from repros.engine import environments, record
 from repros.engine.environment import Targets
-from repros.engine.evidence.timings import kept_timings
+from repros.engine.evidence.timings import recorded_timings
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import LATEST, begin_results
@@ -148,7 +148,7 @@ def run(
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
     try:
         with engine_on(on) as engine:
-            timings = kept_timings(places)
+            timings = recorded_timings(places)
             options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
             running = run_selection(catalogue, selection, where, results, observer, options)
             return _show_run(running, observer, summary=not no_summary)

@@ -1,4 +1,4 @@
-"""The frozen values that the rest of the project passes around."""
+"""The frozen values that all other packages exchange."""
 
 from __future__ import annotations
 

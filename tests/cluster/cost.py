@@ -62,7 +62,7 @@ def main() -> int:
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Return the milliseconds of a cell here and on the cluster, by how many run at a time."""
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
-    places = CatalogueLocations(given=(write_catalogue(folder, TOY),))
+    places = CatalogueLocations(from_option=(write_catalogue(folder, TOY),))
     measured: dict[str, dict[str, float]] = {}
     try:
         with local_cluster(workers=2, cores=1) as cluster:

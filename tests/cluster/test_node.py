@@ -36,7 +36,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     catalogue = write_catalogue(tmp_path)
-    stack = load_stacks(CatalogueLocations(given=(catalogue,)))["tiny"]
+    stack = load_stacks(CatalogueLocations(from_option=(catalogue,)))["tiny"]
     return Site("tiny", stack, Parcel.pack(stack.lock))
 
 

@@ -71,17 +71,20 @@ def test_a_folder_of_the_same_name_elsewhere_is_another_catalogue(
 
 
 def test_stacks_and_evidence_come_from_the_places_that_are_handed_on(private: Path) -> None:
-    places = CatalogueLocations(given=(private,))
+    places = CatalogueLocations(from_option=(private,))
     assert load_stacks(places).keys() - load_stacks().keys() == {"ours"}
     own = replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, stack="ours"))
     evidence.write([own], private / "evidence")
-    assert evidence.read(places=places)[own.unit] == own
+    assert evidence.read(locations=places)[own.unit] == own
     assert own.unit not in evidence.read()
-    assert load(places.scripts, places).places == places
+    assert load(places.scripts, places).locations == places
 
 
 def test_evidence_belongs_beside_the_script_or_beside_the_private_stack(private: Path) -> None:
-    repro, ours = only(CatalogueLocations(given=(private,))), load_stacks(CatalogueLocations(given=(private,)))["ours"]
+    repro, ours = (
+        only(CatalogueLocations(from_option=(private,))),
+        load_stacks(CatalogueLocations(from_option=(private,)))["ours"],
+    )
     current: Stack = load_stacks()["current"]
     assert evidence.folder_for(repro, current) == private / "evidence"
     own = load().find("RPR-0001")
@@ -91,19 +94,22 @@ def test_evidence_belongs_beside_the_script_or_beside_the_private_stack(private:
 
 def test_a_printed_command_finds_the_script_again(private: Path) -> None:
     script = private / "family/own.py"
-    assert only(CatalogueLocations(given=(Path("failures"),))).origin.words == ("--catalogue", "failures")
-    assert only(CatalogueLocations(given=(script,))).origin.words == ("--catalogue", "failures/family/own.py")
+    assert only(CatalogueLocations(from_option=(Path("failures"),))).origin.words == ("--catalogue", "failures")
+    assert only(CatalogueLocations(from_option=(script,))).origin.words == ("--catalogue", "failures/family/own.py")
     assert PACKAGE.origin_of(script).words == ("--catalogue", "failures/family/own.py")
     # A project's settings name it, so that no option is needed, even where one was given.
-    assert CatalogueLocations(named=(private,)).origin_of(script) == Origin(private)
-    assert CatalogueLocations(given=(private,), named=(private,)).origin_of(script) == Origin(private)
+    assert CatalogueLocations(from_settings=(private,)).origin_of(script) == Origin(private)
+    assert CatalogueLocations(from_option=(private,), from_settings=(private,)).origin_of(script) == Origin(private)
     assert load().find("RPR-0001").origin == OWN
-    assert CatalogueLocations(given=(CATALOGUE,)).private_folders == ()
+    assert CatalogueLocations(from_option=(CATALOGUE,)).private_folders == ()
 
 
 def test_a_kept_catalogue_is_kept_for_its_places(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REPROS_CACHE_DIR", str(private.parent / "cache"))
-    given, named = CatalogueLocations(given=(private,)), CatalogueLocations(given=(private,), named=(private,))
+    given, named = (
+        CatalogueLocations(from_option=(private,)),
+        CatalogueLocations(from_option=(private,), from_settings=(private,)),
+    )
     for _ in range(2):
         assert [repro.origin.words for repro in read_catalogue(given)] == [("--catalogue", "failures")]
         assert [repro.origin.words for repro in read_catalogue(named)] == [()]
@@ -111,11 +117,11 @@ def test_a_kept_catalogue_is_kept_for_its_places(private: Path, monkeypatch: pyt
 
 def test_the_variable_and_the_project_add_to_the_package(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (private.parent / "pyproject.toml").write_text('[tool.repros]\ncatalogue = ["failures"]\n')
-    assert find_catalogues() == CatalogueLocations(named=(private,))
+    assert find_catalogues() == CatalogueLocations(from_settings=(private,))
     assert find_catalogues().scripts == (CATALOGUE, private)
     (private.parent / "other").mkdir()
     monkeypatch.setenv("REPROS_CATALOGUE", "other")
-    assert find_catalogues() == CatalogueLocations(named=(private.parent / "other",))
+    assert find_catalogues() == CatalogueLocations(from_settings=(private.parent / "other",))
     assert find_catalogues([private]).scripts == (private,)
 
 
@@ -145,7 +151,7 @@ def test_settings_of_another_user_above_are_left_out_and_named(
     monkeypatch.chdir(mine)
     said = f"left out: [tool.repros] of {file}, which belongs to another user; --catalogue names its catalogue\n"
 
-    assert find_catalogues() == CatalogueLocations(named=(private,))
+    assert find_catalogues() == CatalogueLocations(from_settings=(private,))
     assert main(["audit"]) == 1
     assert "ignored RPR-0001 until 2999-01-01: trust me" in capsys.readouterr().out
     os.chown(file, ANOTHER, ANOTHER)
@@ -160,7 +166,7 @@ def test_settings_of_another_user_above_are_left_out_and_named(
     assert capsys.readouterr().err == said
     os.chown(mine, ANOTHER, ANOTHER)
     monkeypatch.chdir(mine)
-    assert find_catalogues() == CatalogueLocations(named=(private,)), (
+    assert find_catalogues() == CatalogueLocations(from_settings=(private,)), (
         "who owns the folder that one works in can do anything there"
     )
 

@@ -135,7 +135,7 @@ def _check_rules(check: Check) -> Step:
     for repro in check.repros:
         if remove_comments(repro.path):
             check.observer.report_progress(check.named(repro, "the template's comments were removed from the header"))
-        script = Script(repro, check.catalogue.places)
+        script = Script(repro, check.catalogue.locations)
         sentences = [sentence for rule in RULES for sentence in rule(script)]
         sentences += [*find_unnamed_rivals(repro, check.catalogue), *checkout.problems_of_style(repro)]
         to_do += [check.named(repro, sentence) for sentence in sentences]
@@ -146,7 +146,7 @@ def _measure(check: Check) -> Step:
     """Run every variant of all repros on every stack, and keep the evidence that agrees."""
     by_name = {stack.name: stack for stack in check.stacks}
     by_id = {repro.id: repro for repro in check.repros}
-    known = evidence.read(places=check.catalogue.places)
+    known = evidence.read(locations=check.catalogue.locations)
     worklist = build_worklist(select(Catalogue(tuple(check.repros)), Selection()), check.stacks, known)
 
     def folder(measurement: Measurement) -> Path:
@@ -196,7 +196,7 @@ def _capture_log(check: Check, repro: Repro) -> Step:
     if check.has_run(repro) or not golden.log.is_file():
         if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
             return Step([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
-        home = stack(repro.home, check.catalogue.places)
+        home = stack(repro.home, check.catalogue.locations)
         capture(golden, environments.ensure(home, check.observer.report_progress))
     return _find_failure(check, golden)
 
@@ -219,7 +219,7 @@ def _watch(check: Check) -> Step:
 
 
 def _check_range(check: Check) -> Step:
-    known = evidence.read(places=check.catalogue.places)
+    known = evidence.read(locations=check.catalogue.locations)
     contradictions = find_contradictions(Catalogue(tuple(check.repros)), known)
     return Step([str(contradiction) for contradiction in contradictions], "agrees with the evidence")
 
@@ -230,7 +230,7 @@ def _bisect(check: Check, repro: Repro) -> Step:
     for package in [package for package in packages if kept_record(repro, package) is None]:
         if not check.observer.wants_bisection(package):
             continue
-        question = ask(choose_cell(check.catalogue, repro), package, places=check.catalogue.places)
+        question = ask(choose_cell(check.catalogue, repro), package, places=check.catalogue.locations)
         bisection = run_bisection(question, question.folder, check.observer.report_progress)
         if bisection.boundaries.begins is not None:
             keep(bisection)

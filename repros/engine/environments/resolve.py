@@ -148,8 +148,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m repros.engine.environments.resolve", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a stack; all if not given")
     names = parser.parse_args(arguments).names
-    places = find_catalogues()
-    for wanted in [stack(name, places) for name in names] or load_stacks(places).values():
+    locations = find_catalogues()
+    for wanted in [stack(name, locations) for name in names] or load_stacks(locations).values():
         sys.stdout.write(f"{write_lock(wanted).name}\n")
 
 

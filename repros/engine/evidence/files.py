@@ -46,7 +46,7 @@ def folder_for(repro: Repro, stack: Stack) -> Path:
     return EVIDENCE if private is None else private / "evidence"
 
 
-def read(folder: Path | None = None, places: CatalogueLocations = PACKAGE) -> Evidence:
+def read(folder: Path | None = None, locations: CatalogueLocations = PACKAGE) -> Evidence:
     """Read all evidence below a folder; by default that of the package and that of these private catalogues.
 
     Of two measurements of one unit, which clashing ids lead to, the package's counts.
@@ -56,7 +56,7 @@ def read(folder: Path | None = None, places: CatalogueLocations = PACKAGE) -> Ev
     """
     if folder is not None:
         return _read_files(sorted(_list_files(folder)))
-    folders = [*(private / "evidence" for private in reversed(places.private_folders)), EVIDENCE]
+    folders = [*(private / "evidence" for private in reversed(locations.private_folders)), EVIDENCE]
     files = [file for place in folders for file in sorted(_list_files(place))]
     readers = [file for place in _READERS for file in files_below(place, ".py")]
     return remember("evidence", [*files, *readers], partial(_read_files, files))

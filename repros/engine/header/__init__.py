@@ -41,7 +41,7 @@ def has_header(path: Path) -> bool:
         return False
 
 
-def read(path: Path, places: CatalogueLocations = PACKAGE) -> Repro:
+def read(path: Path, locations: CatalogueLocations = PACKAGE) -> Repro:
     """Read and check one repro script; the catalogues in use tell which one it is of.
 
     Raises:
@@ -53,7 +53,7 @@ def read(path: Path, places: CatalogueLocations = PACKAGE) -> Repro:
         raise HeaderError(path, 1, f"cannot be read as UTF-8 text: {error}") from error
     block = HeaderBlock(path, source)
     repro = _repro(block, block.table("tool.repro"), _docstring(block))
-    return replace(repro, origin=places.origin_of(path))
+    return replace(repro, origin=locations.origin_of(path))
 
 
 def restated_keys(path: Path) -> Iterator[tuple[str, str]]:

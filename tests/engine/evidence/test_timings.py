@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.evidence import Evidence, Unit, VariantVerdict, files
-from repros.engine.evidence.timings import kept_timings, timings
+from repros.engine.evidence.timings import recorded_timings, timings
 from repros.engine.schedule import Timing
 from repros.model import Cell, Device, End, Ending, ExpectedOutcome, Signature, Verdict
 from repros.model.settings import PACKAGE
@@ -67,5 +67,5 @@ def test_damaged_evidence_gives_no_times_and_no_error(tmp_path: Path, monkeypatc
     (tmp_path / "2023-12/ledger.toml").write_text("nothing")
     monkeypatch.setattr(files, "EVIDENCE", tmp_path)
     monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
-    assert kept_timings(PACKAGE)(make.cell()) is None
-    assert kept_timings(PACKAGE, KNOWN)(make.cell()) == Timing(1.5, 0.5)
+    assert recorded_timings(PACKAGE)(make.cell()) is None
+    assert recorded_timings(PACKAGE, KNOWN)(make.cell()) == Timing(1.5, 0.5)
